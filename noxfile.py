@@ -325,6 +325,25 @@ def nightly_open(session: nox.Session) -> None:
 
 
 @nox.session(venv_backend="none", default=False)
+def nightly_take(session: nox.Session) -> None:
+    """Take the results of a night that ran elsewhere, from the folder after --, into the results branch.
+
+    What the night ran may have changed any of them, so links and hidden files, such as .git, are left out.
+    """
+    (folder,) = map(Path, session.posargs)
+    taken = 0
+    for path in sorted(folder.rglob("*")):
+        inside = path.relative_to(folder)
+        parents = [folder.joinpath(*inside.parts[:depth]) for depth in range(1, len(inside.parts) + 1)]
+        if path.is_file() and not any(each.is_symlink() or each.name.startswith(".") for each in parents):
+            target = HERE / BRANCH / inside
+            target.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(path, target)
+            taken += 1
+    session.log(f"{taken} files taken")
+
+
+@nox.session(venv_backend="none", default=False)
 def nightly_keep(session: nox.Session) -> None:
     """Commit the results of the night to the results branch, and push it."""
     folder = str(HERE / BRANCH)
@@ -332,7 +351,6 @@ def nightly_keep(session: nox.Session) -> None:
     session.run("git", "-C", folder, "add", "--all", external=True)
     if session.run("git", "-C", folder, "status", "--porcelain", external=True, silent=True):
         session.run("git", *who, "-C", folder, "commit", "--quiet", "-m", "Results of a night", external=True)
-    # Push from the checkout, which has the workflow's credentials.
     session.run("git", "push", "origin", BRANCH, external=True)
 
 

@@ -27,10 +27,10 @@ from attrs import evolve, field, frozen
 from harness.events import SILENT, Event, Judged, Progress
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Repro, Verdict
 from harness.model.repro import parse_repro
-from harness.probe import Probe
-from harness.scheduling.cluster import ClusterProber, Connection
-from harness.scheduling.lanes import LocalLanes
+from harness.probing import Probe
+from harness.scheduling.cluster import ClusterProber, connect
 from harness.scheduling.loop import Engine
+from harness.scheduling.scheduler import Lanes
 from harness.search import WindowScan
 from harness.session import local_session
 from harness.settings import Settings
@@ -107,14 +107,14 @@ def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[st
         until = time.monotonic() + _START_S
         while True:
             with contextlib.suppress(Exception):
-                connection = Connection.open(address, SILENT)
+                connection = connect(address, SILENT)
                 break
             if time.monotonic() > until:
                 raise SystemExit("the scheduler does not start")
         try:
             connection.client.wait_for_workers(workers, timeout=_START_S)
             prober = ClusterProber.over(connection, session.local)
-            lanes = LocalLanes(prober.slots(Device.CPU))
+            lanes = Lanes(prober.slots(Device.CPU))
             try:
                 warm_up = evolve(repro, params={"seconds": 2.0})
                 drive(prober, lanes, lock, warm_up, workers)
@@ -130,7 +130,7 @@ def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[st
     return {"workers": workers, "lanes": lanes.count, "probes": ran, "sleep_s": seconds, "wall_s": round(wall, 2)}
 
 
-def drive(prober: ClusterProber, lanes: LocalLanes, lock: Lock, repro: Repro, count: int) -> int:
+def drive(prober: ClusterProber, lanes: Lanes, lock: Lock, repro: Repro, count: int) -> int:
     """Run every position once; return the number of runs."""
 
     def probe_of(position: int) -> Probe:

@@ -1,7 +1,11 @@
 """Measures how often real bisections find the right release for a bug that shows in half of the runs.
 
 Each bisection is a process of `harness bisect` with its default options, over tiny wheels of a local index: real uv,
-real environments, real runs, and no network. The first bad release is a random one each time.
+real environments, real runs, and no network. The first bad release is a random one each time. There is one kind for
+each way to ask: between releases of the package, between two lists of packages with a project's tests, and between two
+commits of the package's repository.
+
+    python benchmarks/flaky_bisections.py --kind project --releases 14 --bisections 30
 """
 
 from __future__ import annotations
@@ -52,16 +56,35 @@ class Ended(NamedTuple):
     seconds: float
 
 
-def bisect(folder: Path, releases: int, change: int, rate: float, options: list[str]) -> Ended:
-    """Bisect over `releases` releases, of which those from `change` on fail with the probability `rate`."""
+INNOCENT = ("amber", "birch", "cedar", "delta", "ember")
+TEST = """\
+import random
+import unittest
+
+import amber
+import dicey
+
+class Dicey(unittest.TestCase):
+    def test_steady(self):
+        self.assertTrue(amber.VERSION)
+
+    def test_dicey(self):
+        if random.SystemRandom().random() < dicey.RATE:
+            raise RuntimeError("unlucky")
+"""
+
+
+def bisect(folder: Path, kind: str, releases: int, change: int, rate: float, options: list[str]) -> Ended:
+    """Bisect over `releases` releases or commits; those from `change` on fail with the probability `rate`."""
     house = Wheelhouse(folder / "index")
-    for number in range(releases):
+    for number in range(1 if kind == "commits" else releases):
         files = {"dicey.py": f"RATE = {rate if number >= change else 0.0}\n"}
-        day = f"20{10 + number // 12}-{1 + number % 12:02}-01T12:00:00Z"
-        house.add("dicey", f"1.{number}", files=files, uploaded=day)
-    (folder / "repros").mkdir()
-    (folder / "repros" / "dicey_step.py").write_text(REPRO, encoding="utf-8")
-    command = [sys.executable, "-m", "harness", "bisect", "dicey", "--repro", "dicey_step", "--json", *options]
+        house.add("dicey", f"1.{number}", files=files, uploaded=_month(number))
+    for name in INNOCENT if kind == "project" else ():
+        for number in range(5):
+            house.add(name, f"1.{number}", files={f"{name}.py": f"VERSION = {number!r}\n"}, uploaded=_month(3 * number))
+    ask = {"releases": _releases, "project": _project, "commits": _commits}[kind]
+    command, right = ask(folder, releases, change, rate)
     environ = {
         **os.environ,
         **house.environ,
@@ -69,24 +92,74 @@ def bisect(folder: Path, releases: int, change: int, rate: float, options: list[
         "HARNESS_CACHE_DIR": str(folder.parent / "cache"),
         "UV_CACHE_DIR": str(folder.parent / "uv"),
     }
+    argv = [sys.executable, "-m", "harness", "bisect", *command, "--json", *options]
     begun = time.monotonic()
-    done = subprocess.run(command, cwd=folder, env=environ, capture_output=True, text=True, check=False)
+    done = subprocess.run(argv, cwd=folder / "here", env=environ, capture_output=True, text=True, check=False)
     seconds = time.monotonic() - begun
     if not done.stdout.startswith("{"):
         return Ended(f"no answer (exit {done.returncode})", done.stderr.strip().splitlines()[-1][:160], 0, seconds)
     answer = json.loads(done.stdout)
-    named = answer["first_bad"] or ""
+    named = [f"{one['package']} {one['first_bad']}" for group in answer["failures"] for one in group["culprits"]]
+    runs = answer["probes"] + answer["culprit_probes"]
     if answer["status"] == "found":
-        end = "right" if named == f"1.{change}" else "wrong"
-    else:
-        end = ENDS.get(answer["status"], answer["status"])
-    return Ended(end, named, answer["probes"], seconds)
+        return Ended("right" if named == [right] else "wrong", ", ".join(named), runs, seconds)
+    end = "flaky" if answer["flaky"] else ENDS.get(answer["status"], answer["status"])
+    return Ended(end, ", ".join(named), runs, seconds)
+
+
+def _month(number: int) -> str:
+    return f"20{10 + number // 12}-{1 + number % 12:02}-01T12:00:00Z"
+
+
+def _releases(folder: Path, releases: int, change: int, rate: float) -> tuple[list[str], str]:
+    del releases, rate
+    (folder / "here" / "repros").mkdir(parents=True)
+    (folder / "here" / "repros" / "dicey_step.py").write_text(REPRO, encoding="utf-8")
+    return ["dicey", "--repro", "dicey_step"], f"dicey 1.{change}"
+
+
+def _project(folder: Path, releases: int, change: int, rate: float) -> tuple[list[str], str]:
+    del rate
+    here = folder / "here"
+    here.mkdir()
+    (here / "setup.py").write_text("from setuptools import setup\nsetup(name='mine', version='1')\n", encoding="utf-8")
+    (here / "test_dicey.py").write_text(TEST, encoding="utf-8")
+    for end, number in (("old", 0), ("new", 4)):
+        dicey = 0 if end == "old" else releases - 1
+        lines = [f"dicey==1.{dicey}", *(f"{name}==1.{number}" for name in INNOCENT)]
+        (here / f"{end}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return ["--run", "python -m unittest -q test_dicey", "--good", "old.txt", "--bad", "new.txt"], f"dicey 1.{change}"
+
+
+def _commits(folder: Path, releases: int, change: int, rate: float) -> tuple[list[str], str]:
+    _releases(folder, releases, change, rate)
+    clone = folder / "clone"
+    clone.mkdir()
+
+    def git(*words: str) -> str:
+        who = ["-c", "user.name=n", "-c", "user.email=e@example.org"]
+        done = subprocess.run(["git", *who, *words], cwd=clone, check=True, capture_output=True, text=True)
+        return done.stdout.strip()
+
+    git("init", "-q", "-b", "main")
+    hashes = []
+    for number in range(releases):
+        (clone / "dicey.py").write_text(f"RATE = {rate if number >= change else 0.0}\n", encoding="utf-8")
+        (clone / "notes.txt").write_text(f"{number}\n", encoding="utf-8")
+        git("add", ".")
+        git("commit", "-q", "-m", f"commit {number}")
+        hashes.append(git("rev-parse", "HEAD"))
+        if number == 0:
+            git("tag", "v1.0")
+    ends = ["--good", hashes[0], "--bad", hashes[-1], "--git", str(clone)]
+    return ["dicey", "--repro", "dicey_step", *ends], f"dicey {hashes[change][:10]}"
 
 
 def main() -> None:
     """Print a row for each bisection, and how often each result occurred."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bisections", type=int, default=20)
+    parser.add_argument("--kind", choices=("releases", "project", "commits"), default="releases")
     parser.add_argument("--releases", type=int, default=30)
     parser.add_argument("--rate", type=float, default=0.5, help="how often the bug shows [0.5]")
     parser.add_argument("--seed", type=int, default=1)
@@ -99,7 +172,7 @@ def main() -> None:
             change = Random(f"{chosen.seed} {number}").randrange(1, chosen.releases)
             folder = Path(temporary) / str(number)
             folder.mkdir()
-            one = bisect(folder, chosen.releases, change, chosen.rate, chosen.options)
+            one = bisect(folder, chosen.kind, chosen.releases, change, chosen.rate, chosen.options)
             every.append(one)
             cells = (number + 1, f"1.{change}", one.end, one.named or "-", one.runs, f"{one.seconds:.0f}")
             print(f"| {' | '.join(map(str, cells))} |", flush=True)

@@ -33,23 +33,25 @@ from planted_packages import PACKAGES, Package
 from planting import MESSAGE, Case, Runner, plant
 from wheelhouse import Wheelhouse
 
-from harness.bisect.investigate import investigate
+from harness.asking.releases import investigate
 from harness.culprit.edits import Edits
 from harness.culprit.sides import PackageFiles
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import Event, Judged, Note
 from harness.model import Device, Verdict
 from harness.model.culprit import Level
-from harness.planning.plan import make_plan
-from harness.probe import Prober
-from harness.request.question import Question
+from harness.planning.inquiry import Inquiry
+from harness.planning.releases import make_plan
+from harness.probing import Prober
 from harness.request.repros import find_repro
-from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.scheduler import Lanes
 from harness.search import DeltaDebugging
+from harness.session import Session
+from harness.settings import Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
-    from harness.bisect.answer import Answer
+    from harness.asking.answer import Answer
 
 _MOST_DDMIN = 400
 
@@ -150,13 +152,14 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
     prober = Prober(store, Resolver(tool, index, interpreter), Builder(tool, interpreter, workspace), workspace)
-    question = Question(subject="planted", repro=find_repro(str(repro)), good="1.0", bad="1.1")
+    question = Inquiry("planted", find_repro(str(repro)), good="1.0", bad="1.1", depth=Level.REGION)
     plan = make_plan(question, index=index, interpreter=interpreter, device=Device.CPU)
-    lanes = LocalLanes(1)
+    lanes = Lanes(1)
     begun = time.monotonic()
     try:
         forks = _Forks()
-        answer = investigate(plan, prober, lanes, index, forks, Level.REGION)
+        session = Session(Settings(results=store.root), forks, store, index, interpreter, prober, ())
+        answer = investigate(session, plan, lanes)
     finally:
         lanes.close()
     seconds = time.monotonic() - begun

@@ -2,7 +2,7 @@
 
 Each case is bisected twice with all results forgotten. The first time every run is a fresh process (`--no-fork`), which
 also warms the caches; the second time, with forks, is measured. A forked run must end as the fresh run of the same
-mixture did: with the same outcome, exception and numbers.
+mixture did: with the same outcome, exception and numbers. The same question again is measured, too.
 
     python benchmarks/real_culprits.py
     python benchmarks/real_culprits.py --cases checkpointing asfarray
@@ -29,6 +29,7 @@ ROOT = Path(__file__).parent.parent
 _FORKED = "+fork"
 _LIKE = 1e-4  # relative difference of numbers that counts as equal
 _PACKAGE_PROOFS = 2
+_MOST_AGAIN_S = 1.0  # for the same question again, with nothing to run
 
 ASFARRAY = '''# /// script
 # requires-python = ">=3.10"
@@ -112,6 +113,7 @@ class Measured:
     functions: list[str] = field(factory=list)
     removed: list[str] = field(factory=list)
     verdict: str = "no answer"
+    again_s: float = math.nan
 
 
 def measure(case: Case, folder: Path) -> Measured:
@@ -119,16 +121,17 @@ def measure(case: Case, folder: Path) -> Measured:
     fresh, forked = folder / f"{case.name}-fresh", folder / f"{case.name}-forked"
     _bisect(case, fresh, folder, "--no-fork")
     wall_s = _bisect(case, forked, folder)
-    found = Measured(case.name, wall_s)
+    found = Measured(case.name, wall_s, again_s=_bisect(case, forked, folder, is_again=True))
     _read_answer(case, forked, found)
     _compare(_observations(fresh), _observations(forked), found)
     return found
 
 
-def _bisect(case: Case, results: Path, folder: Path, *more: str) -> float:
+def _bisect(case: Case, results: Path, folder: Path, *more: str, is_again: bool = False) -> float:
     env = {name: value for name, value in os.environ.items() if name not in ("PYTHONDONTWRITEBYTECODE", "PYTHONPATH")}
     env |= {"HARNESS_CACHE_DIR": str(folder / "cache"), "PYTHONPATH": str(ROOT)}
-    shutil.rmtree(results, ignore_errors=True)
+    if not is_again:
+        shutil.rmtree(results, ignore_errors=True)
     argv = [sys.executable, "-m", "harness", "bisect", *case.arguments, "--results", str(results), *more]
     begun = time.monotonic()
     with (folder / f"{results.name}.log").open("wb") as log:
@@ -140,14 +143,15 @@ def _read_answer(case: Case, results: Path, found: Measured) -> None:
     for path in (results / "answers").glob("*.json"):
         answer = json.loads(path.read_text(encoding="utf-8"))["answer"]
         found.release_runs, found.culprit_runs = answer["probes"], answer["culprit_probes"]
-        found.release = next(iter(answer.get("suspects") or ()), "")
-        findings = answer["culprit"]["findings"] if answer.get("culprit") else []
+        (guilty, *_) = [one for failure in answer["failures"] for one in failure.get("culprits") or ()] or [{}]
+        found.release = next(iter(guilty.get("boundary", {}).get("suspects") or ()), "")
+        findings = guilty["deeper"]["findings"] if guilty.get("deeper") else []
         proofs = [proof for finding in findings for proof in finding["proofs"]]
         found.proofs = sum(proof["verdict"] == proof["expected"] for proof in proofs)
         found.failed_proofs = len(proofs) - found.proofs
         found.files = sorted({file for finding in findings for file in finding.get("files") or ()})
         regions = [region for finding in findings for region in finding.get("regions") or ()]
-        found.removed = sorted({f"{e['name']} {e['file']}" for e in answer.get("evidence") or () if "name" in e})
+        found.removed = sorted({f"{e['name']} {e['file']}" for e in guilty.get("evidence") or () if "name" in e})
         found.functions = sorted({region["function"] for region in regions})
     if found.release:
         is_release = found.release == case.release
@@ -190,13 +194,14 @@ def _is_same(one: dict[str, Any], other: dict[str, Any]) -> bool:
 
 def report(cases: list[Case], results: list[Measured]) -> bool:
     """Print a table and what misses its limit; returns whether nothing does."""
-    heads = ("answer", "s", "releases", "culprit", "limit", "forks", "s a fork", "s a run", "proofs")
+    heads = ("answer", "s", "releases", "culprit", "limit", "forks", "s a fork", "s a run", "proofs", "s again")
     print(f"{'case':16}" + "".join(f"{head:>10}" for head in heads))
     missed = []
     for case, found in zip(cases, results, strict=True):
         print(
             f"{case.name:16}{found.verdict:>10}{found.wall_s:>10.0f}{found.release_runs:>10}{found.culprit_runs:>10}"
             f"{case.most_runs:>10g}{found.forks:>10}{found.fork_s:>10.2f}{found.fresh_s:>10.1f}{found.proofs:>10}"
+            f"{found.again_s:>10.2f}"
         )
         if found.verdict != "exact":
             where = f"{found.release} {', '.join(found.files)} {', '.join(found.functions)}"
@@ -205,6 +210,8 @@ def report(cases: list[Case], results: list[Measured]) -> bool:
             missed.append(f"{case.name}: {found.failed_proofs} proofs failed")
         if found.culprit_runs > case.most_runs:
             missed.append(f"{case.name}: {found.culprit_runs} runs for the culprit, limit {case.most_runs:g}")
+        if found.again_s > _MOST_AGAIN_S:
+            missed.append(f"{case.name}: {found.again_s:.2f} s for the same question again, limit {_MOST_AGAIN_S:g} s")
         if case.most_s is not None and found.wall_s > case.most_s:
             missed.append(f"{case.name}: {found.wall_s:.0f} s, limit {case.most_s:.0f} s")
         if case.most_fork_s is not None and found.fork_s > case.most_fork_s:

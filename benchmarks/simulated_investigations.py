@@ -1,13 +1,15 @@
 """Simulates investigations of flaky bugs: random histories, failure rates, skips and faults, without processes.
 
 Each investigation is a `SureBisection`, driven as `harness bisect` drives it. The table has how often the named release
-is not one where the failure rate changes, and how often the stated confidences allow that.
+is not one where the failure rate changes, and how often the stated confidences allow that. With `--pairs`, the rates of
+both sides are random: the good side fails in 0 to 0.6 of the runs, the bad side more often, and there is one change.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
+from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from typing import NamedTuple
 
@@ -71,6 +73,25 @@ def investigate(number: int, seed: int) -> Ended:
     return Ended(history, rates, "right" if right else "wrong", 1 - (result.confidence or 0.0), runs)
 
 
+def investigate_a_pair(number: int, seed: int) -> Ended:
+    """Simulate one investigation of a pair of random rates; `rates` of the result are rounded down to tenths."""
+    dice = Random(f"{seed} {number} pair")
+    before = dice.uniform(0.0, 0.6)
+    after = dice.uniform(before, 1.0)
+    count = dice.choice((8, 14, 30, 60))
+    first = dice.randrange(1, count)
+    search = SureBisection(count, good=0, bad=count - 1, noise=Noise(flaky=dice.random() < 0.5))
+    runs = 0
+    while asked := search.ask():
+        fails = dice.random() < (after if asked[0].position >= first else before)
+        search.tell(asked[0], Verdict.BAD if fails else Verdict.GOOD)
+        runs += 1
+    result = search.result
+    end = "none" if result.status is not BisectionStatus.FOUND else "right" if result.first_bad == first else "wrong"
+    doubt = 1 - (result.confidence or 0.0) if end != "none" else 0.0
+    return Ended("a pair", (int(before * 10) / 10, 1.0), end, doubt, runs)
+
+
 def _untestable(count: int, dice: Random) -> set[int]:
     """Positions that are always skipped: none, a few random ones, or up to five in a row."""
     match dice.randrange(3):
@@ -88,8 +109,12 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--investigations", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--pairs", action="store_true", help="random rates on both sides of one change")
     chosen = parser.parse_args()
-    every = [investigate(number, chosen.seed) for number in range(chosen.investigations)]
+    simulate = investigate_a_pair if chosen.pairs else investigate
+    with ProcessPoolExecutor() as pool:
+        numbers = range(chosen.investigations)
+        every = list(pool.map(simulate, numbers, [chosen.seed] * len(numbers), chunksize=20))
     print("| history     | failure rate | right | wrong | none | allowed | runs |")
     print("|---|---|---:|---:|---:|---:|---:|")
     for history, rates in sorted({(one.history, one.rates) for one in every}):

@@ -14,18 +14,20 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve
+from attrs import evolve, fields
 
-from harness.bisect import investigate
+from harness.asking import ask as asking
+from harness.asking import history_scan as scan
+from harness.asking.history_scan import Range
+from harness.asking.kinds import Kind
+from harness.errors import UserMistake
 from harness.events import SILENT
-from harness.history import scan
-from harness.history.scan import Range
-from harness.model.culprit import Level
 from harness.planning.single import executed, prepared_probe
-from harness.report.answer.keeping import keep_and_report
-from harness.report.history.keeping import keep_history_report
-from harness.request.chosen_repro import chosen_repro, typed_words
-from harness.request.question import Question
+from harness.report.answer import keep_and_report
+from harness.report.history import keep_history_report
+from harness.request.commands import ChosenProject
+from harness.request.question import Policy, Question
+from harness.request.repros import chosen_repro, required_python
 from harness.session import local_session, open_session
 from harness.settings import Settings
 from harness.store import Store
@@ -33,38 +35,53 @@ from harness.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.bisect.answer import Answer
+    from harness.asking.answer import Answer
+    from harness.asking.history import History
     from harness.events import Reporter
-    from harness.history import History
     from harness.planning.single import Probed
 
 
-def bisect(
-    subject: str,
+def ask(question: Question, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> Answer:
+    """Answer a question of any kind, and write reports to the results folder: the function behind `harness bisect`.
+
+    Raises `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
+    `Interrupted` on Ctrl-C.
+    """
+    settings = settings or Settings()
+    answer = asking.ask(question, settings, reporter)
+    keep_and_report(Store.opened(settings.results), answer, settings.pass_env)
+    return answer
+
+
+def bisect(  # noqa: PLR0913 - the arguments are the options of the command
+    subject: str | None = None,
     *,
     repro: str | None = None,
     run: str | None = None,
     good: str | None = None,
     bad: str | None = None,
-    depth: str = Level.REGION.value,
+    depth: str | None = None,
+    project: str | Path | None = None,
     settings: Settings | None = None,
     reporter: Reporter = SILENT,
-    **more: Any,
+    **policy: Any,
 ) -> Answer:
-    """Return the release of `subject` that broke a repro, and the culprit; write reports to the results folder.
+    """Return what broke a repro or a command, with its culprits; the arguments are those of `harness bisect`.
 
-    What to run is a repro (`repro`, a name or a path; default: the repro that names the subject) or a command (`run`).
-    `good` and `bad` are versions, by default those of the repro. `depth` is "release", "package", "file", "region" or
-    "commit". `more` are fields of `Question`: `find_fix`, `prereleases`, `confirm` (a number of runs), `git`. Raises
-    `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
-    `Interrupted` on Ctrl-C.
+    `subject` is the package to look at, None to find it. What runs is a `repro` (a name or a path; default: the repro
+    that names the subject) or the command `run` in a copy of its `project`. `good` and `bad` are ends of any kind, by
+    default those of the repro. `policy` are fields of `Policy`: `find_fix`, `prereleases`, `confirm` (a number of
+    runs), `flaky`, `confidence`, `git`. Raises the same errors as `ask`.
     """
-    settings = settings or Settings()
-    question = _question(subject, repro, run, settings, {"good": good, "bad": bad, **more})
-    with open_session(settings, reporter, requires_python=question.repro.requires_python) as session:
-        plan, answer = investigate.ask(session, question, Level(depth))
-    keep_and_report(session.store, plan, answer, settings.pass_env)
-    return answer
+    unknown = set(policy) - {one.name for one in fields(Policy)}
+    if unknown:
+        raise UserMistake(
+            f"bisect() takes no argument {sorted(unknown)[0]!r}",
+            hint=f"it takes {', '.join(one.name for one in fields(Policy))}",
+        )
+    chosen = ChosenProject(folder=Path(project) if project is not None else None)
+    question = Question(subject, repro, run, good, bad, depth, Policy(**policy), chosen)
+    return ask(question, settings=settings, reporter=reporter)
 
 
 def history(
@@ -86,9 +103,10 @@ def history(
     """
     settings = settings or Settings()
     wanted = Range(since, until, more.pop("max_gap", None))
-    question = _question(subject, repro, run, settings, more)
-    with open_session(settings, reporter, requires_python=question.repro.requires_python) as session:
-        made, found = scan.ask(session, question, wanted)
+    question = Question(subject, repro, run, policy=Policy(**more))
+    with open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session:
+        inquiry = asking.inquiry_of(session, question, Kind.RELEASES, None)
+        made, found = scan.ask(session, inquiry, wanted)
     keep_history_report(session.store, made, found, settings.pass_env)
     return found
 
@@ -119,9 +137,3 @@ def results(folder: str | Path | None = None) -> pd.DataFrame:
     MiB, and one for each parameter, metric and installed distribution.
     """
     return Store.opened(Path(folder or Settings().results)).frame()
-
-
-def _question(subject: str, repro: str | None, run: str | None, settings: Settings, more: dict[str, Any]) -> Question:
-    chosen = chosen_repro(repro, run, subject, settings.params)
-    typed = (*typed_words(repro, run, settings.params), *settings.typed)
-    return Question.under(settings, subject, chosen, typed=typed, **more)

@@ -13,7 +13,7 @@ from attrs import frozen
 if TYPE_CHECKING:
     from harness.model import Judgement, Observation, Signature
     from harness.model.culprit import Level
-    from harness.search.states import PositionState
+    from harness.search.protocol import PositionState
 
 
 @frozen
@@ -95,6 +95,13 @@ class Started:
 
 
 @frozen
+class Dropped:
+    """A candidate that was asked for or started is no longer needed; it gets no verdict."""
+
+    label: str
+
+
+@frozen
 class Judged:
     """A candidate has a verdict; `cached` if the store, or a candidate with the same lock, had the answer.
 
@@ -109,7 +116,7 @@ class Judged:
     is_proof: bool = False
 
 
-Event = Note | Warned | SearchBegan | LookedUp | SignatureCaptured | LevelBegan | Asked | Started | Judged
+Event = Note | Warned | SearchBegan | LookedUp | SignatureCaptured | LevelBegan | Asked | Started | Dropped | Judged
 
 
 class Reporter(Protocol):

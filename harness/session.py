@@ -21,16 +21,16 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
-from harness.environment.cleaning import remove_leftovers
-from harness.environment.location import check_ours
+from harness.environment.disk_space import remove_leftovers
+from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model import Device
-from harness.model.size import parse_size
-from harness.probe import Prober
+from harness.model.text import parse_size
+from harness.probing import Prober
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
-from harness.scheduling.lanes import LocalLanes
+from harness.scheduling.scheduler import Lanes
 from harness.settings import Settings
 from harness.store import Store
 
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.model import Repro
+    from harness.probing.probe import Probing
     from harness.scheduling.cluster import ClusterProber
-    from harness.scheduling.probers import Probing
 
 _LANES = 2
 
@@ -93,9 +93,9 @@ class Session:
         slots = self.remote.slots(device)
         return min(asked or slots, slots)
 
-    def lanes(self, device: Device, repro: Repro) -> contextlib.closing[LocalLanes]:
+    def lanes(self, device: Device, repro: Repro) -> contextlib.closing[Lanes]:
         """The lanes for a repro on a device; on a cluster, each waits for a worker. Raises `NoWorkers`."""
-        return contextlib.closing(LocalLanes(self.lane_count(device, repro)))
+        return contextlib.closing(Lanes(self.lane_count(device, repro)))
 
 
 def local_session(
@@ -150,6 +150,25 @@ def local_session(
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 
 
+def at_python(session: Session, python: str) -> Session:
+    """Return the session with another Python of this machine. Raises `UserMistake` if there is none."""
+    here = session.local
+    uv = here.builder.uv
+    interpreter = find_interpreter(python, uv)
+    builder = Builder(
+        uv,
+        interpreter,
+        here.workspace,
+        from_source=session.settings.from_source,
+        disk_space=here.builder.disk_space,
+        size_of=session.index.size_of,
+    )
+    _release_at_end_of_command(builder)
+    prober = evolve(here, resolver=Resolver(uv, session.index, interpreter), builder=builder)
+    settings = evolve(session.settings, python=python)
+    return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
+
+
 def _release_at_end_of_command(builder: Builder) -> None:
     """Release the environments when the current click command ends. Outside of a command, the caller does that."""
     if (command := click.get_current_context(silent=True)) is not None:
@@ -175,9 +194,9 @@ def joined(session: Session) -> Iterator[Session]:
         yield session
         return
     # Dask loads slowly, so only sessions with a scheduler import it.
-    from harness.scheduling.cluster import ClusterProber, Connection
+    from harness.scheduling.cluster import ClusterProber, connect
 
-    with contextlib.closing(Connection.open(session.settings.scheduler, session.reporter)) as connection:
+    with contextlib.closing(connect(session.settings.scheduler, session.reporter)) as connection:
         yield evolve(session, remote=ClusterProber.over(connection, session.local))
 
 

@@ -13,7 +13,7 @@ from typing import Any
 
 from attrs import Factory, field, fields, frozen
 
-from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
+from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
 
 

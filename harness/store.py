@@ -20,11 +20,11 @@ import cattrs
 from attrs import evolve, field, fields, frozen
 
 from harness.atomic import is_out_of_space, remove_partial, write_whole
-from harness.environment.installer_errors import is_lasting
+from harness.environment.uv import is_lasting
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
 from harness.redact import hide_secrets, in_every_text, known_secrets
-from harness.run.logs import read_log
+from harness.run.launch import read_log
 
 if TYPE_CHECKING:
     import pandas as pd

@@ -16,7 +16,7 @@ from wheelhouse import free_port_url
 from harness.bundle import Installed, Packed, Packer, WantedProbe
 from harness.model import Combination, Device
 from harness.model.repro import parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
 
 BODY = "import brittle\n\nprint('stepping')\nbrittle.step()\n"
 

@@ -13,15 +13,16 @@ from typing import Any
 
 import psutil
 import pytest
-from attrs import define, field, frozen
+from attrs import define, evolve, field, fields_dict, frozen
 from click.testing import CliRunner
 from wheelhouse import Wheelhouse
 
+from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import Event, Judged, Note, Started
-from harness.model import Verdict
-from harness.probe import Prober
+from harness.model import Repro, Verdict
+from harness.probing import Prober
 from harness.store import Store
 
 
@@ -299,3 +300,38 @@ def processes_below(folder: Path) -> list[psutil.Process]:
         if any(str(folder) in word for word in words) and process.status() != psutil.STATUS_ZOMBIE:
             found.append(process)
     return found
+
+
+def make_answer(subject: str = "shop", **parts: Any) -> Answer:
+    """An answer about one failure and, if its status is a change, one culprit; for `parts` see `changed`."""
+    failure = Failure((), None, Status.FOUND, (Guilty(Boundary(subject)),))
+    return changed(Answer(Asked(subject, Repro("step", "d")), Status.FOUND, failures=(failure,)), **parts)
+
+
+def changed(answer: Answer, **parts: Any) -> Answer:
+    """The answer with these parts exchanged, wherever they are: in its question, failure, culprit or boundary.
+
+    `culprit` are the levels below the release, `named` the two ends as they were asked for.
+    """
+    parts = {_FIELDS.get(name, name): value for name, value in parts.items()}
+
+    def part_of(value: Any, *names: str, **more: Any) -> Any:
+        known = {name: parts.pop(name) for name in list(parts) if name in names or (not names and name in _own(value))}
+        return evolve(value, **{**known, **more})
+
+    status = parts.get("status", answer.status)
+    (failure,) = answer.failures
+    guilty = failure.culprits[0] if failure.culprits else Guilty(failure.boundary or Boundary(answer.asked.subject))
+    guilty = part_of(guilty, "deeper", "evidence", "together_with", boundary=part_of(guilty.boundary))
+    asked = {"ends": parts.pop("named")} if "named" in parts else {}
+    asked = part_of(answer.asked, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
+    culprits, boundary = ((guilty,), None) if status.is_change else ((), guilty.boundary)
+    failure = part_of(failure, "tests", "signature", "note", status=status, culprits=culprits, boundary=boundary)
+    return evolve(answer, asked=asked, failures=(failure,), **parts)
+
+
+_FIELDS = {"culprit": "deeper", "lock_changes": "moved"}
+
+
+def _own(value: Any) -> set[str]:
+    return set(fields_dict(type(value)))

@@ -1,21 +1,31 @@
-"""The GitHub Action follows the schema, and its steps run here like on a runner, night after night."""
+"""The GitHub Actions follow the schema, and their steps run here like on runners, night after night.
+
+One action runs the tests, the other writes what they showed; only an artifact goes from one to the other.
+"""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import yaml
 from attrs import define, field
 from fake_gh import write_fake_gh
 
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
 ROOT = Path(__file__).parent.parent
 ACTION = ROOT / "action.yml"
+REPORT = ROOT / ".github" / "actions" / "report" / "action.yml"
+BOTH = pytest.mark.parametrize("action", [ACTION, REPORT], ids=["run", "report"])
 TEST = """
 import unittest
 import brittle
@@ -27,6 +37,7 @@ class TestStep(unittest.TestCase):
 """
 EXPRESSION = re.compile(r"\$\{\{\s*(.*?)\s*\}\}")
 GREEN, BROKEN, FIXED = "2023-06-15", "2023-08-15", "2023-12-15"  # brittle 1.5, 1.7, 1.11
+TOKEN = "t0ken"
 
 
 def check(path: Path) -> subprocess.CompletedProcess[str]:
@@ -41,8 +52,9 @@ def git(folder: Path, *words: str) -> str:
     return subprocess.run(told, check=True, capture_output=True, text=True).stdout
 
 
-def test_it_follows_the_schema():
-    ended = check(ACTION)
+@BOTH
+def test_it_follows_the_schema(action):
+    ended = check(action)
     assert ended.returncode == 0, ended.stdout
 
 
@@ -53,8 +65,9 @@ def test_the_schema_check_works(tmp_path):
     assert check(wrong).returncode != 0
 
 
-def test_every_expression_names_an_input_or_a_step_that_exists():
-    text = ACTION.read_text(encoding="utf-8")
+@BOTH
+def test_every_expression_names_an_input_or_a_step_that_exists(action):
+    text = action.read_text(encoding="utf-8")
     told = yaml.safe_load(text)
     steps = {step["id"] for step in told["runs"]["steps"] if "id" in step}
     named = re.findall(r"\b(inputs|steps)\.([\w-]+)", text)
@@ -62,11 +75,27 @@ def test_every_expression_names_an_input_or_a_step_that_exists():
     assert {name for kind, name in named if kind == "steps"} <= steps
 
 
-def test_no_script_contains_an_expression():
+@BOTH
+def test_no_script_contains_an_expression(action):
     """Text from an input would run as part of the script; it is passed in variables instead."""
-    scripts = [step["run"] for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"] if "run" in step]
-    assert len(scripts) >= 5
+    scripts = [step["run"] for step in yaml.safe_load(action.read_text())["runs"]["steps"] if "run" in step]
+    assert len(scripts) >= 4
     assert not any(EXPRESSION.search(script) for script in scripts)
+
+
+def test_the_part_that_runs_tests_writes_nothing_to_the_repository():
+    scripts = "".join(step.get("run", "") for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"])
+    assert "git push" not in scripts
+    assert "watch-issue" not in scripts
+
+
+def test_the_part_that_writes_runs_no_tests_and_nothing_of_the_artifact():
+    steps = yaml.safe_load(REPORT.read_text())["runs"]["steps"]
+    scripts = [step["run"] for step in steps if "run" in step]
+    assert not any("harness watch " in script or "harness probe" in script for script in scripts)
+    (keep,) = [script for script in scripts if "harness-found" in script]
+    used = {line.strip() for line in keep.splitlines() if "$found" in line}
+    assert used == {'if [ -f "$found/$file" ] && [ ! -L "$found/$file" ]; then cp "$found/$file" "$state/$file"; fi'}
 
 
 @define
@@ -97,14 +126,21 @@ class Job:
                 if what == "outcome"
                 else self.outputs.get((step, what.removeprefix("outputs.")), "")
             )
-        return {"runner.temp": str(self.folder), "github.action_path": str(ROOT), "github.token": "t"}[expression]
+        return {
+            "runner.temp": str(self.folder),
+            "github.action_path": str(ROOT),
+            "github.token": TOKEN,
+            "github.server_url": f"file://{self.folder.parent}",
+        }[expression]
 
     def holds(self, condition: str) -> bool:
         """Whether a condition, with parts joined by &&, is true."""
         parts = condition.removeprefix("${{").removesuffix("}}").strip().split(" && ")
         failed = "failure" in self.outcomes.values()
-        assert parts[0] == "!cancelled()" or not failed
-        for part in parts[1:]:
+        assert parts[0] in ("!cancelled()", "always()") or not failed
+        for part in parts:
+            if part in ("!cancelled()", "always()"):
+                continue
             name, _, literal = part.partition(" == ")
             if self.value(name) != literal.strip("'"):
                 return False
@@ -114,7 +150,8 @@ class Job:
         """Run the steps; after a failed step only those with a condition run."""
         for step in steps:
             name = step.get("id", "")
-            if "run" not in step or name == "install":  # the harness is there already, and so are the caches
+            # The harness is there already, and so are the caches; `night` carries the artifact.
+            if "run" not in step or name in ("install", "sandbox"):
                 continue
             if not (self.holds(step["if"]) if "if" in step else "failure" not in self.outcomes.values()):
                 continue
@@ -143,8 +180,9 @@ class Job:
 
 @pytest.fixture
 def repository(harness, tmp_path):
-    """A repository with tests, and `night(day)`, which runs the action in a new checkout of it."""
-    origin, first, gh = tmp_path / "origin.git", tmp_path / "first", write_fake_gh(tmp_path / "gh")
+    """A repository with tests, and `night(day)`: one action runs in a new checkout of it, the other without one."""
+    origin, first, gh = tmp_path / "some-one" / "project", tmp_path / "first", write_fake_gh(tmp_path / "gh")
+    origin.parent.mkdir()
     subprocess.run(["git", "init", "-q", "--bare", "-b", "main", origin], check=True)
     first.mkdir()
     (first / "test_step.py").write_text(TEST, encoding="utf-8")
@@ -157,25 +195,38 @@ def repository(harness, tmp_path):
     programs.mkdir()
     (programs / "harness").write_text(f'#!/bin/sh\nexec "{sys.executable}" -m harness "$@"\n')
     (programs / "harness").chmod(0o755)
-    told = yaml.safe_load(ACTION.read_text(encoding="utf-8"))
-    defaults = {name: str(given.get("default", "")) for name, given in told["inputs"].items()}
+    actions = {action: yaml.safe_load(action.read_text(encoding="utf-8")) for action in (ACTION, REPORT)}
+    environ = {
+        **os.environ,
+        **harness.environ,
+        "PATH": os.pathsep.join([str(programs), str(gh), os.environ["PATH"]]),
+        "PYTHONPATH": str(ROOT),
+        "GITHUB_REPOSITORY": "some-one/project",
+    }
 
-    def night(day: str, **inputs: str) -> Job:
+    def job(action: Path, inputs: dict[str, str]) -> Job:
         night.count += 1
         folder = tmp_path / f"runner{night.count}"
-        folder.mkdir()
-        subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{origin}", folder / "checkout"], check=True)
-        environ = {
-            **os.environ,
-            **harness.environ,
-            "PATH": os.pathsep.join([str(programs), str(gh), os.environ["PATH"]]),
-            "PYTHONPATH": str(ROOT),
-            "GITHUB_REPOSITORY": "some-one/project",
+        (folder / "checkout").mkdir(parents=True)
+        given = actions[action]["inputs"]
+        defaults = {
+            name: str(one.get("default", "")).replace("${{ github.token }}", TOKEN) for name, one in given.items()
         }
-        given = {"run": "python -m unittest -q test_step", "options": f"--day {day}"}
-        job = Job(folder, environ, {**defaults, **given, **inputs})
-        job.run(told["runs"]["steps"])
-        return job
+        return Job(folder, environ, {**defaults, **{name: inputs[name] for name in given if name in inputs}})
+
+    def night(day: str, found: Callable[[Path], None] = lambda _: None, **inputs: str) -> tuple[Job, Job | None]:
+        """Both jobs of a night, the second one None if the first has no artifact; `found` changes the artifact."""
+        given = {"run": "python -m unittest -q test_step", "options": f"--day {day}", "sandbox": "auto", **inputs}
+        tests = job(ACTION, given)
+        subprocess.run(["git", "clone", "-q", "--depth=1", f"file://{origin}", tests.folder / "checkout"], check=True)
+        tests.run(actions[ACTION]["runs"]["steps"])
+        if tests.outcomes.get("watch") != "success":
+            return tests, None
+        report = job(REPORT, given)
+        shutil.copytree(tests.folder / "harness-state", report.folder / "harness-found")
+        found(report.folder / "harness-found")
+        report.run(actions[REPORT]["runs"]["steps"])
+        return tests, report
 
     night.count = 0
     night.origin = origin
@@ -189,16 +240,14 @@ def kept(repository, name: str, branch: str = "harness-watch") -> str:
 
 def test_nights_of_a_project(repository):
     passing = {"run": "python -m unittest -q test_step.TestStep.test_step test_step.TestStep.test_number"}
-    first = repository(GREEN, **passing)
-    assert (first.status, first.outcomes) == (
-        "passes",
-        {"open": "success", "watch": "success", "keep": "success", "issue": "success"},
-    ), first.said
+    first, wrote = repository(GREEN, **passing)
+    assert (first.status, first.outcomes) == ("passes", {"open": "success", "watch": "success"}), first.said
+    assert wrote.outcomes == {"keep": "success", "issue": "success"}, wrote.said
     assert "brittle==1.5" in kept(repository, "green.txt")
 
-    second = repository(BROKEN, **passing)
+    second, wrote = repository(BROKEN, **passing)
     assert second.status == "broken", second.said
-    assert second.outcomes["result"] == "failure"
+    assert wrote.outcomes["result"] == "failure"
     assert "brittle 1.6" in second.outputs["watch", "sentence"]
     assert "brittle==1.5" in kept(repository, "green.txt")
     assert kept(repository, "constraints.txt") == "brittle<1.6\n"
@@ -207,14 +256,14 @@ def test_nights_of_a_project(repository):
     assert "brittle 1.6" in issue["title"]
     assert "test_step.TestStep.test_step" in issue["body"]
 
-    again = repository(BROKEN, **passing)
+    again, wrote = repository(BROKEN, **passing)
     assert again.status == "broken"
     assert len(repository.issues()) == 1
-    assert again.outcomes["result"] == "failure"
+    assert wrote.outcomes["result"] == "failure"
 
-    fixed = repository(FIXED, **passing)
+    fixed, wrote = repository(FIXED, **passing)
     assert fixed.status == "passes", fixed.said
-    assert "result" not in fixed.outcomes
+    assert "result" not in wrote.outcomes
     assert [issue["state"] for issue in repository.issues()] == ["CLOSED"]
     assert "brittle==1.11" in kept(repository, "green.txt")
     assert "report.md" not in git(repository.origin, "ls-tree", "--name-only", "harness-watch").split()
@@ -223,18 +272,64 @@ def test_nights_of_a_project(repository):
 
 def test_a_test_that_never_passed_is_no_news_after_the_first_night(repository):
     """With that setting the action opens no issue and does not fail."""
-    first = repository(GREEN, issue="false", fail="false")
+    first, _ = repository(GREEN, issue="false", fail="false")
     assert first.status == "unknown", first.said
     assert "test_step.TestStep.test_never_worked" in kept(repository, "green.txt")
-    second = repository(BROKEN, issue="false", fail="false")
+    second, wrote = repository(BROKEN, issue="false", fail="false")
     assert second.status == "broken", second.said
     assert "1 test fails since brittle 1.6" in second.outputs["watch", "sentence"]
-    assert second.outcomes == {"open": "success", "watch": "success", "keep": "success"}
+    assert wrote.outcomes == {"keep": "success"}
     assert repository.issues() == []
 
 
 def test_a_mistake_in_an_input_fails_the_step_and_keeps_nothing(repository):
-    job = repository(GREEN, project="no-such-folder")
-    assert job.outcomes == {"open": "success", "watch": "failure"}
-    assert "no-such-folder" in job.said
+    tests, report = repository(GREEN, project="no-such-folder")
+    assert tests.outcomes == {"open": "success", "watch": "failure"}
+    assert report is None
+    assert "no-such-folder" in tests.said
+    assert git(repository.origin, "branch", "--list", "harness-watch") == ""
+
+
+def test_the_tests_see_no_token(repository):
+    """Neither in a variable nor in the checkout, which keeps no credentials."""
+    look = "import os, sys; sys.exit(any('t0ken' in value for value in os.environ.values()))"
+    tests, _ = repository(
+        GREEN, run=f'python -c "{look}"', options=f"--day {GREEN} --pass-env TOKEN --pass-env GH_TOKEN"
+    )
+    assert tests.status == "passes", tests.said
+    config = (tests.folder / "checkout" / ".git" / "config").read_text(encoding="utf-8")
+    assert "extraheader" not in config.lower()
+
+
+def test_of_an_artifact_only_known_files_are_taken_and_nothing_runs(repository, tmp_path):
+    ran, secret = tmp_path / "ran", tmp_path / "secret.txt"
+    secret.write_text("not for everybody")
+
+    def changed(found: Path) -> None:
+        hook = found / ".git" / "hooks" / "pre-commit"
+        hook.parent.mkdir(parents=True)
+        hook.write_text(f"#!/bin/sh\ntouch {ran}\n")
+        hook.chmod(0o755)
+        (found / ".gitattributes").write_text("* filter=evil\n")
+        (found / "harness").write_text(f"#!/bin/sh\ntouch {ran}\n")
+        (found / "report.md").symlink_to(secret)
+
+    passing = "python -m unittest -q test_step.TestStep.test_number"
+    tests, report = repository(GREEN, changed, run=passing)
+    assert (tests.status, report.outcomes["keep"]) == ("passes", "success"), report.said
+    assert git(repository.origin, "ls-tree", "-r", "--name-only", "harness-watch").split() == [
+        "green.txt",
+        "night.json",
+    ]
+    assert not ran.exists()
+
+
+def test_an_artifact_of_another_watch_is_refused(repository):
+    def changed(found: Path) -> None:
+        night = json.loads((found / "night.json").read_text(encoding="utf-8"))
+        (found / "night.json").write_text(json.dumps({**night, "name": "Other tests"}), encoding="utf-8")
+
+    _, report = repository(GREEN, changed, run="python -m unittest -q test_step.TestStep.test_number")
+    assert report.outcomes == {"keep": "failure"}
+    assert "Other tests" in report.said
     assert git(repository.origin, "branch", "--list", "harness-watch") == ""

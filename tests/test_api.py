@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from support import SIGNED
@@ -36,7 +37,7 @@ def test_the_bisect_function_matches_the_command(here):
     ).json
     ours = json.loads(json.dumps(answer.as_json()))
     for parts in (told, ours):  # a second asking is answered by the store
-        for name in ("wall_s", "probes", "steps"):
+        for name in ("wall_s", "probes", "steps", "notes"):
             del parts[name]
     assert ours == told
     assert list((here.folder / "results" / "reports").glob("*.html"))
@@ -85,13 +86,18 @@ def test_importing_the_package_imports_nothing_else():
 
 
 def test_a_function_is_not_hidden_by_its_subpackage():
-    imports = "import harness\nfrom harness.bisect import answer\nfrom harness.probe import Judge\n"
-    code = f"{imports}print(callable(harness.bisect), callable(harness.probe))"
+    code = "import harness, harness.api; print([callable(getattr(harness, name)) for name in harness._PUBLIC])"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert told.stdout.strip() == "True True"
+    assert "False" not in told.stdout
+    assert not [name for name in harness._PUBLIC if (Path(harness.__file__).parent / name).is_dir()]
 
 
 def test_an_unknown_name_is_an_attribute_error():
     with pytest.raises(AttributeError, match="no attribute 'bisekt'"):
         _ = harness.bisekt
-    assert {"bisect", "history", "probe", "results", "Settings"} <= set(dir(harness))
+    assert {"ask", "bisect", "history", "probe", "results", "Settings"} <= set(dir(harness))
+
+
+def test_the_package_says_that_it_has_types():
+    """Type checkers read its annotations only if it has this file (PEP 561)."""
+    assert (Path(harness.__file__).parent / "py.typed").is_file()

@@ -91,3 +91,20 @@ def test_a_night_with_a_break_fails_its_session(nox):
     ended = nox("one", "nightly", words=("matrices/nightly.toml", "--budget", "0", "--date", "2024-03-01"))
     assert ended.returncode == 1
     assert "matrices/nightly.toml" in ended.stdout
+
+
+def test_of_the_results_of_another_job_no_links_and_hidden_files_are_taken(nox, tmp_path):
+    """What the night ran may have changed them: a .git there would be obeyed by the job that pushes."""
+    found = tmp_path / "found"
+    for name in ("nights/index.html", ".git", ".hooks/pre-commit", "reports/.hidden", "reports/a.md"):
+        (found / name).parent.mkdir(parents=True, exist_ok=True)
+        (found / name).write_text("text", encoding="utf-8")
+    (found / "reports" / "b.md").symlink_to(ROOT / "README.md")
+    (found / "linked").symlink_to(ROOT / "docs")
+    ended = nox("one", "nightly_open", fresh=True)
+    assert ended.returncode == 0, ended.stdout
+    for session, words in (("nightly_take", (str(found),)), ("nightly_keep", ())):
+        ended = nox("one", session, words=words)
+        assert ended.returncode == 0, ended.stdout
+    files = git(nox.origin, "ls-tree", "-r", "--name-only", "nightly-results").splitlines()
+    assert files == ["nights/index.html", "reports/a.md"]

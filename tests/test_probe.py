@@ -10,7 +10,7 @@ from support import MESSAGE, repro_text
 
 from harness.model import Combination, Device, Outcome, Signature
 from harness.model.repro import parse_repro
-from harness.probe import Cancelled, Probe, Prober, next_attempt
+from harness.probing import Cancelled, Probe, Prober, next_attempt
 
 
 @pytest.fixture

@@ -29,9 +29,17 @@ def kept(results, release, files, functions, removed=""):
     answer = {
         "probes": 10,
         "culprit_probes": 12,
-        "suspects": [release],
-        "culprit": {"findings": [{"files": files, "regions": regions, "proofs": proofs}]},
-        "evidence": [{"name": removed, "file": "a.py"}] if removed else [],
+        "failures": [
+            {
+                "culprits": [
+                    {
+                        "boundary": {"suspects": [release]},
+                        "deeper": {"findings": [{"files": files, "regions": regions, "proofs": proofs}]},
+                        "evidence": [{"name": removed, "file": "a.py"}] if removed else [],
+                    }
+                ]
+            }
+        ],
     }
     (results / "answers").mkdir(parents=True)
     (results / "answers" / "1.json").write_text(json.dumps({"answer": answer}))

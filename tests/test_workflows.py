@@ -13,6 +13,10 @@ import yaml
 
 ROOT = Path(__file__).parent.parent
 WORKFLOWS = sorted((ROOT / ".github" / "workflows").glob("*.yml"))
+ACTIONS = [ROOT / "action.yml", *sorted((ROOT / ".github" / "actions").glob("*/action.yml"))]
+EACH = pytest.mark.parametrize("path", [*WORKFLOWS, *ACTIONS], ids=lambda path: str(path.relative_to(ROOT)))
+# What runs code of other people: fresh releases, or whoever wrote a pull request.
+RUNS_OTHERS = re.compile(r"nox -s (nightly|matrix|tests)\b|\.ci/run|uses: \./\.regression-harness\n|harness watch ")
 SESSION = re.compile(r"\bnox -s (\w+)")
 SCRIPT = re.compile(r"run: (\.\S+)")
 
@@ -52,7 +56,7 @@ def sessions() -> set[str]:
 def test_all_sessions_and_scripts_exist(path, sessions):
     text = path.read_text(encoding="utf-8")
     named, scripts = SESSION.findall(text), SCRIPT.findall(text)
-    assert named or scripts
+    assert named or scripts or "uses: ./.regression-harness" in text
     assert set(named) <= sessions
     assert all(os.access(ROOT / script, os.X_OK) for script in scripts)
 
@@ -67,3 +71,70 @@ def test_pushes_and_pull_requests_run_every_check():
 def test_no_job_has_more_permissions_than_it_names(path):
     """Without this line, a job would have the repository's default rights."""
     assert "\npermissions: {}\n" in path.read_text(encoding="utf-8")
+
+
+@EACH
+def test_each_action_is_pinned_to_a_commit(path):
+    """A tag can be moved. The comment names the release for people, and for bots that update it."""
+    used = re.findall(r"uses: (.*)", path.read_text(encoding="utf-8"))
+    others = [one for one in used if not one.startswith("./")]
+    assert used or path.parent.name == "workflows"
+    assert [one for one in others if not re.fullmatch(r"[\w./-]+@[0-9a-f]{40} # v\d+\.\d+\.\d+", one)] == []
+
+
+def test_each_action_has_one_commit_everywhere():
+    pins: dict[str, set[str]] = {}
+    for path in (*WORKFLOWS, *ACTIONS):
+        for name, sha in re.findall(r"uses: ([\w-]+/[\w-]+)\S*@(\w+)", path.read_text(encoding="utf-8")):
+            pins.setdefault(name, set()).add(sha)
+    assert len(pins) >= 7
+    assert {name: shas for name, shas in pins.items() if len(shas) > 1} == {}
+
+
+JOBS = [
+    pytest.param(job, id=f"{path.stem}-{name}")
+    for path in WORKFLOWS
+    for name, job in yaml.safe_load(path.read_text(encoding="utf-8"))["jobs"].items()
+]
+
+
+def runs_others(job) -> bool:
+    """Whether a job runs code of other people."""
+    steps = [f"uses: {step['uses']}\n" if "uses" in step else step["run"] for step in job["steps"]]
+    return any(map(RUNS_OTHERS.search, steps))
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_no_checkout_keeps_its_credentials(job):
+    checkouts = [step for step in job["steps"] if step.get("uses", "").startswith("actions/checkout@")]
+    assert all(step["with"]["persist-credentials"] is False for step in checkouts)
+
+
+@pytest.mark.parametrize("job", JOBS)
+def test_a_job_either_runs_code_of_others_or_writes(job):
+    """Such code runs as the user of the job, so it could change what the next step runs."""
+    if runs_others(job):
+        assert job["permissions"] == {"contents": "read"}
+        assert "GH_TOKEN" not in str(job)
+    else:
+        assert "write" in job["permissions"].values()
+
+
+def test_the_two_kinds_of_jobs_are_told_apart():
+    assert [one.id for one in JOBS if runs_others(one.values[0])] == [
+        "ci-checks",
+        "newest-packages-tests",
+        "nightly-gpu-night",
+    ]
+
+
+@EACH
+def test_caches_are_saved_after_a_red_night_too(path):
+    told = yaml.safe_load(path.read_text(encoding="utf-8"))
+    for job in [told["runs"]] if "runs" in told else told["jobs"].values():
+        used = [(step["uses"].partition("@")[0], step) for step in job["steps"] if "uses" in step]
+        assert "actions/cache" not in [name for name, _ in used]  # it saves nothing if the job fails
+        restored = [step for name, step in used if name == "actions/cache/restore"]
+        saved = [step for name, step in used if name == "actions/cache/save"]
+        assert [step["with"]["key"] for step in restored] == [step["with"]["key"] for step in saved]
+        assert all(step["if"].startswith("${{ always() &&") for step in saved)

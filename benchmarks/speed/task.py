@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.environment import Workspace, read_pip_settings
-from harness.environment.environment_record import EnvironmentRecord
+from harness.environment.ledger import EnvironmentRecord
 from harness.model import Device
-from harness.planning.plan import make_plan
+from harness.planning.releases import make_plan
 from harness.request.question import Question
 from harness.request.repros import find_repro
 from harness.session import local_session

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from harness.bundle.installed import same_version
-from harness.bundle.packed_probe import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
+from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.errors import HarnessFault, NoSpace, UserMistake
 from harness.model import Lock, Observation, Pin, normalized_name
-from harness.probe import Judge, observation_of, probe_key, question_of
+from harness.probing import Judge, observation_of, probe_key, question_of
+from harness.probing.prober import same_version
 from harness.run.devices import unavailable, visible
 from harness.run.devices.cuda import parse_gpus
-from harness.run.logs import read_tail
-from harness.run.process import Limits, ended_from
+from harness.run.launch import Limits, read_tail
+from harness.run.process import ended_from
 from harness.run.result import LeftBehind, Ran, result_of
 from harness.store import StoredResolution
 
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model import Judgement
-    from harness.probe import Probe
+    from harness.probing import Probe
     from harness.run.devices import Gpu
     from harness.store import Store
 
@@ -137,7 +137,7 @@ def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
         unlisted = [path.name for path in where.iterdir() if path.name not in {*record["files"], "run.json"}]
     except UNREADABLE as error:
         raise _Refused(f"its result is incomplete: {error}") from error
-    if ran[0] != packed.key:
+    if ran[0] != packed.probe.key:
         raise _Refused(f"the result belongs to another probe ({ran[0]})")
     if ran[1] != _sha256(probe.repro.source):
         raise _Refused("a different script was run, not the packed repro")
@@ -153,13 +153,13 @@ def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
 def _take(back: _Back, store: Store) -> Taken:
     packed, probe = back.packed, back.probe
     try:
-        if unavailable(packed.device, back.gpus) is not None:
+        if unavailable(probe.combination.device, back.gpus) is not None:
             raise _Refused("no GPU was found where it ran")
         ran, lock = _ran(back), _lock_there(back)
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
-    key = probe_key(probe, lock, gpus=back.gpus, capability=packed.capability)
+    key = probe_key(probe, lock, gpus=back.gpus, capability=packed.probe.capability)
     observation = store.get(key)
     known = observation is not None
     if observation is None:
@@ -182,7 +182,7 @@ def _take(back: _Back, store: Store) -> Taken:
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
-        resolution = StoredResolution(lock=packed.lock, drift=packed.drift)
+        resolution = StoredResolution(lock=packed.probe.lock, drift=packed.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
     judgement = Judge(signature, store)(observation) if signature is not None else None
@@ -190,13 +190,14 @@ def _take(back: _Back, store: Store) -> Taken:
 
 
 def _ran(back: _Back) -> Ran:
-    limits = Limits(back.packed.wall_s, back.record["memory"])
+    limits = Limits(back.packed.probe.repro.timeout, back.record["memory"])
     with gzip.open(back.folder / "log.gz") as log:
         _check_length(log)
     tail = read_tail(back.folder / "log.gz")
     left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
-    ran = result_of(left, device=back.packed.device, limits=limits)
+    ran = result_of(left, device=back.probe.combination.device, limits=limits)
     ran.machine["sandbox"] = "none"  # the run script has no sandbox
+    ran.machine["hash_seed"] = int(back.packed.variables.get("PYTHONHASHSEED", "0"))
     return ran
 
 
@@ -213,7 +214,7 @@ def _lock_there(back: _Back) -> Lock:
     """The lock of what was installed where it ran. Packages that were already on that machine have no hashes."""
     there = {normalized_name(name): str(version) for name, version in back.record["installed"].items()}
     shipped = {wheel.name for wheel in back.packed.packed}
-    pins = {pin.name: pin for pin in back.packed.lock.pins if pin.name in shipped}
+    pins = {pin.name: pin for pin in back.packed.probe.lock.pins if pin.name in shipped}
     return Lock(
         python=str(back.record["python"]),
         platform=str(back.record["platform"]),

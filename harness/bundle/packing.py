@@ -5,41 +5,72 @@ from __future__ import annotations
 import importlib.util
 import json
 import shutil
+import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import cattrs
 from attrs import evolve, field, frozen
 
 from harness import __version__
 from harness.atomic import is_out_of_space
-from harness.bundle.installed import Installed
-from harness.bundle.packed_probe import SCHEMA, PackedProbe, PackedWheel, packed_key
-from harness.bundle.wheels import Unfetchable, Wheels
-from harness.errors import HarnessFault, NoSpace, UserMistake
+from harness.bundle.wheels import Installed, PackedWheel, Unfetchable, Wheels
+from harness.errors import BadRepro, HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
-from harness.model import Device
-from harness.probe import next_attempt
+from harness.model import Device, Lock
+from harness.model.repro import parse_repro
+from harness.probing import Probe, next_attempt, probe_key
+from harness.probing.portable import PortableProbe, converter
 from harness.run.devices.cuda import gpu_queries
 from harness.run.launch import repro_variables
-from harness.run.runner import script_name
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from harness.environment import Index, Interpreter
-    from harness.model import Lock, Observation
-    from harness.probe import Probe, Prober
+    from harness.model import Observation
+    from harness.probing import Prober
     from harness.store import StoredResolution
 
+SCHEMA = 2
+# The files come from another machine, so they are not trusted.
+UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
+
 _RUN = Path(__file__).parent.parent / "run"
-_RUNNING = Path(__file__).parent / "running"
-CARRIED_TOOLS = ("guard.py", "bounded_log.py", "process_tree.py", "staged.py", "launch.py", "scratch_folder.py")
+_SCRIPT = Path(__file__).with_name("running.py")
+CARRIED_TOOLS = ("guard.py", "launch.py")
 _UNFINISHED = ".packing"
 _README = """\
 This folder has {count} of {repro} for Python {minor} on {platform}, with everything they need except Python itself.
 Run them with `python run.py`; it needs no network, and continues if it was stopped.
 Then copy the folder back (wheels/ and installer/ are not needed) and run `harness absorb PATH`.
 """
+
+
+@frozen
+class PackedProbe:
+    """A probe in a bundle, with what its run script needs.
+
+    `key` of `probe` is for an unknown GPU; `variables` are the repro's environment variables; `gpu_queries` are the
+    commands that list GPUs; `packed` are the wheels of its lock in the bundle, `from_node` names and versions of those
+    that the machine has already; `drift` says where its lock differs from the requested holds.
+    """
+
+    label: str
+    probe: PortableProbe
+    packed: tuple[PackedWheel, ...]
+    from_node: dict[str, str]
+    variables: dict[str, str]
+    gpu_queries: tuple[tuple[str, ...], ...] = ()
+    drift: tuple[str, ...] = ()
+
+    def write(self, folder: Path) -> None:
+        """Write probe, script and requirements into the probe's folder. Raises `OSError`."""
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / self.probe.repro.path).write_text(self.probe.repro.source, encoding="utf-8")
+        (folder / "requirements.txt").write_text(as_requirements(self.packed), encoding="utf-8")
+        told = {"schema": SCHEMA, **converter.unstructure(self)}
+        (folder / "probe.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
 
 
 @frozen
@@ -117,13 +148,14 @@ class Packer:
                 failed.append((one.label, fetched.words))
                 continue
             packed_probe = self._packed_probe(evolve(one, probe=probe), resolution, resolution.lock, fetched)
-            if packed_probe.key in kept:
-                failed.append((one.label, f"same as {kept[packed_probe.key].label}: both resolve to the same lock"))
+            key = packed_probe.probe.key
+            if key in kept:
+                failed.append((one.label, f"same as {kept[key].label}: both resolve to the same lock"))
                 continue
-            packed_probe.write(output / "probes" / packed_probe.key, probe.repro.source)
-            kept[packed_probe.key] = packed_probe
+            packed_probe.write(output / "probes" / key)
+            kept[key] = packed_probe
         left_out = {name: version for packed_probe in kept.values() for name, version in packed_probe.from_node.items()}
-        sizes = {pin.name: pin.size or 0 for packed_probe in kept.values() for pin in packed_probe.lock.pins}
+        sizes = {pin.name: pin.size or 0 for packed_probe in kept.values() for pin in packed_probe.probe.lock.pins}
         return Packed(
             tuple(kept.values()),
             wheels.size(wheel for packed_probe in kept.values() for wheel in packed_probe.packed),
@@ -144,28 +176,21 @@ class Packer:
     def _packed_probe(
         self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...]
     ) -> PackedProbe:
-        probe, capability = one.probe, self.prober.capability
-        repro, combination = probe.repro, probe.combination
-        names = {wheel.name for wheel in fetched}
+        probe, store = one.probe, self.prober.store
+        combination, names = probe.combination, {wheel.name for wheel in fetched}
+        asked = evolve(
+            combination,
+            requirements=store.without_secrets(combination.requirements),
+            holds=store.without_secrets(combination.holds),
+        )
+        key = packed_key(probe, lock, self.prober.capability)
         return PackedProbe(
-            key=packed_key(probe, lock, capability),
-            label=one.label,
-            script=script_name(repro),
-            device=combination.device,
-            capability=capability,
-            wall_s=repro.timeout,
-            memory=repro.memory,
-            lock=lock,
+            one.label,
+            PortableProbe.of(evolve(probe, combination=asked), lock, key, self.prober),
             packed=fetched,
             from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
-            variables=repro_variables(repro.params, combination.device.value),
-            params=repro.params,
-            pass_env=self.prober.pass_env,
+            variables=repro_variables(probe.repro.params, combination.device.value, probe.attempt),
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
-            requirements=self.prober.store.without_secrets(combination.requirements),
-            holds=self.prober.store.without_secrets(combination.holds),
-            as_of=combination.as_of.isoformat() if combination.as_of else None,
-            attempt=probe.attempt,
             drift=resolution.drift,
         )
 
@@ -178,12 +203,11 @@ class Packer:
         tools.mkdir(exist_ok=True)
         for name in CARRIED_TOOLS:
             shutil.copy(_RUN / name, tools / name)
-        shutil.copy(_RUNNING / "packed_run.py", tools / "packed_run.py")
         _copy_python(_RUN / "inside", tools / "inside")
         _copy_python(_pip(), output / "installer" / "pip")
-        shutil.copy(_RUNNING / "run.py", output / "run.py")
+        shutil.copy(_SCRIPT, output / "run.py")
         count = f"{len(packed.probes)} probe{'s' if len(packed.probes) > 1 else ''}"
-        repro = packed.probes[0].script.removesuffix(".py")
+        repro = packed.probes[0].probe.repro.path.removesuffix(".py")
         platform, minor = self.interpreter.platform, self.interpreter.minor
         readme = _README.format(count=count, repro=repro, minor=minor, platform=platform)
         (output / "README.txt").write_text(readme, encoding="utf-8")
@@ -193,7 +217,7 @@ class Packer:
             "python": self.interpreter.version,
             "implementation": self.interpreter.implementation,
             "platform": platform,
-            "probes": [probe.key for probe in packed.probes],
+            "probes": [packed_probe.probe.key for packed_probe in packed.probes],
         }
         (output / "bundle.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         (output / _UNFINISHED).unlink()
@@ -225,3 +249,55 @@ def _copy_python(source: Path, target: Path) -> None:
 
 def _of(size: int) -> str:
     return f" ({size / 2**20:.0f} MiB)" if size else ""
+
+
+def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
+    """Read a packed probe and its probe. Raises `UserMistake` if they can't be read or were changed."""
+    try:
+        told = json.loads(inside(folder, "probe.json").read_text(encoding="utf-8"))
+        schema = told["schema"]
+        packed = converter.structure(told, PackedProbe)
+        sent = packed.probe
+        source = inside(folder, sent.repro.path).read_text(encoding="utf-8")
+        repro = parse_repro(source, name=sent.repro.name, path=sent.repro.path).with_params(sent.repro.params)
+    except (*UNREADABLE, cattrs.BaseValidationError, BadRepro) as error:
+        raise UserMistake(f"its probe in {folder} can't be read: {_said(error)}") from error
+    if schema != SCHEMA:
+        raise UserMistake(f"its probe has schema {schema}, this harness reads {SCHEMA}")
+    probe = Probe(repro, sent.combination, attempt=sent.attempt, lock=sent.lock)
+    known = {pin.name: pin for pin in sent.lock.pins}
+    fits = all(
+        (pin := known.get(wheel.name)) is not None
+        and pin.version == wheel.version
+        and (not pin.digests or wheel.sha256 in pin.digests)
+        for wheel in packed.packed
+    )
+    # The key is a hash of repro, parameters, device and lock, so it differs if any of them was changed.
+    if not fits or sent.key != folder.name or sent.key != packed_key(probe, sent.lock, sent.capability):
+        raise UserMistake("its repro, parameters, device or lock are not those that were packed")
+    return packed, probe
+
+
+def inside(folder: Path, name: str) -> Path:
+    """Return the path of a regular file directly in this folder.
+
+    Raises `ValueError` if it is a link, a pipe, or elsewhere, `OSError` if it does not exist.
+    """
+    path = folder / name
+    if Path(name).name != name or folder.is_symlink() or not stat.S_ISREG(path.lstat().st_mode):
+        raise ValueError(f"{name} is not a regular file in its folder")
+    return path
+
+
+def packed_key(probe: Probe, lock: Lock, capability: str) -> str:
+    """The key of a probe's observation before its GPU is known."""
+    return probe_key(probe, lock, gpus=(), capability=capability)
+
+
+def as_requirements(wheels: Iterable[PackedWheel]) -> str:
+    """Return requirement lines for pip, each with the hash of the packed wheel."""
+    return "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
+
+
+def _said(error: Exception) -> str:
+    return str(error).splitlines()[0] if str(error) else type(error).__name__

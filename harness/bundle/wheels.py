@@ -1,24 +1,26 @@
-"""Downloads the wheels of a lock with pip, from the configured indexes, and checks their hashes."""
+"""Which packages a machine without network has, and the wheels that it lacks, downloaded with pip and checked."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 import os
 import re
 import sys
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
-from harness.bundle.installed import same_version
-from harness.bundle.packed_probe import PackedWheel
 from harness.environment.index import index_urls
-from harness.environment.installer_errors import raise_surroundings
-from harness.model import Lock
-from harness.run.process import Limits, run_guarded
+from harness.environment.uv import raise_surroundings
+from harness.errors import UserMistake
+from harness.model import Lock, normalized_name
+from harness.probing.prober import same_version
+from harness.run.launch import Limits
+from harness.run.process import run_guarded
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -28,6 +30,59 @@ if TYPE_CHECKING:
 
 _LONGEST_S = 6 * 3600.0
 _CHUNK = 1 << 20
+_LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;#]+)")
+_HINT = "run there: python -m pip list --format=freeze, or python run.py --what-is-there"
+
+
+@frozen
+class Installed:
+    """Installed versions by normalised name; `python` and `platform` are "" if the list does not have them."""
+
+    versions: Mapping[str, str] = field(factory=dict)
+    python: str = ""
+    platform: str = ""
+
+    def has(self, name: str, version: str) -> bool:
+        """Whether exactly this version is installed, including the local version label (PEP 440)."""
+        there = self.versions.get(name)
+        return there is not None and same_version(there, version)
+
+    def check(self, interpreter: Interpreter) -> None:
+        """Raise `UserMistake` if the list is for another Python or platform than the locks."""
+        if self.python and _minor(self.python) != interpreter.minor:
+            raise UserMistake(
+                f"the list is for Python {self.python}, but the locks are for {interpreter.version}",
+                hint=f"use --python {_minor(self.python)}",
+            )
+        if self.platform and self.platform != interpreter.platform:
+            raise UserMistake(f"the list is for {self.platform}; wheels packed here are for {interpreter.platform}")
+
+
+def read_installed(path: Path) -> Installed:
+    """Read `pip freeze`, `pip list` (freeze or JSON) or `run.py --what-is-there`. Raises `UserMistake`.
+
+    Lines without a version (a local folder, a repository) are ignored; these distributions count as missing.
+    """
+    try:
+        text = path.read_text(encoding="utf-8-sig")
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserMistake(f"can't read what is installed from {path}: {error}", hint=_HINT) from error
+    if text.lstrip().startswith(("{", "[")):
+        return _from_json(text, path)
+    found = {normalized_name(m["name"]): m["version"] for m in map(_LINE.match, text.splitlines()) if m}
+    if not found:
+        raise UserMistake(f"{path} lists no package with a version (name==1.0)", hint=_HINT)
+    return Installed(found)
+
+
+@frozen
+class PackedWheel:
+    """A wheel in the bundle, with its SHA-256."""
+
+    name: str
+    version: str
+    file: str
+    sha256: str
 
 
 @frozen
@@ -149,3 +204,18 @@ def _sha256(path: Path) -> str:
         while piece := file.read(_CHUNK):
             digest.update(piece)
     return digest.hexdigest()
+
+
+def _from_json(text: str, path: Path) -> Installed:
+    try:
+        told: Any = json.loads(text)
+        if isinstance(told, list):
+            told = {"installed": {row["name"]: row["version"] for row in told}}
+        versions = {normalized_name(name): str(version) for name, version in told["installed"].items()}
+        return Installed(versions, str(told.get("python", "")), str(told.get("platform", "")))
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise UserMistake(f"{path} is not a list of installed packages", hint=_HINT) from error
+
+
+def _minor(version: str) -> str:
+    return ".".join(version.split(".")[:2])

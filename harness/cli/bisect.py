@@ -1,48 +1,26 @@
-"""`harness bisect`: which release broke it, or fixed it."""
+"""`harness bisect`: what broke it, or fixed it."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve, frozen
+from attrs import frozen
 from click.core import ParameterSource
 
-from harness.bisect.ask_commits import ask_commits
-from harness.bisect.ask_upgrade import Below, UpgradeQuestion, ask_upgrade
-from harness.bisect.investigate import ask
-from harness.bisect.upgrade_answer import UpgradeAnswer
-from harness.cli.constraints_file import write_constraints
+from harness.asking.ask import ask
 from harness.cli.options import grouped, json_option, repro_options, settings_options
-from harness.cli.paths import print_reports, short
-from harness.cli.project_options import project_options
-from harness.cli.search_options import SearchOptions, search_options
-from harness.errors import UserMistake
-from harness.model import normalized_name
-from harness.model.culprit import Level
-from harness.model.plain_json import to_json
-from harness.report.answer.keeping import keep_and_report
-from harness.request.chosen_command import ChosenCommand, chosen_command
-from harness.request.chosen_repro import required_python, runs_tests, typed_words
+from harness.cli.search_options import project_options, search_options
+from harness.cli.written import print_reports, short, write_constraints
+from harness.model.text import to_json
+from harness.report.answer import keep_and_report
 from harness.request.commands import ChosenProject
-from harness.request.ends import read_ends
-from harness.request.project import Projects
-from harness.request.question import Question
-from harness.session import open_session
+from harness.request.question import Policy, Question
 from harness.settings import Group, Settings
+from harness.store import Store
 from harness.terminal import print_answer, reporting
 from harness.terminal.console import Console
-from harness.terminal.upgrade import print_upgrade
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from harness.bisect.answer import Answer
-    from harness.planning.plan import Plan
-    from harness.request.ends import Ends
-    from harness.session import Session
 
 
 class _Command(click.Command):
@@ -60,22 +38,14 @@ class _Command(click.Command):
 
 @frozen
 class AskedFor:
-    """The question as the user typed it: the package, what to run, and the two ends."""
+    """The question as the user typed it: the package, what to run, the two ends, and how deep to go."""
 
     subject: str | None
     repro: str | None
     run: str | None
     good: str | None
     bad: str | None
-
-
-@frozen
-class Found:
-    """The result of a bisection: the answer, its parts with their plans, and the commits of the range, if any."""
-
-    answer: Answer | UpgradeAnswer
-    parts: tuple[tuple[Plan, Answer], ...]
-    commits: tuple[str, ...] = ()
+    depth: str | None
 
 
 @click.command(cls=_Command)
@@ -96,14 +66,15 @@ def bisect(
     asked: AskedFor,
     project: ChosenProject,
     constraints: Path | None,
-    search: SearchOptions,
+    policy: Policy,
     as_json: bool,
     settings: Settings,
 ) -> None:
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
     With SUBJECT alone, it takes the repro that names it, with that repro's own bounds. Without SUBJECT, it finds the
-    package too, between two days, lock files or environments; without --good it steps back from today.
+    package too, between two days, lock files or environments; without --good it steps back from today. With "python" as
+    SUBJECT it finds the Python.
 
     \b
     harness bisect --run pytest
@@ -114,99 +85,32 @@ def bisect(
     harness bisect transformers --find-fix --bad 4.57.6
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     harness bisect peft --good v0.17.0 --bad main --git ~/src/peft
+    harness bisect python --run pytest
     """
-    ends = _ends(asked, search, settings)
-    required = required_python(asked.repro, asked.run, asked.subject)
-    with (
-        reporting(Console(stderr=True), quiet=as_json) as reporter,
-        open_session(settings, reporter, requires_python=required) as session,
-    ):
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
-        if ends is not None and ends.good is not None and ends.good.moment is not None:
-            project = evolve(project, good_day=ends.good.moment.isoformat())
-        chosen = chosen_command(asked.repro, asked.run, asked.subject, settings, project, projects)
-        if ends is None:
-            found = _between_releases(session, asked, search, chosen)
-        elif ends.are_commits:
-            found = _between_commits(session, asked, search, chosen, ends)
-        else:
-            found = _between_worlds(session, asked, search, chosen, ends)
-    reports = _reports(session, found)
-    written = None
-    if isinstance(found.answer, UpgradeAnswer):
-        written = write_constraints(found.answer, constraints, session.store.root)
+    question = Question(asked.subject, asked.repro, asked.run, asked.good, asked.bad, asked.depth, policy, project)
+    with reporting(Console(stderr=True), quiet=as_json) as reporter:
+        answer = ask(question, settings, reporter, _typed(constraints))
+    store = Store.opened(settings.results, settings.pass_env)
+    reports = keep_and_report(store, answer, settings.pass_env)
+    written = write_constraints(answer, constraints, store.root)
     if as_json:
-        click.echo(to_json(found.answer.as_json()))
+        click.echo(to_json(answer.as_json()))
     else:
-        _print(found.answer, str(settings.results), reports, written)
-    sys.exit(found.answer.status.exit_code)
+        print_answer(Console(soft_wrap=True), answer, str(settings.results))
+        print_reports(reports)
+        if written is not None:
+            click.echo(f"  constraints: {short(written)}")
+    sys.exit(answer.status.exit_code)
 
 
-def _ends(asked: AskedFor, search: SearchOptions, settings: Settings) -> Ends | None:
-    """The two ends, or None if the question is about releases of the subject."""
-    is_suite = asked.run is not None and runs_tests(asked.run) and not search.is_about_releases
-    is_suite = is_suite and settings.as_of != "era"
-    ends = read_ends(asked.good, asked.bad, asked.subject, commits=bool(search.git), tests=is_suite)
-    if ends is not None and ends.are_commits and asked.subject is None:
-        raise UserMistake(
-            "a commit needs a package: which one is it a commit of?",
-            hint="harness bisect PACKAGE --good TAG --bad main --git CLONE",
-        )
-    return ends
-
-
-def _question(
-    session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand, **more: str | None
-) -> Question:
-    return Question.under(
-        evolve(session.settings, with_=chosen.with_),
-        asked.subject or "",
-        chosen.repro,
-        typed=(*typed_words(asked.repro, asked.run, session.settings.params), *session.settings.typed),
-        **search.as_fields(),
-        **more,
-    )
-
-
-def _between_releases(session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand) -> Found:
-    question = _question(session, asked, search, chosen, good=asked.good, bad=asked.bad)
-    plan, answer = ask(session, question, search.depth, chosen.told)
-    return Found(answer, ((plan, answer),))
-
-
-def _between_commits(
-    session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand, ends: Ends
-) -> Found:
-    between = ask_commits(session, _question(session, asked, search, chosen), ends, chosen.told)
-    return Found(between.answer, ((between.plan, between.answer),), between.commits)
-
-
-def _between_worlds(
-    session: Session, asked: AskedFor, search: SearchOptions, chosen: ChosenCommand, ends: Ends
-) -> Found:
-    about = normalized_name(asked.subject) if asked.subject else ""
-    is_typed = click.get_current_context().get_parameter_source("depth") is ParameterSource.COMMANDLINE
-    until = search.depth if is_typed or about else Level.RELEASE
-    if search.git and not is_typed:
-        until = Level.COMMIT
-    below = Below(search.time_limit, fork=search.fork, git=search.git)
-    question = UpgradeQuestion(ends, chosen.repro, chosen.with_, about, chosen.told, below)
-    answer = ask_upgrade(session, question, until)
-    return Found(answer, tuple(answer.answers))
-
-
-def _reports(session: Session, found: Found) -> list[Path]:
-    """Store the answer and write its reports; returns their paths."""
-    pass_env = session.settings.pass_env
-    kept = [keep_and_report(session.store, plan, answer, pass_env, found.commits) for plan, answer in found.parts]
-    return [path for paths in kept for path in paths]
-
-
-def _print(answer: Answer | UpgradeAnswer, results: str, reports: Iterable[Path], constraints: Path | None) -> None:
-    if isinstance(answer, UpgradeAnswer):
-        print_upgrade(answer, results)
-    else:
-        print_answer(Console(soft_wrap=True), answer, results)
-    print_reports(reports)
-    if constraints is not None:
-        click.echo(f"  constraints: {short(constraints)}")
+def _typed(constraints: Path | None) -> frozenset[str]:
+    """Return the options that were typed although their value is the default, or that are not part of a question."""
+    context = click.get_current_context()
+    named = {"fork": ("--fork",), "confidence": ("--confidence",), "time_s": ("--time",)}
+    found = {
+        option
+        for name, options in named.items()
+        for option in options
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
+    }
+    return frozenset(found | ({"--constraints"} if constraints is not None else set()))

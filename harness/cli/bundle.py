@@ -1,4 +1,4 @@
-"""`harness bundle`: packs probes into a folder for a machine without network."""
+"""`harness bundle` packs probes for a machine without network; `harness absorb` reads their results back in."""
 
 from __future__ import annotations
 
@@ -9,19 +9,19 @@ from pathlib import Path
 import click
 
 from harness.bundle import Installed, Packed, Packer, WantedProbe, read_installed
+from harness.bundle import absorb as take_back
 from harness.cli.options import settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
-from harness.planning.pins import holds_of, one_date, subject_of
-from harness.planning.plan import merged_requirements
-from harness.probe import Judge, Probe
-from harness.request.chosen_repro import chosen_repro
+from harness.planning.releases import holds_of, merged_requirements, one_date, subject_of
+from harness.probing import Judge, Probe
 from harness.request.parsing import required_name
+from harness.request.repros import chosen_repro
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal import PlainView
-from harness.terminal.bundle import print_packed
+from harness.terminal.bundle import print_absorbed, print_packed
 from harness.terminal.console import Console
 
 
@@ -69,6 +69,23 @@ def bundle(
     archive = _zipped(output) if as_zip and packed.probes else None
     print_packed(Console(soft_wrap=True), packed, output, archive, _verdicts(packed, session.store))
     sys.exit(3 if packed.failed else 0)
+
+
+@click.command()
+@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@settings_options()
+def absorb(folder: Path, settings: Settings) -> None:
+    """Read the results of the bundle in FOLDER back in.
+
+    What does not fit the bundle is refused. Reading it in twice changes nothing.
+    Exit codes: 0 all read in, 2 something was refused, 3 something has not run yet.
+
+    \b
+    harness absorb carry
+    """
+    absorbed = take_back(folder, Store.opened(settings.results))
+    print_absorbed(Console(soft_wrap=True), absorbed)
+    sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)
 
 
 def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:

@@ -7,13 +7,15 @@ from typing import Any
 
 import click
 
+from harness.asking.ask import inquiry_of
+from harness.asking.history_scan import Range, ask
+from harness.asking.kinds import Kind
 from harness.cli.options import json_option, repro_options, settings_options
-from harness.cli.paths import print_reports
-from harness.history.scan import Range, ask
-from harness.model.plain_json import to_json
-from harness.report.history.keeping import keep_history_report
-from harness.request.chosen_repro import chosen_repro, typed_words
-from harness.request.question import Question
+from harness.cli.written import print_reports
+from harness.model.text import to_json
+from harness.report.history import keep_history_report
+from harness.request.question import Policy, Question
+from harness.request.repros import required_python
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import print_history, reporting
@@ -56,14 +58,12 @@ def history(
     harness history transformers --from 4.50.0 --to 5.10.4
     harness history transformers --max-gap 1 --lanes 4
     """
-    chosen = chosen_repro(repro, run, subject, settings.params)
-    typed = typed_words(repro, run, settings.params)
-    question = Question.under(settings, subject, chosen, typed=typed, prereleases=prereleases)
+    question = Question(subject, repro, run, policy=Policy(prereleases=prereleases))
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,
-        open_session(settings, reporter, requires_python=chosen.requires_python) as session,
+        open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session,
     ):
-        made, found = ask(session, question, Range(**wanted))
+        made, found = ask(session, inquiry_of(session, question, Kind.RELEASES, None), Range(**wanted))
     reports = keep_history_report(session.store, made, found, settings.pass_env)
     if as_json:
         click.echo(to_json(found.as_json()))

@@ -14,9 +14,9 @@ from rich.text import Text
 from harness.cli.options import settings_options
 from harness.environment import Workspace
 from harness.environment.bytecode import BytecodeStore
-from harness.environment.cleaning import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
+from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
 from harness.errors import HarnessError, NoSpace, UserMistake
-from harness.model.size import size_in_words
+from harness.model.text import size_in_words
 from harness.run.devices import choose_device
 from harness.session import Session, local_session
 from harness.settings import Settings

@@ -5,21 +5,22 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from harness.cli.options import settings_options
-from harness.model.plain_json import to_json
-from harness.nightly.archive import NightArchive
-from harness.nightly.github import Gh, this_repository
-from harness.nightly.record import Past
-from harness.nightly.tracker import actions
-from harness.nightly.upstream import upstream_issue
+from harness.model.text import to_json
+from harness.nightly.record import NightArchive, Past
+from harness.nightly.tracker import Gh, Wanted, actions, issues_of, this_repository, upstream_issue
 from harness.report import Archive, redacted, render_issue
-from harness.report.answer.keeping import content_of, repositories_of
+from harness.report.answer import content_of, repositories_of
 from harness.report.privacy import private_of
 from harness.settings import Settings
 from harness.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _UNKNOWN_TARGET = 1
 
@@ -41,12 +42,17 @@ def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
     store = Store.opened(settings.results)
     breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
     gh = Gh(this_repository(repository, os.environ, Path.cwd()))
-    wanted = actions(breaks.values(), {name: _report(store, name) for name in breaks}, gh.issues())
-    for action in wanted:
+    update_tracker(gh, issues_of(breaks.values(), {name: _report(store, name) for name in breaks}), dry_run=dry_run)
+
+
+def update_tracker(gh: Gh, wanted: Iterable[Wanted], *, dry_run: bool) -> None:
+    """Make the issues of this repository match, and print what was done. Raises `UserMistake` and `NoNetwork`."""
+    needed = actions(wanted, gh.issues())
+    for action in needed:
         if not dry_run:
             gh.do(action)
         click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
-    if not wanted:
+    if not needed:
         click.echo(f"nothing to change in the issues of {gh.repository}")
 
 

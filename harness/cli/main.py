@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import gc
 import importlib
 import itertools
@@ -48,8 +49,8 @@ _COMMANDS = {
     "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
     "watch-issue": ("watch", "Keep one issue in this repository on what the watch found."),
     "bundle": ("bundle", "Pack probes for a machine without network."),
-    "absorb": ("absorb", "Read the results of a bundle back in."),
-    "report": ("report", "Write the report of an answer."),
+    "absorb": ("bundle", "Read the results of a bundle back in."),
+    "report": ("results", "Write the report of an answer."),
     "results": ("results", "Show every run in the results, a row each."),
     "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU."),
     "clean": ("housekeeping", "Free disk space."),
@@ -69,6 +70,14 @@ class _Group(click.Group):
         function = cmd_name.replace("-", "_")
         command: click.Command = getattr(importlib.import_module(f"harness.cli.{module}"), function)
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = args[0]
+        if name not in _COMMANDS and (close := difflib.get_close_matches(name, _COMMANDS, n=1)):
+            ctx.fail(f"No such command {name!r}. Did you mean {close[0]!r}?")
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002
         with formatter.section("Commands"):
@@ -150,7 +159,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the `harness` command."""
-    from harness.run.hidden_environment import hide_environment
+    from harness.run.launch import hide_environment
 
     hide_environment()
     # Syntax trees have many objects without reference cycles; collecting garbage would take most of the parsing time.

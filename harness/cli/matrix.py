@@ -13,16 +13,15 @@ import click
 from attrs import frozen
 
 from harness.cli.options import json_option, settings_options
-from harness.cli.paths import short
+from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
-from harness.matrix.running import CellRun, CellRunner
+from harness.matrix.running import CellRun, CellRunner, Standing, known_runs, standings
 from harness.matrix.sessions import Sessions, expanded_by_index, open_sessions, pythons_of
-from harness.matrix.standing import Standing, known_runs, standings
 from harness.model import Verdict
-from harness.model.plain_json import to_json
-from harness.report.matrix.page import write_page
+from harness.model.text import to_json
+from harness.report.matrix import write_page
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import Group, Settings

@@ -10,33 +10,28 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import evolve, frozen
+from attrs import evolve
 
 from harness.cli.options import json_option, settings_options
-from harness.cli.paths import short
+from harness.cli.written import short
 from harness.events import Note
-from harness.matrix import Target, expanded, read_matrix, tonight
-from harness.matrix.commits import CommitLookup, known_as
-from harness.matrix.sessions import Sessions, open_sessions, pythons_of
-from harness.model.plain_json import to_json
-from harness.nightly.archive import NightArchive
-from harness.nightly.budget import Budget
+from harness.matrix import Target, expanded, read_matrix
+from harness.matrix.sessions import CommitLookup, Sessions, known_as, open_sessions, pythons_of
+from harness.model.text import to_json
 from harness.nightly.news import as_json as night_as_json
-from harness.nightly.news import exit_code, report_of
+from harness.nightly.news import exit_code, report_of, write_page
 from harness.nightly.night import Nightly
-from harness.nightly.page import write_page
-from harness.nightly.queue import estimated_s
-from harness.nightly.record import Night, Past
+from harness.nightly.record import Night, NightArchive, Past
+from harness.nightly.tonight import Budget, estimated_s, tonight
 from harness.nightly.triage import Triage
-from harness.report import Archive, Private, passed_secrets, redacted
-from harness.report.answer.keeping import write_reports
+from harness.report import Private, passed_secrets, redacted
 from harness.report.privacy import private_of
 from harness.request.parsing import day
 from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal.console import Console
+from harness.terminal.live import WarningsOnly
 from harness.terminal.nights import NightView, estimate, print_night
-from harness.terminal.plain import WarningsOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -44,8 +39,7 @@ if TYPE_CHECKING:
     from harness.events import Reporter
     from harness.matrix import Matrix
     from harness.model import Release
-    from harness.report import KeptAnswer
-    from harness.scheduling.lanes import Lanes
+    from harness.scheduling.scheduler import Lanes
 
 _EPILOG = """\b
 Exit codes:
@@ -136,29 +130,12 @@ def _triage(matrix: Matrix, start: datetime, past: Past, sessions: Sessions, lan
         past=past,
         store=sessions.store,
         probers=sessions.probers,
-        interpreters={session.interpreter.version: session.interpreter for session in sessions.by_python.values()},
         index=first.index,
         lanes=lanes,
-        reports=_Reports(sessions.store),
         budget=budget,
         reporter=first.reporter,
         pass_env=first.settings.pass_env,
     )
-
-
-@frozen
-class _Reports:
-    """The reports in the store, by id."""
-
-    store: Store
-
-    def get(self, id: str) -> KeptAnswer | None:  # noqa: A002
-        """The answer of a report, or None if it no longer exists."""
-        return next((kept for kept in Archive(self.store).all() if kept.id == id), None)
-
-    def write(self, kept: KeptAnswer) -> None:
-        """Store an answer and write its report."""
-        write_reports(self.store, kept)
 
 
 def _as_of(matrix: Matrix, sessions: Sessions, start: datetime, known: Mapping[str, str]) -> Matrix:

@@ -1,7 +1,8 @@
-"""Turns the shared options of a command line into one frozen `Settings`; also the options for a repro."""
+"""The options of a command line: the shared ones as one frozen `Settings`, and their sections in `--help`."""
 
 from __future__ import annotations
 
+import difflib
 import functools
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -9,25 +10,77 @@ from typing import TYPE_CHECKING, Any
 import attrs
 import click
 
-from harness.model.size import parse_size
+from harness.model.text import parse_size
 from harness.settings import Group, Option, Settings, ValueKind
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+# The section of `--help` for each group of settings.
+_SECTIONS = {
+    Group.QUESTION: "Environment",
+    Group.RUNS: "Runs",
+    Group.LIMITS: "Runs",
+    Group.LANES: "Runs",
+    Group.RESULTS: "Output",
+}
+
+
+class SectionOption(click.Option):
+    """An option that `--help` of a `SectionCommand` lists below the heading `section`."""
+
+    def __init__(self, *arguments: Any, section: str = "Other options", **more: Any) -> None:
+        super().__init__(*arguments, **more)
+        self.section = section
+
+
+def option(section: str, *names: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add an option below the heading `section` of `--help`; otherwise like `click.option`."""
+    return click.option(*names, cls=SectionOption, section=section, **more)
+
+
+class SectionCommand(click.Command):
+    """A command whose `--help` lists its options in sections, in the order of their first options."""
+
+    def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the options, below their headings."""
+        sections: dict[str, list[tuple[str, str]]] = {}
+        for param in self.get_params(ctx):
+            record = param.get_help_record(ctx)
+            if record is not None and isinstance(param, click.Option):
+                sections.setdefault(getattr(param, "section", "Other options"), []).append(record)
+        for section, records in sections.items():
+            with formatter.section(section):
+                formatter.write_dl(records)
+
+
+class Choice(click.Choice[str]):
+    """A choice that suggests a value for a misspelled one."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
+        """Return the value. Fails if it is none of the choices."""
+        if value not in self.choices and (close := difflib.get_close_matches(str(value), self.choices, n=1)):
+            self.fail(f"{value!r} is not one of {', '.join(self.choices)}; did you mean {close[0]!r}?", param, ctx)
+        return super().convert(value, param, ctx)
+
+
 class _Folder(click.Path):
-    """A folder whose name is not empty: click takes an empty text as the working directory."""
+    """A folder with a name that can exist: click takes an empty text as the working directory."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> Any:
         if value == "":
             self.fail("an empty text is not a folder", param, ctx)
+        try:
+            Path(value).exists()
+        except OSError as error:
+            self.fail(f"{str(value)[:40]}... can't be a folder: {error.strerror}", param, ctx)
         return super().convert(value, param, ctx)
 
 
 def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
-    wanted = [name for name, option in _options().items() if option.group in (*groups, Group.RESULTS)]
+    wanted = [name for name, setting in _options().items() if setting.group in (*groups, Group.RESULTS)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -43,9 +96,12 @@ def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[
     return decorate
 
 
-def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Pass the options that are fields of the attrs class `kind` to a command as one argument `name`."""
-    wanted = [field.name for field in attrs.fields(kind)]
+def grouped(
+    name: str, kind: Callable[..., Any], names: tuple[str, ...] = ()
+) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Pass some options to a command as one argument `name`, made by `kind`: those called `names`, else its fields."""
+    made: Any = kind  # an attrs class unless there are names
+    wanted = names or tuple(field.name for field in attrs.fields(made))
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
@@ -59,8 +115,11 @@ def grouped(name: str, kind: type[Any]) -> Callable[[Callable[..., Any]], Callab
 
 def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--repro` and `--run` to a command."""
-    which = click.option("--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject].")
-    run = click.option(
+    which = option(
+        "Question", "--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject]."
+    )
+    run = option(
+        "Question",
         "--run",
         metavar="COMMAND",
         help="Command to run instead: exit code 0 is good, 125 skips, anything else is a failure.",
@@ -70,7 +129,7 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--json` to a command, for printing only `what` on stdout."""
-    return click.option("--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
+    return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 
 def _options() -> dict[str, Option]:
@@ -78,10 +137,10 @@ def _options() -> dict[str, Option]:
 
 
 def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    option = _options()[name]
+    setting = _options()[name]
     default = getattr(attrs.fields(Settings), name).default
     more: dict[str, Any] = {}
-    match option.kind:
+    match setting.kind:
         case ValueKind.SECONDS:
             more["type"] = click.FloatRange(min=0)
         case ValueKind.LANES:
@@ -92,18 +151,19 @@ def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
             more["is_flag"] = True
         case ValueKind.SIZE:
             more["callback"] = _size
-        case ValueKind.TEXT if option.choices:
-            more["type"] = click.Choice(option.choices)
+        case ValueKind.TEXT if setting.choices:
+            more["type"] = Choice(setting.choices)
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
         default = default.factory
-    return click.option(
-        option.flag,
+    return option(
+        _SECTIONS[setting.group],
+        setting.flag,
         name,
         multiple=default == (),
         default=None if default == () else default,
-        show_default=option.shown_default,
-        metavar=option.metavar,
-        help=option.help,
+        show_default=setting.shown_default,
+        metavar=setting.metavar,
+        help=setting.help,
         **more,
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import cattrs
 import click
@@ -14,16 +15,21 @@ from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Lock
-from harness.model.plain_json import to_json
+from harness.model.text import to_json
 from harness.planning.single import executed, executed_until_clear, prepared_again, prepared_probe
-from harness.request.chosen_repro import chosen_repro
-from harness.request.commands import read_beside, with_folders
+from harness.request.commands import ChosenProject, chosen_command, read_beside
 from harness.request.project import Projects
+from harness.request.repros import required_python
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
-from harness.terminal.plain import WarningsOnly
+from harness.terminal.live import WarningsOnly
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.events import Reporter
 
 
 @click.command()
@@ -73,20 +79,20 @@ def probe(
         raise UserMistake("--python PATH runs in an existing environment, --environment builds one: give one of them")
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else PlainView(console)
-    chosen = chosen_repro(repro, run, None, settings.params) if not again else None
-    needs = chosen.requires_python if chosen is not None else None
+    needs = None if again else required_python(repro, run, None)
     session = local_session(settings, reporter, environment=environment, requires_python=needs)
-    beside = read_beside(settings.with_, Projects(session.workspace, session.local.builder.uv, session.interpreter))
-    for sentence in beside.told:
-        reporter.report(Note(sentence))
-    if chosen is None:
+    projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+    if again:
+        beside = read_beside(settings.with_, projects)
+        _tell(reporter, beside.told)
         if beside.requirements:
             raise UserMistake("--again takes the packages of its lock; --with can only give its folders again")
-        prepared = prepared_again(session, str(again), repro, run, beside.folders)
+        prepared = prepared_again(session, again, repro, run, beside.folders)
     else:
-        session = evolve(session, settings=evolve(settings, with_=beside.requirements))
-        replaced = [folder.name for folder in beside.folders]
-        prepared = prepared_probe(session, with_folders(chosen, beside.folders), fresh=fresh, replaced=replaced)
+        chosen = chosen_command(repro, run, None, settings, ChosenProject(), projects)
+        _tell(reporter, chosen.told)
+        session = evolve(session, settings=evolve(settings, with_=chosen.with_))
+        prepared = prepared_probe(session, chosen.repro, fresh=fresh, replaced=chosen.replaced)
     probed = executed_until_clear(session, prepared) if repeat else executed(session, prepared)
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))
@@ -96,6 +102,11 @@ def probe(
     if environment and prepared.cached and probed.observation.lock is not None:
         _fill(session, probed.observation.lock, environment)
     sys.exit(probed.exit_code_for_git if git_bisect else probed.exit_code)
+
+
+def _tell(reporter: Reporter, sentences: Iterable[str]) -> None:
+    for sentence in sentences:
+        reporter.report(Note(sentence))
 
 
 def _fill(session: Session, lock: Lock, folder: Path) -> None:

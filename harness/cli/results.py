@@ -1,4 +1,4 @@
-"""`harness results`: prints all observations as a table."""
+"""Prints what is kept: `harness results` all observations as a table, `harness report` an answer."""
 
 from __future__ import annotations
 
@@ -10,8 +10,10 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.options import settings_options
+from harness.cli.options import Choice, settings_options
 from harness.errors import NoSpace, UserMistake
+from harness.report import RENDERERS, Archive
+from harness.report.answer import content_of
 from harness.settings import Settings
 from harness.store import Store
 from harness.terminal.console import Console
@@ -24,7 +26,7 @@ _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 
 @click.command()
-@click.option("--format", "style", type=click.Choice(["table", "csv", "parquet"]), default="table", show_default=True)
+@click.option("--format", "style", type=Choice(["table", "csv", "parquet"]), default="table", show_default=True)
 @click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
 @settings_options()
 def results(style: str, output: Path | None, settings: Settings) -> None:
@@ -41,6 +43,36 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
         _write(frame, style, output)
     except OSError as error:
         raise NoSpace(f"can't write {output or 'to stdout'}: {error.strerror or error}") from error
+
+
+@click.command()
+@click.argument("id", required=False)
+@click.option(
+    "--format",
+    "style",
+    type=Choice(list(RENDERERS)),
+    default="markdown",
+    show_default=True,
+    help="markdown for an issue, html to look at, json for programs.",
+)
+@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
+@settings_options()
+def report(id: str | None, style: str, output: Path | None, settings: Settings) -> None:  # noqa: A002
+    """Write the report of an answer: the newest, or the one whose ID begins so.
+
+    \b
+    harness report
+    harness report --format html --output report.html
+    """
+    store = Store.opened(settings.results)
+    text = RENDERERS[style](content_of(store, Archive(store).get(id)))
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    try:
+        output.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NoSpace(f"can't write {output}: {error.strerror}") from error
 
 
 def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:

@@ -1,53 +1,21 @@
-"""The options that say how `harness bisect` searches, as one frozen value."""
+"""The options of `harness bisect`: how it searches, and the project whose command it runs."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
-from attrs import field, frozen
+from attrs import fields
 
 from harness.cli.options import grouped
-from harness.errors import UserMistake
 from harness.model.culprit import Level
-from harness.request.durations import read_duration
+from harness.request.commands import ChosenProject
+from harness.request.parsing import read_duration
+from harness.request.question import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable
-
-
-def _time_limit(text: str) -> float:
-    return read_duration(text, "--time")
-
-
-@frozen
-class SearchOptions:
-    """How a bisection searches. `time_limit` is in seconds and applies to the search for the culprit."""
-
-    find_fix: bool
-    prereleases: bool
-    confirm: int | None
-    flaky: bool
-    confidence: float
-    trust_ends: bool
-    fork: bool
-    git: str
-    depth: Level = field(converter=Level)
-    time_limit: float = field(converter=_time_limit)
-
-    def __attrs_post_init__(self) -> None:
-        if self.trust_ends and not self.flaky:
-            raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
-
-    @property
-    def is_about_releases(self) -> bool:
-        """Whether an option is given that only applies to a search over releases of one package."""
-        return self.find_fix or self.flaky or self.trust_ends or self.prereleases or self.confirm is not None
-
-    def as_fields(self) -> dict[str, Any]:
-        """The fields of a `Question` that these options set."""
-        names = ("find_fix", "prereleases", "confirm", "flaky", "confidence", "trust_ends", "fork", "git")
-        return {**{name: getattr(self, name) for name in names}, "time_s": self.time_limit}
 
 
 _OPTIONS = [
@@ -77,13 +45,13 @@ _OPTIONS = [
     click.option(
         "--depth",
         type=click.Choice([level.value for level in Level]),
-        default=Level.REGION.value,
-        show_default="region; release if no package is named",
+        default=None,
+        show_default="region; release if no package is named; commit with --git",
         help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
     ),
     click.option(
         "--time",
-        "time_limit",
+        "time_s",
         metavar="TIME",
         default="10m",
         show_default=True,
@@ -91,10 +59,43 @@ _OPTIONS = [
     ),
 ]
 
+_PROJECT_OPTIONS = [
+    click.option(
+        "--project",
+        "folder",
+        metavar="DIR",
+        type=click.Path(path_type=Path),
+        help="Run the command in fresh copies of this project [default: the nearest one above].",
+    ),
+    click.option("--extra", "extras", multiple=True, metavar="NAME", help="An extra of the project to install."),
+    click.option(
+        "--group", "groups", multiple=True, metavar="NAME", help="A dependency group of the project to install."
+    ),
+    click.option("--unpin", is_flag=True, help="Ignore the versions of the project's exact pins."),
+    click.option(
+        "--constraints",
+        metavar="PATH",
+        type=click.Path(path_type=Path, dir_okay=False),
+        help="Write the constraints that make it pass to PATH [default: below the results folder].",
+    ),
+]
+
 
 def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add these options to a command, which gets them as the argument `search`."""
-    command = grouped("search", SearchOptions)(command)
+    """Add the options for the search, which the command gets as `policy` and `depth`."""
+
+    def policy(**values: Any) -> Policy:
+        return Policy(**{**values, "time_s": read_duration(values["time_s"], "--time")})
+
+    command = grouped("policy", policy, tuple(one.name for one in fields(Policy)))(command)
     for option in reversed(_OPTIONS):
+        command = option(command)
+    return command
+
+
+def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options of a project to a command, which gets `project` (a `ChosenProject`) and `constraints`."""
+    command = grouped("project", ChosenProject)(command)
+    for option in reversed(_PROJECT_OPTIONS):
         command = option(command)
     return command

@@ -11,20 +11,20 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.asking.ask import inquiry_of
+from harness.asking.kinds import Kind
 from harness.atomic import write_whole
-from harness.bisect.ask_upgrade import UpgradeQuestion
+from harness.cli.issues import update_tracker
 from harness.cli.options import settings_options
-from harness.cli.project_options import project_options
+from harness.cli.search_options import project_options
 from harness.errors import NoSpace, UserMistake
-from harness.nightly.github import Gh, this_repository
-from harness.nightly.project_night import NightStatus, ProjectNight, issue_actions, report_of
-from harness.nightly.project_watch import ProjectWatch
+from harness.nightly.tracker import Gh, this_repository
+from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, report_of
 from harness.report import redacted
 from harness.report.privacy import private_of
-from harness.request.chosen_command import chosen_command
 from harness.request.commands import ChosenProject
 from harness.request.ends import End, EndKind, Ends, parse_end
-from harness.request.project import Projects
+from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.terminal import reporting
@@ -74,15 +74,13 @@ def watch(
     """
     today = _day(day)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
-        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
-        chosen = chosen_command(None, run, None, settings, project, projects)
-        question = UpgradeQuestion(Ends(None, today), chosen.repro, chosen.with_, told=chosen.told)
-        night = ProjectWatch(session, question, state.absolute(), name, run).run()
+        question = inquiry_of(session, Question(run=run, project=project), Kind.WORLDS, Ends(None, today))
+        night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store, pass_env=settings.pass_env))
     _keep(night, state, constraints)
     click.echo(night.sentence)
     if night.constraints:
-        click.echo(f"Until then: {' '.join(night.constraints)}")
+        click.echo(f"Workaround: {' '.join(night.constraints)}")
     sys.exit(night.status.exit_code)
 
 
@@ -118,13 +116,7 @@ def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
     """
     night = _read_night(state)
     gh = Gh(this_repository(repository, os.environ, Path.cwd()), label=_LABEL)
-    wanted = issue_actions(night, gh.issues())
-    for action in wanted:
-        if not dry_run:
-            gh.do(action)
-        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
-    if not wanted:
-        click.echo(f"nothing to change in the issues of {gh.repository}")
+    update_tracker(gh, issue_of(night), dry_run=dry_run)
 
 
 def _day(text: str) -> End:

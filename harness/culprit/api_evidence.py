@@ -1,24 +1,35 @@
 """Evidence from the API of two releases: was the name in a failure removed, moved, renamed or changed?
 
-Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both; nothing is imported or run. Names that a
-module creates on access (`__getattr__`) are found by a text search. Evidence is not proof: only a run is.
+Names are read from the message of the exception: the patterns match CPython's own messages, and the phrases that
+projects use to announce a removal. Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both releases;
+nothing is imported or run. Names that a module creates on access (`__getattr__`) are found by a text search. Evidence
+is not proof: only a run is.
 """
 
 from __future__ import annotations
 
+import ast
+import contextlib
+import difflib
+import enum
+import re
+import textwrap
 from typing import TYPE_CHECKING
 
-from harness.culprit.api_mentions import About, Mention, advice, literal_part, mentions
-from harness.culprit.api_sources import ReleaseApi, Source, api_of, look_up, place_of, source_of
-from harness.model.evidence import Evidence
+from attrs import frozen
+
+from harness.culprit.api_sources import ReleaseApi, Source, api_of, look_up, named, place_of, source_of
+from harness.model.culprit import Evidence
+from harness.model.text import one_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
+    import griffe
+
     from harness.model import RaisedException
-from harness.culprit.api_parameters import changed_call
-from harness.culprit.api_removed import removed_member, removed_module, removed_name
+
 
 _MOST = 5
 
@@ -97,3 +108,290 @@ def _new_message(
             said = f'the message "{literal}" is new in {package} {version} ({path}:{line})'
             yield Evidence("new-message", package, said, path, line)
             return
+
+
+_CLOSE = 0.75
+
+
+def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
+    """Evidence that only the older release has a name in a module, and what replaced it."""
+    known = look_up(before.api, name)
+    file, line = place_of(known) if known is not None else _in_text(name, before.source)
+    if not file or look_up(after.api, name) is not None:
+        return
+    if known is None and _in_text(name, after.source)[0] and not says_gone(name, after.source):
+        return  # both create it on access
+    was = f"{name} was in {before.version} ({file}:{line})"
+    said = told or says_gone(name, after.source) or deprecation(known)
+    advised = f'; the release says: "{said}"' if said else ""
+    if says_where_to(told):
+        yield Evidence("moved-name", name, f"{was} and is gone in {after.version}{advised}", file, line)
+        return
+    elsewhere = _same_name_elsewhere(name, after)
+    if elsewhere:
+        yield Evidence(
+            "moved-name", name, f"{was} and is gone in {after.version}; {elsewhere} is there{advised}", file, line
+        )
+        return
+    close = _closest(name, before, after)
+    if close:
+        yield Evidence(
+            "renamed-name",
+            name,
+            f"{was} and is gone in {after.version}, perhaps renamed: {close} is new there{advised}",
+            file,
+            line,
+        )
+        return
+    yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line)
+
+
+def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
+    """Evidence that a class or its base has an attribute or method only in the older release."""
+    kind, _, member = name.rpartition(".")
+    for old_class in named(before.api, kind.rpartition(".")[2], "class"):
+        with contextlib.suppress(Exception):  # griffe can't resolve a base class
+            owner = next((one for one in (old_class, *_bases_of(old_class)) if member in one.members), None)
+            if owner is None:
+                continue
+            new_owner = look_up(after.api, owner.path)
+            new_class = look_up(after.api, old_class.path)
+            kept = [one for one in (new_owner, new_class) if one is not None and member in one.members]
+            if kept or new_class is None:
+                continue
+            file, line = place_of(owner.members[member])
+            said = told or deprecation(owner.members[member])
+            advised = f'; the release says: "{said}"' if said else ""
+            text = f"{owner.path}.{member} was in {before.version} ({file}:{line}) and was removed in {after.version}"
+            yield Evidence("removed-name", f"{owner.path}.{member}", text + advised, file, line)
+
+
+def removed_module(name: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
+    """Evidence that only the older release has a module, and where the newer one has a new module with its name."""
+    if not before.source.has_module(name) or after.source.has_module(name):
+        return
+    path = name.replace(".", "/")
+    file = next((one for one in before.source.files if one in (f"{path}.py", f"{path}.pyi", f"{path}/__init__.py")), "")
+    last = name.rpartition(".")[2]
+    names = (f"/{last}.py", f"/{last}/__init__.py")
+    moved = [one for one in after.source.files if one.endswith(names) and one not in before.source.files]
+    hint = f"; {moved[0]} is new there" if len(moved) == 1 else ""
+    text = f"the module {name} was in {before.version} ({file}) and is gone in {after.version}{hint}"
+    yield Evidence("removed-module", name, text, file, 1)
+
+
+def _bases_of(found: griffe.Object) -> list[griffe.Class]:
+    return list(getattr(found, "mro", list)())
+
+
+def _same_name_elsewhere(name: str, after: ReleaseApi) -> str:
+    """The public location where the newer release defines this name; "" unless there is exactly one."""
+    last = name.rpartition(".")[2]
+    if last.startswith("__"):
+        return ""
+    found = {
+        one.path
+        for kind in ("class", "function", "attribute")
+        for one in named(after.api, last, kind)
+        if one.parent is not None and one.parent.is_module
+    }
+    public = sorted(path for path in found if not any(part.startswith("_") for part in path.split(".")))
+    return public[0] if len(public) == 1 else ""
+
+
+def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
+    """The new name in the same module that is most similar to this one; "" if none is similar."""
+    module, _, last = name.rpartition(".")
+    there, was = look_up(after.api, module), look_up(before.api, module)
+    if there is None or was is None or last.startswith("_"):
+        return ""
+    new = [one for one in there.members if one not in was.members and not one.startswith("_")]
+    close = difflib.get_close_matches(last, new, n=1, cutoff=_CLOSE)
+    return f"{module}.{close[0]}" if close else ""
+
+
+def _in_text(name: str, source: Source) -> tuple[str, int]:
+    """The file and line where a module with `__getattr__` has a name as a string; ("", 0) if there is none."""
+    module, _, last = name.rpartition(".")
+    path = module.replace(".", "/")
+    pattern = re.compile(rb"[\"']%s[\"']" % re.escape(last.encode()))
+    for file in (f"{path}.py", f"{path}/__init__.py", f"{path}.pyi", f"{path}/__init__.pyi"):
+        if file in source.files:
+            text = source.read(file)
+            match = pattern.search(text)
+            if match is not None and b"__getattr__" in text:
+                return file, text.count(b"\n", 0, match.start()) + 1
+    return "", 0
+
+
+def changed_call(name: str, argument: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
+    """Evidence on the functions of this name whose parameters differ; with `argument`, only if that parameter does."""
+    owner, _, last = name.rpartition(".")
+    for old in named(before.api, last, "function"):
+        if owner and not old.path.endswith(f".{name}"):
+            continue
+        new = look_up(after.api, old.path)
+        if new is None or not new.is_function:
+            continue
+        with contextlib.suppress(Exception):
+            yield from _changed_parameters(old, new, argument, before.version, after.version)
+
+
+def _changed_parameters(
+    old: griffe.Object, new: griffe.Object | griffe.Alias, argument: str, *versions: str
+) -> Iterator[Evidence]:
+    was, now = _parameters_of(old), _parameters_of(new)
+    gone, added = [one for one in was if one not in now], [one for one in now if one not in was]
+    if was == now or (argument and argument not in gone and argument not in added):
+        return
+    if argument:
+        gone, added = [one for one in gone if one == argument], [one for one in added if one == argument]
+    words = [f"{one} is gone" for one in gone]
+    words += [f"{one} is new" + (" and required" if now[one] else "") for one in added]
+    what = ", ".join(words) or "their order or kinds differ"
+    file, line = place_of(old)
+    text = f"{old.path} has other parameters in {versions[1]} than in {versions[0]} ({file}:{line}): {what}"
+    yield Evidence("changed-parameters", old.path, text, file, line)
+
+
+def _parameters_of(function: griffe.Object | griffe.Alias) -> dict[str, bool]:
+    """The parameters by name, stars included, and whether each is required."""
+    told = getattr(function, "parameters", ())
+    return {f"{'*' * _stars(one)}{one.name.lstrip('*')}": one.required and not _stars(one) for one in told}
+
+
+def _stars(parameter: griffe.Parameter) -> int:
+    kind = parameter.kind.value if parameter.kind else ""
+    return {"variadic positional": 1, "variadic keyword": 2}.get(kind, 0)
+
+
+_NOTICE = re.compile(r"deprecat|removed|instead|moved|renamed", re.IGNORECASE)
+_LONGEST_ADVICE = 300
+
+
+def says_gone(name: str, source: Source) -> str:
+    """The text for a name in a table of removed names (`{"asfarray": "Use ..."}`); "" if there is none."""
+    last = name.rpartition(".")[2]
+    for _, text in sorted(source.containing(last).items()):
+        for node in ast.walk(_parsed(text)):
+            if not isinstance(node, ast.Dict):
+                continue
+            for key, value in zip(node.keys, node.values, strict=True):
+                if _text(key) == last and " " in _text(value):
+                    return one_line(_text(value), _LONGEST_ADVICE)
+    return ""
+
+
+def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
+    """What the older release says about a name: a warning in its body, else a note in its docstring; "" for neither."""
+    try:
+        source = textwrap.dedent(known.source) if known is not None else ""
+        docstring = known.docstring.value if known is not None and known.docstring else ""
+    except Exception:  # noqa: BLE001 - griffe: an alias whose target is missing
+        return ""
+    for node in ast.walk(_parsed(source)):
+        if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):
+            text = " ".join(" ".join(map(_text, ast.walk(node))).split())
+            if _NOTICE.search(text):
+                return one_line(text, _LONGEST_ADVICE)
+    lines = [" ".join(line.split()) for line in re.split(r"\n\s*\n", docstring) if "deprecated" in line.lower()]
+    return one_line(lines[0].removeprefix(".. deprecated::"), _LONGEST_ADVICE) if lines else ""
+
+
+def _parsed(source: str | bytes) -> ast.AST:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError):
+        return ast.Module(body=[], type_ignores=[])
+
+
+def _text(node: ast.AST | None) -> str:
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else ""
+
+
+def _called(node: ast.Call) -> str:
+    return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
+
+
+_ADVICE = re.compile(r"\b(use|using|instead|moved|renamed|replaced?|install|see|pass|call|import)\b", re.IGNORECASE)
+_WHERE_TO = re.compile(r"\b(moved|renamed) to\b|\breplaced (by|with)\b", re.IGNORECASE)
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
+_LITERAL = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*\d\S*|[<\[({][^>\])}]*[>\])}]")
+
+
+class About(enum.Enum):
+    """What a message says about a name."""
+
+    NAME = "name"  # it does not exist
+    MODULE = "module"  # it does not exist
+    MEMBER = "member"  # the class or its instances lack it
+    CALL = "call"  # it does not accept these arguments
+
+
+@frozen
+class Mention:
+    """A name in a message. `name` is dotted as in the message; `argument` is a parameter of it, "" if none is named."""
+
+    about: About
+    name: str
+    argument: str = ""
+
+
+_PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
+    (re.compile(r"module '(?P<a>[\w.]+)' has no attribute '(?P<b>\w+)'"), About.NAME, "{a}.{b}", ""),
+    (re.compile(r"cannot import name '(?P<b>\w+)' from (?:partially initialized module )?'(?P<a>[\w.]+)'"), About.NAME,
+     "{a}.{b}", ""),
+    (re.compile(r"No module named '(?P<a>\w+(?:\.\w+)+)'"), About.MODULE, "{a}", ""),
+    (re.compile(r"type object '(?P<a>[\w.]+)' has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
+    (re.compile(r"'(?P<a>[\w.]+)' object has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
+    (re.compile(r"(?P<a>[\w.<>]+)\(\) got an unexpected keyword argument '(?P<arg>\w+)'"), About.CALL, "{a}", "arg"),
+    (re.compile(r"(?P<a>[\w.<>]+)\(\) got some positional-only arguments passed as keyword"), About.CALL, "{a}", ""),
+    (re.compile(r"(?P<a>[\w.<>]+)\(\) missing \d+ required [\w-]+ arguments?: '(?P<arg>\w+)'"), About.CALL,
+     "{a}", "arg"),
+    (re.compile(r"(?P<a>[\w.<>]+)\(\) takes (?:from \d+ to |at most |exactly )?\d+ positional arguments?"), About.CALL,
+     "{a}", ""),
+    (re.compile(r"(?P<a>[\w.<>]+)\(\) takes no (?:keyword )?arguments"), About.CALL, "{a}", ""),
+    (re.compile(r"[`'\"](?P<a>[\w.]+)(?:\(\))?[`'\"] (?:was|is|has been|have been|are)(?: now)? "
+                r"(?:removed|moved|renamed|replaced|expired|gone|no longer)"), About.NAME, "{a}", ""),
+    (re.compile(r"\b(?P<a>\w+(?:\.\w+)+)(?:\(\))? (?:was|has been|is)(?: now)? (?:removed|moved|renamed|replaced)"),
+     About.NAME, "{a}", ""),
+)  # fmt: skip
+
+
+def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
+    """The names in the messages of an exception and its causes; those of the exception itself first."""
+    found: dict[Mention, None] = {}
+    for one in raised.chain() if raised is not None else ():
+        for pattern, about, name, argument in _PATTERNS:
+            for match in pattern.finditer(one.message):
+                parts = match.groupdict()
+                told = name.format(**parts).replace("<locals>.", "").strip(".")
+                found[Mention(about, told, parts.get(argument) or "")] = None
+    return tuple(found)
+
+
+def advice(raised: RaisedException | None) -> str:
+    """The advice in the message of an exception or of one of its causes, up to two sentences; "" if there is none."""
+    for one in raised.chain() if raised is not None else ():
+        sentences = _SENTENCE_END.split(" ".join(one.message[:2000].split()))
+        told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
+        told += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
+        if told and mentions(one):
+            return " ".join(told[:2])
+    return ""
+
+
+def says_where_to(told: str) -> bool:
+    """Whether a piece of advice names a new location or a replacement."""
+    return _WHERE_TO.search(told) is not None
+
+
+def literal_part(raised: RaisedException | None) -> str:
+    """The longest part of the root cause's message that probably is a literal in the sources; "" if all are short."""
+    last = list(raised.chain() if raised is not None else ())[-1:]
+    if not last:
+        return ""
+    lines = last[0].message.splitlines()[:3]
+    parts = [part.strip(" .,:;") for line in lines for part in _LITERAL.split(line)]
+    longest = max(parts, key=len, default="")
+    return longest if len(longest) >= 20 and " " in longest else ""

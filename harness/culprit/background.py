@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Generic, TypeVar
 
 from attrs import frozen
 
-from harness.probe import Prober
+from harness.probing import Prober
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.scheduling.probers import Probing
+    from harness.probing.probe import Probing
 
 T = TypeVar("T")
 
@@ -38,7 +38,6 @@ class Background(Generic[T]):
         def work() -> None:
             if isinstance(prober, Prober):
                 prober.memory.wait_for_run(is_wanted)
-                prober.checks.wait(is_wanted)
             try:
                 found.set_result(compute())
             except BaseException as error:  # noqa: BLE001 - raised again by `result`

@@ -1,9 +1,10 @@
-"""The commit level: finds the commit between two releases that makes the difference.
+"""The commit level: finds the commit between two releases, or between two commits, that makes the difference.
 
 A commit of a pure Python package needs no build: it runs in the newer side's environment with the package's files as
-in that commit. The history of the changed lines (blame, pickaxe) suggests which commit to run first. If that commit and
-its parent show the change, two runs are enough. Otherwise the first-parent history is bisected, as with `git bisect
---first-parent`. If the commit found is a merge, the merged branch is bisected too.
+in that commit; a package with compiled parts is built, put on the search path, and left out of the lock. The history of
+the changed lines (blame, pickaxe) suggests which commit to run first. If that commit and its parent show the change,
+two runs are enough. Otherwise the first-parent history is searched as a line, as with `git bisect --first-parent`. If
+the commit found is a merge, the merged branch is searched too.
 """
 
 from __future__ import annotations
@@ -11,25 +12,40 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.culprit.commit_files import CommitFiles, is_compiled
-from harness.culprit.commit_runs import CommitSource, bisected, blobs_of, finding_of
+from attrs import define, evolve, field, frozen
+
 from harness.culprit.exchange import both_contents
+from harness.culprit.line import ONE_RUN, Axis, Certainty, LineSearch, Searched
+from harness.culprit.sides import PackageFiles, Sides
 from harness.errors import BadRepository
-from harness.model import normalized_name
+from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.combination import ANY_SOURCE
-from harness.model.culprit import Finding, Level, Region
-from harness.repository.clones import clone_of, is_url
-from harness.repository.git import Repository
-from harness.repository.project_urls import repository_url
-from harness.repository.release_source import find_source
-from harness.repository.suspects import ChangedLines, commits_behind
+from harness.model.culprit import Finding, Level, Proof, Region
+from harness.repository.commits import (
+    ChangedLines,
+    bisect_log,
+    commit_url,
+    commits_behind,
+    pull_request_url,
+    repository_url,
+)
+from harness.repository.declared import project_folder
+from harness.repository.git import Repository, archive_of, clone_of, is_url
+from harness.repository.releases import ReleaseSource, blob_id, find_source, tree_of
+from harness.request.commands import with_folders
 from harness.request.project import Projects
+from harness.search import BisectionStatus, Trial
 
 if TYPE_CHECKING:
-    from harness.culprit.counterfactual import Trials
-    from harness.culprit.sides import PackageFiles, Sides
+    from collections.abc import Callable, Iterable, Mapping
+
+    from harness.culprit.trials import Trials
+    from harness.model.culprit import Commit
+    from harness.probing import Probe
+    from harness.repository.releases import Layout
 
 _SUSPECTS = 2
+_COMPILED = (".so", ".pyd", ".dylib")
 
 
 def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> Finding | str:
@@ -51,7 +67,7 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
     try:
         pair = _suspected(source, found) or bisected(source, chain)
     except BadRepository as error:  # a partial clone lacks the files of some commits
-        return _told(error)
+        return _words_of(error)
     if isinstance(pair, str):
         return "; ".join((pair, *notes))
     return finding_of(source, pair, found, len(chain))
@@ -59,7 +75,7 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
 
 def builds_of(trials: Trials, project: str) -> Projects | None:
     """Return a builder for commits of a project (its normalised name), or None if `--build` does not allow it."""
-    allowed = trials.plan.question.from_source
+    allowed = trials.scope.from_source
     if ANY_SOURCE not in allowed and project not in map(normalized_name, allowed):
         return None
     builder = trials.prober.builder
@@ -78,6 +94,225 @@ def open_repository(git: str, url: str, cache: Path) -> Repository:
     if git == "auto" or is_url(git):
         return clone_of(url if git == "auto" else git, cache)
     return Repository.open(Path(git))
+
+
+@frozen
+class CommitFiles:
+    """Turns probes of a release into probes of commits.
+
+    `release` maps the release's installed files to git's hashes; `layout` maps them to files of the repository.
+    `builds` builds commits of `project`, each content once; with None, files are exchanged instead.
+    """
+
+    repository: Repository
+    layout: Layout
+    release: Mapping[str, str]
+    builds: Projects | None = None
+    project: str = ""
+
+    def put_into(self, probe: Probe, sha: str) -> Probe:
+        """Return the probe with the package as in a commit. Raises `BadRepository` and `UserMistake`."""
+        if self.builds is not None:
+            return self._built(probe, sha, self.builds)
+        changes = self.layout.changes(self.release, tree_of(self.repository, sha))
+        contents = self.repository.contents(blob for blob in changes.values() if blob is not None)
+        files = {path: contents[blob] if blob is not None else None for path, blob in sorted(changes.items())}
+        return evolve(probe, mixture=Mixture(files=files, label=_label(sha))) if files else probe
+
+    def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
+        commit = self.repository.describe(sha)
+        files = archive_of(self.repository, commit, builds.workspace.clones / "commits")
+        folder = files / project_folder(self.repository, sha, self.project)
+        project = builds.read(folder, for_tests=False, as_of=commit.date)
+        if project.built is None:
+            why = "; ".join(project.told) or "it can't be built"
+            return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))
+        lock = probe.lock
+        if lock is not None:  # a run is checked against its lock, and the release is not installed
+            lock = evolve(lock, pins=tuple(pin for pin in lock.pins if pin.name != project.name))
+        return evolve(probe, repro=with_folders(probe.repro, (project,)), lock=lock)
+
+
+def is_compiled(files: PackageFiles) -> bool:
+    """Whether a package has extension modules or shared libraries."""
+    return any(path.endswith(_COMPILED) for path in files.digests)
+
+
+def _label(sha: str) -> str:
+    return f"commit {sha[:10]}"
+
+
+@define
+class _Runs:
+    """The judgement and the run of each commit, by hash, in the order of the runs."""
+
+    judged: dict[str, tuple[Judgement, Observation]] = field(factory=dict)
+
+    def verdict(self, sha: str) -> Verdict | None:
+        """The verdict on a commit, None if it has not run."""
+        return self.judged[sha][0].verdict if sha in self.judged else None
+
+
+@frozen
+class CommitSource:
+    """The repository of the culprit, at `url`, and how its commits run.
+
+    `files` replaces the newer release with a commit. `lock_of` returns the lock as of the day of a commit (its hash),
+    or None for the lock of the newer side.
+    """
+
+    trials: Trials
+    sides: Sides
+    newer: ReleaseSource
+    older: ReleaseSource
+    files: CommitFiles
+    url: str
+    runs: _Runs = field(factory=_Runs)
+    lock_of: Callable[[str], Lock | None] = lambda _sha: None
+
+    @property
+    def repository(self) -> Repository:
+        """The clone that the commits are read from."""
+        return self.files.repository
+
+    @property
+    def base(self) -> str:
+        """The merge base of both releases: the older one's commit, unless that release was made on a branch."""
+        return self.repository.merge_base(self.older.sha, self.newer.sha)
+
+    def probe(self, sha: str) -> Probe:
+        """A probe of the newer side with the package as in a commit. Raises `BadRepository` and `UserMistake`."""
+        lock = self.lock_of(sha)
+        side = self.sides.after if lock is None else evolve(self.sides.after, lock=lock)
+        return self.files.put_into(self.trials.mixed(side, None), sha)
+
+    def label(self, sha: str) -> str:
+        """The name of a commit's run, for progress and reports."""
+        return f"commit {self.repository.describe(sha)}"
+
+    def run(self, sha: str) -> Verdict:
+        """Return the verdict on a commit, and run it unless it has run before."""
+        known = self.runs.verdict(sha)
+        if known is not None:
+            return known
+        proof = self.trials.proof(self.label(sha), self.probe(sha), self.sides.after.verdict)
+        if proof.observation is not None:
+            self.runs.judged[sha] = (Judgement(proof.verdict, proof.reason), proof.observation)
+        return proof.verdict
+
+    def proof(self, sha: str, expected: Verdict) -> Proof:
+        """The run of a commit as a proof. Raises `KeyError` if it has not run."""
+        judgement, observation = self.runs.judged[sha]
+        return Proof(f"commit {sha[:10]}", expected, judgement.verdict, judgement.reason, observation)
+
+
+def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, candidates: int) -> Finding:
+    """The finding that the second commit of a pair makes the difference; the first is its parent or neighbour."""
+    older, sha = pair
+    judged = source.runs.judged
+    return Finding(
+        Level.COMMIT,
+        found.packages,
+        files=found.files,
+        regions=found.regions,
+        proofs=(source.proof(older, source.sides.before.verdict), source.proof(sha, source.sides.after.verdict)),
+        candidates=candidates,
+        runs=len(judged),
+        unresolved=sum(judgement.verdict is Verdict.SKIP for judgement, _ in judged.values()),
+        commits=(linked(source.repository.describe(sha), source.url),),
+        replay=bisect_log(
+            ((source.repository.describe(one), run[0].verdict) for one, run in judged.items()),
+            find_fix=source.sides.before.verdict is Verdict.BAD,
+        ),
+        notes=tuple(dict.fromkeys((*source.newer.notes, *source.older.notes))),
+    )
+
+
+def linked(commit: Commit, url: str) -> Commit:
+    """A commit with links to its page and its pull request, if the host of the repository is known."""
+    pull_request = pull_request_url(url, commit.pull_request)
+    return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
+
+
+def bisected(source: CommitSource, chain: tuple[str, ...], certainty: Certainty = ONE_RUN) -> tuple[str, str] | str:
+    """Search a chain of commits (oldest first), and the merged branch if the result is a merge.
+
+    Returns the parent and the commit, or a text with the reason why no commit can be named.
+    """
+    commits = (source.base, *chain)
+    pair = pair_of(source, commits, search_among(source, commits, certainty))
+    return pair if isinstance(pair, str) else inside_merge(source, pair, certainty)
+
+
+def inside_merge(source: CommitSource, pair: tuple[str, str], certainty: Certainty = ONE_RUN) -> tuple[str, str]:
+    """If the second commit of a pair is a merge that brought the change, return the pair inside the merged branch."""
+    parents = source.repository.describe(pair[1]).parents
+    for other in parents[1:]:
+        fork = source.repository.merge_base(parents[0], other)
+        inside = source.repository.first_parents(fork, other)
+        if inside and source.run(inside[-1]) is source.sides.after.verdict:
+            branch = (fork, *inside)
+            opened = pair_of(source, branch, search_among(source, branch, certainty))
+            return opened if not isinstance(opened, str) else pair
+    return pair
+
+
+def search_among(source: CommitSource, commits: tuple[str, ...], certainty: Certainty = ONE_RUN) -> Searched:
+    """Search the line of these commits, oldest first, with what is known of them."""
+    find_fix = source.sides.before.verdict is Verdict.BAD
+    last = len(commits) - 1
+    axis = Axis(
+        source.files.project,
+        tuple(sha[:10] for sha in commits),
+        lambda trial: evolve(source.probe(commits[trial.position]), attempt=trial.attempt),
+        good=last if find_fix else 0,
+        bad=0 if find_fix else last,
+        find_fix=find_fix,
+        unit="commit",
+        label=lambda position: source.label(commits[position]),
+    )
+    trials = source.trials
+    line = LineSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, certainty)
+    known = {
+        Trial(position, run.attempt): run
+        for position, sha in enumerate(commits)
+        if sha in source.runs.judged and not (run := source.runs.judged[sha][1]).trace
+    }
+    searched = line.run(line.begin(known))
+    trials.tally.ran_now += searched.record.ran
+    for trial, observation in sorted(searched.record.observations.items()):
+        verdict = searched.record.judge(observation)
+        sha = commits[trial.position]
+        # Of a flaky commit, the run that shows what its side of the change is called.
+        is_side = searched.search.result.boundary is not None and trial.position in searched.search.result.boundary
+        if sha not in source.runs.judged or (is_side and observation in searched.sides):
+            source.runs.judged[sha] = (verdict, observation)
+    return searched
+
+
+def pair_of(source: CommitSource, commits: tuple[str, ...], searched: Searched) -> tuple[str, str] | str:
+    """Return the two neighbours between which the verdict changes, or a text with the reason why they are unknown."""
+    result = searched.search.result
+    if result.status in (BisectionStatus.FOUND, BisectionStatus.FIXED) and result.boundary is not None:
+        older, newer = sorted(result.boundary)
+        return commits[older], commits[newer]
+    return _why_not(source, [commits[position] for position in result.suspects], result.status)
+
+
+def _why_not(source: CommitSource, suspects: Iterable[str], status: BisectionStatus) -> str:
+    named = [str(source.repository.describe(sha)) for sha in suspects]
+    if status is BisectionStatus.INCONCLUSIVE and named:
+        shown = ", ".join(named[:3]) + (f" and {len(named) - 3} more" if len(named) > 3 else "")
+        return f"one of {len(named)} commits, of which those between could not be judged: {shown}"
+    return (
+        f"the commits from {source.older.tag} to {source.newer.tag} do not show the change by themselves: it came "
+        "with the release's other files, or was made on a branch of the older release"
+    )
+
+
+def blobs_of(files: PackageFiles) -> dict[str, str]:
+    """Git's hash of each installed file, by path."""
+    return {path: blob_id(content) for path in files.digests if (content := files.read(path)) is not None}
 
 
 def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Path) -> CommitSource | str:
@@ -103,11 +338,11 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
         source = CommitSource(trials, sides, newer, older, files, url)
         _ = source.base
     except BadRepository as error:
-        return _told(error)
+        return _words_of(error)
     return source
 
 
-def _told(error: BadRepository) -> str:
+def _words_of(error: BadRepository) -> str:
     return f"{error.message}; {error.hint}" if error.hint else error.message
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from attrs import evolve
 
 from harness.culprit.commit import find_commit
-from harness.culprit.counterfactual import Trials
 from harness.culprit.lines import find_lines
 from harness.culprit.package import find_package
 from harness.culprit.release import narrow_release
 from harness.culprit.sides import Sides
+from harness.culprit.trials import Trials
 from harness.model.culprit import Culprit, Level
 
 
@@ -32,7 +32,7 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
         findings = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
     if until is Level.COMMIT and findings[-1].is_shown_one_way:
         cache = trials.prober.builder.workspace.clones
-        commit = find_commit(trials, narrowed, findings[-1], trials.plan.question.git, cache)
+        commit = find_commit(trials, narrowed, findings[-1], trials.scope.policy.git, cache)
         if isinstance(commit, str):
             findings[-1] = evolve(findings[-1], notes=(*findings[-1].notes, f"no commit is named: {commit}"))
         else:

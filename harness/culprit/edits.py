@@ -1,4 +1,4 @@
-"""Edits: the smallest units that a mixture moves between two releases. Pure except for reading the files.
+"""Edits: the smallest units that a mixture moves between two releases, and how they are told. Only reads files.
 
 Each region (a changed run of lines, "path#number") is an edit. So is a file that can't be compared by lines because it
 is new, removed, compiled or data. A rename is an edit of its own, apart from the regions of the file.
@@ -7,20 +7,28 @@ is new, removed, compiled or data. A rename is an edit of its own, apart from th
 from __future__ import annotations
 
 import re
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Mapping
-from itertools import pairwise
+from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import field, frozen
 
-from harness.culprit.facts import Facts, Symbol, module_of
-from harness.culprit.nesting import moved_together
-from harness.culprit.pieces import serves_only
-from harness.culprit.reading_facts import read_facts
-from harness.culprit.regions import FileDifference, lines_of
+from harness.culprit.facts import Facts, read_facts
+from harness.culprit.regions import FileDifference, lines_of, serves_only
 from harness.culprit.sides import PackageFiles
 from harness.culprit.syntax import outline_of
-from harness.culprit.ties import Ranges, SideFacts, Ties, Unit, tied
 from harness.model.culprit import Region
+from harness.model.text import listed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from harness.model import Change
+    from harness.model.culprit import Region
+
+
+Unit = str
+UNCHANGED: Unit = ""  # all lines that are equal on both sides
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
 _CLASS = re.compile(r"\s*class\s+(\w+)")
@@ -59,9 +67,10 @@ class Edits:
             if found.blocks:
                 differences[unit] = found
             if found.blocks and unit.endswith(".py"):  # read now, while its syntax trees are at hand
-                sides = ((paths[0], found.before, False), (unit, found.after, True))
-                older, newer = (read_facts(path, text, _ranges(found, at).touches) for path, text, at in sides)
-                facts[unit] = (older, newer)
+                facts[unit] = (
+                    read_facts(paths[0], found.before, ranges_of(found, is_newer=False).touches),
+                    read_facts(unit, found.after, ranges_of(found, is_newer=True).touches),
+                )
             if paths[0] != unit:
                 homes[unit] = paths[0]
                 wholes[unit] = paths
@@ -183,94 +192,38 @@ class Edits:
             if serves_only(block, found.before, found.after, (lines_of(found.before), lines_of(found.after)))
         )
 
-    def ties(self) -> Ties:
-        """The ties between edits, from the sources of both sides."""
-        before, after = SideFacts(), SideFacts()
-        pairs: list[tuple[Unit, Unit]] = []
-        for path, difference in self.differences.items():
-            for one, other in moved_together(difference) if path.endswith(".py") else ():
-                pairs += [(f"{path}#{one}", f"{path}#{other}"), (f"{path}#{other}", f"{path}#{one}")]
-        for is_newer, facts in ((False, before), (True, after)):
-            reader = _SideReader(self, is_newer, facts)
-            pairs += reader.read()
-        return Ties.of((*pairs, *tied(before, after)))
+
+@frozen
+class Ranges:
+    """The lines of a text that belong to units: first line, last line (both from 1) and unit, in order."""
+
+    rows: tuple[tuple[int, int, Unit], ...]
+    _lasts: list[int] = field(init=False, eq=False, repr=False)
+
+    @_lasts.default
+    def _last_lines(self) -> list[int]:
+        return [last for _, last, _ in self.rows]
+
+    def touches(self, first: int, last: int) -> bool:
+        """Whether any of these lines, from `first` to `last`, both included, belongs to a unit."""
+        index = bisect_left(self._lasts, first)
+        return index < len(self.rows) and self.rows[index][0] <= last
+
+    def at(self, line: int) -> Unit:
+        """The unit that a line belongs to, or `UNCHANGED`."""
+        return next(iter(self.within(line, line)), UNCHANGED)
+
+    def within(self, first: int, last: int) -> frozenset[Unit]:
+        """The units that have any of these lines, from `first` to `last`, both included."""
+        index = bisect_left(self._lasts, first)
+        found = set()
+        while index < len(self.rows) and self.rows[index][0] <= last:
+            found.add(self.rows[index][2])
+            index += 1
+        return frozenset(found)
 
 
-@define
-class _SideReader:
-    """Collects the facts of one side in `facts`."""
-
-    edits: Edits
-    is_newer: bool
-    facts: SideFacts
-    _keys: dict[str, str] = field(factory=dict)  # dotted module name -> its path in symbols
-
-    def read(self) -> list[tuple[Unit, Unit]]:
-        """Read all Python files; returns pairs of units that share a statement and must move together."""
-        texts = self._texts()
-        self._keys = {module_of(path): key for key, (path, _, _) in texts.items()}
-        pairs: list[tuple[Unit, Unit]] = []
-        for key, (path, text, ranges) in texts.items():
-            known = self.edits.facts.get(key)
-            found = known[self.is_newer] if known is not None else read_facts(path, text, ranges.touches)
-            if found is None or not ranges.rows:
-                continue
-            found = self._translated(found, path, key)
-            self.facts.add(key, found, ranges)
-            for first, last in found.statements:
-                sharing = sorted(ranges.within(first, last))
-                pairs += [pair for one, other in pairwise(sharing) for pair in ((one, other), (other, one))]
-        for unit in self.edits.wholes:
-            for path in self._paths(unit):
-                if path.endswith(".py"):
-                    self.facts.defines.setdefault(("module", module_of(path)), set()).add(unit)
-        return pairs
-
-    def _paths(self, unit: Unit) -> tuple[str, ...]:
-        """The paths on this side of a unit that is not a region."""
-        if unit in self.edits.homes:
-            return (unit,) if self.is_newer else (self.edits.homes[unit],)
-        if unit not in self.edits.wholes[unit]:  # one unit for many files, such as all compiled ones
-            return ()
-        here = self.edits.after if self.is_newer else self.edits.before
-        return tuple(path for path in self.edits.wholes[unit] if path in here.digests)
-
-    def _texts(self) -> dict[str, tuple[str, str, Ranges]]:
-        """Map each Python file to its path on this side, its text, and the units of its lines."""
-        found: dict[str, tuple[str, str, Ranges]] = {}
-        for path, difference in self.edits.differences.items():
-            if path.endswith(".py"):
-                ranges = _ranges(difference, self.is_newer)
-                here = path if self.is_newer else self.edits.homes.get(path, path)
-                found[path] = (here, difference.after if self.is_newer else difference.before, ranges)
-        files = self.edits.after if self.is_newer else self.edits.before
-        for unit in self.edits.wholes:
-            for path in self._paths(unit):
-                if path.endswith(".py") and path not in found and unit not in self.edits.differences:
-                    text = (files.read(path) or b"").decode(errors="replace")
-                    found[path] = (path, text, Ranges(((1, len(text) + 1, unit),)))
-        return found
-
-    def _translated(self, facts: Facts, path: str, key: str) -> Facts:
-        """Give symbols the same names on both sides; an import from a module becomes a name in it, or a submodule."""
-
-        def named(symbol: Symbol) -> Symbol:
-            if symbol[0] == "taken":
-                _, module, name = symbol
-                below = f"{module}.{name}"
-                if below in self._keys or module not in self._keys:
-                    return ("module", below)
-                return ("name", self._keys[module], name)
-            return (symbol[0], key, *symbol[2:]) if len(symbol) > 2 and symbol[1] == path else symbol
-
-        return evolve(
-            facts,
-            defines=[(named(symbol), line) for symbol, line in facts.defines],
-            uses=[(named(symbol), line) for symbol, line in facts.uses],
-        )
-
-
-def _ranges(difference: FileDifference, is_newer: bool) -> Ranges:
+def ranges_of(difference: FileDifference, *, is_newer: bool) -> Ranges:
     """The lines of each region in one of both texts."""
     blocks = ((c, d) if is_newer else (a, b) for a, b, c, d in difference.blocks)
     return Ranges(tuple((a + 1, b, f"{difference.path}#{n}") for n, (a, b) in enumerate(blocks) if b > a))
@@ -296,3 +249,28 @@ def _is_rewrapped(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
 
 def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
+
+
+def places(regions: Iterable[Region]) -> str:
+    """The places of regions: definition (else file) and lines, in the newer text unless the lines were removed."""
+    return listed(_place(region) for region in regions)
+
+
+def _place(region: Region) -> str:
+    first, last = region.after if region.after[1] >= region.after[0] else region.before
+    lines = f"lines {first}-{last}" if last > first else f"line {first}"
+    return f"{region.function or region.file.rpartition('/')[2]} ({lines})"
+
+
+def versions(packages: Iterable[Change], *, newer: bool) -> str:
+    """The packages with their versions on one side."""
+    return listed(f"{change.name} {(change.after if newer else change.before) or '(absent)'}" for change in packages)
+
+
+def exchanged_in_words(packages: Sequence[Change], what: str, *, newer_base: bool) -> str:
+    """The newer release with parts of the older one, or the reverse, as in "shop 1.1 with shop.py from 1.0"."""
+    only = packages[0] if len(packages) == 1 else None
+    if only is None or only.before is None or only.after is None:
+        return f"{versions(packages, newer=newer_base)} with {what} from {versions(packages, newer=not newer_base)}"
+    base, other = (only.after, only.before) if newer_base else (only.before, only.after)
+    return f"{only.name} {base} with {what} from {other}"

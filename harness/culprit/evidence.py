@@ -1,4 +1,4 @@
-"""Estimates how likely each edit is the culprit, from traces, exceptions, return values and names. Pure.
+"""Estimates how likely each package and each edit is the culprit: from runs, exceptions, names and the API. Pure.
 
 The weights only decide how soon the culprit is found, never what it is: no edit is left out because of its weight. A
 weight is a product of factors, and each factor can save a few bisection steps.
@@ -6,19 +6,26 @@ weight is a product of factors, and each factor can save a few bisection steps.
 
 from __future__ import annotations
 
+import contextlib
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
+from packaging.requirements import Requirement
 
-from harness.culprit.edits import Edits
-from harness.culprit.likelihood import called_in_message, quoted_in_message
-from harness.culprit.pointers import Pointers
+from harness.culprit.api_evidence import api_evidence
+from harness.culprit.edits import Edits, Unit
 from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
-from harness.culprit.ties import Unit
-from harness.model import Observation, Returned, StackFrame, Trace
+from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
+from harness.planning.inquiry import Scope
+
+if TYPE_CHECKING:
+    from harness.culprit.exchange import Exchange
+    from harness.culprit.sides import Sides
+
 
 _QUIET = 0.02  # comments, docstrings, layout
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
@@ -33,7 +40,50 @@ _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 _OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
 
+_NEW_MESSAGE, _CHANGED_PARAMETERS = "new-message", "changed-parameters"
+
 Function = tuple[str, str]  # file and qualified name
+
+
+@frozen
+class Pointers:
+    """Suspect lines of the older and newer release (file, and line from 1), and functions by their dotted names."""
+
+    older: frozenset[tuple[str, int]] = frozenset()
+    newer: frozenset[tuple[str, int]] = frozenset()
+    functions: frozenset[str] = frozenset()
+
+    @classmethod
+    def of(cls, exchange: Exchange, sides: Sides) -> Pointers:
+        """Read the sources of both sides for evidence on the exception of the failing side."""
+        older: set[tuple[str, int]] = set()
+        newer: set[tuple[str, int]] = set()
+        functions: set[str] = set()
+        for change in exchange.package.packages:
+            places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
+            with contextlib.suppress(OSError):  # the environment was removed in the meantime
+                for one in api_evidence(failure_of(sides), change.name, older=places[0], newer=places[1]):
+                    (newer if one.kind == _NEW_MESSAGE else older).add((one.file, one.line))
+                    if one.kind == _CHANGED_PARAMETERS:
+                        functions.add(one.name)
+        return cls(frozenset(older), frozenset(newer), frozenset(functions))
+
+    @property
+    def files(self) -> frozenset[str]:
+        """The files of the lines, of either release."""
+        return frozenset(file for file, _ in self.older | self.newer)
+
+    def point_to(self, path: str, home: str, function: str, before: tuple[int, int], after: tuple[int, int]) -> bool:
+        """Whether the pointers name a line of a region, or the function around it.
+
+        `path` and `home` are the newer and the older path of the file; `before` and `after` are the first and last line
+        of the region in each, counted from 1.
+        """
+        if any(file == home and before[0] <= line <= before[1] for file, line in self.older):
+            return True
+        if any(file == path and after[0] <= line <= after[1] for file, line in self.newer):
+            return True
+        return bool(function) and any(name.endswith(f".{function}") for name in self.functions)
 
 
 @frozen
@@ -214,20 +264,6 @@ def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
     return any(ends[0] <= line <= ends[1] for line in lines)
 
 
-def _frames(sides: Sides) -> tuple[StackFrame, ...]:
-    """The frames of the failing side, the innermost first; those of the causes come before those of the exception."""
-    failing: Observation = next(
-        (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
-        sides.after.observation,
-    )
-    found: list[StackFrame] = []
-    raised = failing.exception
-    while raised is not None:
-        found[:0] = reversed(raised.frames)
-        raised = raised.cause
-    return tuple(found)
-
-
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:
     """The units with a file that a side used, and all metadata, which any start of an interpreter may read.
 
@@ -239,3 +275,65 @@ def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset
     if not used and len(units) <= _FEW_UNITS:
         return frozenset(units)
     return frozenset(unit for unit, paths in units.items() if unit.startswith(METADATA) or not used.isdisjoint(paths))
+
+
+_NEVER = 10**9
+
+# In messages of Python's own errors: "Trainer.__init__() got ...", "'Tensor' object has no attribute 'x'".
+_CALL = re.compile(r"^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\) (?:got|missing|takes)\b", re.MULTILINE)
+_QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
+
+
+def ranked_packages(changes: Mapping[str, Change], sides: Sides, scope: Scope) -> tuple[str, ...]:
+    """The names of the changed packages, the most likely culprit first.
+
+    The largest version steps come first. Among equal steps, the order is: packages in the traceback, the innermost
+    first; packages that the repro requires; the subject; loaded packages; the rest by name.
+    """
+    frames = _packages_of_frames(sides)
+    asked = [normalized_name(Requirement(text).name) for text in scope.repro.dependencies]
+    order = [*frames, *(name for name in asked if name != scope.subject), scope.subject]
+
+    def rank(name: str) -> tuple[int, int, int, str]:
+        loaded = name in sides.after.observation.loaded
+        return (changes[name].step, order.index(name) if name in order else _NEVER, 0 if loaded else 1, name)
+
+    return tuple(sorted(changes, key=rank))
+
+
+def called_in_message(sides: Sides) -> frozenset[str]:
+    """The functions whose call the message is about: "Trainer.__init__" for "Trainer.__init__() got ..."."""
+    return frozenset(_CALL.findall(_message(sides)))
+
+
+def quoted_in_message(sides: Sides) -> frozenset[str]:
+    """The names in quotes in the failure's message; a dotted name is split into its parts."""
+    return frozenset(part for name in _QUOTED.findall(_message(sides)) for part in name.split("."))
+
+
+def failure_of(sides: Sides) -> RaisedException | None:
+    """The exception of the failing side; None if no side has one."""
+    return _failing(sides).exception
+
+
+def _message(sides: Sides) -> str:
+    raised = failure_of(sides)
+    return raised.message if raised is not None else ""
+
+
+def _failing(sides: Sides) -> Observation:
+    return next(
+        (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),
+        sides.after.observation,
+    )
+
+
+def _frames(sides: Sides) -> tuple[StackFrame, ...]:
+    """The frames of the failing side, the innermost first; those of the causes come before those of the exception."""
+    raised = failure_of(sides)
+    found = [frame for one in (raised.chain() if raised is not None else ()) for frame in one.frames]
+    return tuple(reversed(found))
+
+
+def _packages_of_frames(sides: Sides) -> list[str]:
+    return list(dict.fromkeys(normalized_name(frame.package) for frame in _frames(sides) if frame.package))

@@ -6,8 +6,8 @@ from collections.abc import Iterable
 
 from attrs import frozen
 
-from harness.culprit.counterfactual import Trials
 from harness.culprit.sides import METADATA, PackageFiles, Sides, differing
+from harness.culprit.trials import Trials
 from harness.model import Change
 from harness.model.culprit import Finding
 

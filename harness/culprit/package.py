@@ -11,21 +11,20 @@ from collections.abc import Callable
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.claims import Claim
-from harness.culprit.counterfactual import Trials
-from harness.culprit.likelihood import ranked_packages
+from harness.culprit.edits import versions
+from harness.culprit.evidence import ranked_packages
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.release import can_narrow
 from harness.culprit.required import Installed, Required
-from harness.culprit.sentences import versions
 from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties
+from harness.culprit.trials import Claim, Trials
 from harness.model import Change, Lock
 from harness.model.culprit import Finding, Level, Proof
-from harness.model.words import listed
-from harness.probe import Probe
+from harness.model.text import listed
+from harness.probing import Probe
 
 _MOST = 16
 _LESS_LIKELY = 0.7  # weight relative to the previous package in the ranking
@@ -102,7 +101,7 @@ def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
     def probe_of(names: Candidate) -> Probe:
         return trials.moved(sides, [changes[name] for name in names])
 
-    ranked = ranked_packages(movable, sides, trials.plan)
+    ranked = ranked_packages(movable, sides, trials.scope)
     reduced = trials.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with {_steps(names, changes)}")
     return known.narrowed(reduced, _advanced(sides, reduced))
 
@@ -143,7 +142,7 @@ def _exchanged(
     """
     changes = {change.name: change for change in sides.before.lock.diff(sides.after.lock)}
     other = sides.after if base is sides.before else sides.before
-    ranked = ranked_packages(changes, sides, trials.plan)
+    ranked = ranked_packages(changes, sides, trials.scope)
     return Pursuit(
         trials=trials,
         flipped=other.verdict,
@@ -180,7 +179,7 @@ def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tupl
 
     reduced = evolve(trials, most=_MOST).reduce(
         sides.before.verdict,
-        ranked_packages(others, sides, trials.plan),
+        ranked_packages(others, sides, trials.scope),
         probe_of,
         lambda names: f"reverted: {listed(sorted(found | names))}",
     )

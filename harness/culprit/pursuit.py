@@ -1,17 +1,22 @@
-"""Pursuit: runs a narrowing over probes, up to a limit of runs and time; each skip may add ties."""
+"""Searches over probes, up to a limit of runs and time; each skip may add ties."""
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.counterfactual import Trials
-from harness.culprit.reduction import Candidate, Reduced, Unit
+from harness.culprit.edits import Unit
+from harness.culprit.reduction import Candidate, Reduced
+
+if TYPE_CHECKING:
+    from harness.culprit.trials import Trials
+
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
-from harness.probe import Probe
+from harness.probing import Probe
 from harness.scheduling.loop import Engine
 from harness.search import Narrowing
 

@@ -1,4 +1,4 @@
-"""Reduction: runs delta debugging over probes, up to a limit of runs, and counts the runs."""
+"""Delta debugging over probes, up to a limit of runs, and what any search over a set has found."""
 
 from __future__ import annotations
 
@@ -6,15 +6,15 @@ from collections.abc import Callable, Mapping
 
 from attrs import define, evolve, field, frozen
 
+from harness.culprit.edits import Unit
 from harness.events import Progress, Reporter
 from harness.model import Judgement, Observation, Verdict
-from harness.probe import Probe
-from harness.scheduling.lanes import Lanes
+from harness.probing import Probe
+from harness.probing.probe import Probing
 from harness.scheduling.loop import Engine
-from harness.scheduling.probers import Probing
+from harness.scheduling.scheduler import Lanes
 from harness.search import DeltaDebugging
 
-Unit = str
 Candidate = frozenset[Unit]
 
 

@@ -15,17 +15,15 @@ from collections.abc import Callable, Collection, Sequence
 
 from attrs import evolve, frozen
 
-from harness.culprit.counterfactual import Trials
-from harness.culprit.edits import Edits
+from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.regions import FileDifference, lines_of
-from harness.culprit.sentences import exchanged_in_words, places, versions
 from harness.culprit.sides import Side
-from harness.culprit.ties import Unit
+from harness.culprit.trials import Trials
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
-from harness.probe import Probe
+from harness.probing import Probe
 
 _MOST = 10
 _ALIKE = 0.4

@@ -1,22 +1,30 @@
-"""The changed regions of a file: computed from a line diff, named by their function, and reverted one by one. Pure."""
+"""What changed between two texts: the regions of a file, reverted one by one, and renamed files. Pure.
+
+A line diff joins neighbouring changed lines into one block, such as five imports, or a decorator and the header below
+it. As one edit, the whole block would need everything that one of its lines needs. So blocks are split into pieces:
+imports, decorators, and definitions that were added or removed.
+"""
 
 from __future__ import annotations
 
 import ast
+import bisect
+import difflib
 import functools
+import itertools
 import re
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.line_diff import changed_blocks
-from harness.culprit.names import names_in, undefined_in
-from harness.culprit.pieces import cut_apart
-from harness.culprit.syntax import outline_of, parsed
+from harness.culprit.syntax import Import, names_in, outline_of, parsed, undefined_in
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
+
 
 _CONTEXT_LINES = 3
 _MOST_TEXTS = 4096  # a search reads both texts of hundreds of files repeatedly
@@ -162,3 +170,307 @@ def _enclosing(source: str, first: int, last: int) -> str:
 def functions(source: str) -> frozenset[str]:
     """The qualified names of the functions in a Python text."""
     return frozenset(one.qualname for one in outline_of(source).definitions if one.is_function)
+
+
+_WORTH_READING = re.compile(r"\s*(?:from\s|import\s|@|def\s|class\s|async\s)")
+_OTHER, _IMPORT, _DEFINITION = "", "import ", "def "
+
+
+@frozen
+class _Piece:
+    """The lines [first, last) of a block, counted from 0. Pieces of the same `kind` correspond to each other."""
+
+    first: int
+    last: int
+    kind: str
+
+
+def cut_apart(
+    blocks: Sequence[Block], before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]
+) -> Iterator[Block]:
+    """Split the blocks of a line diff of two Python texts at imports, decorators, and added or removed definitions.
+
+    `lines` are the lines of both texts, as `regions.lines_of` splits them.
+    """
+    old, new = lines
+    gone, added = _only_in_first(before, after), _only_in_first(after, before)
+    for block in blocks:
+        a, b, c, d = block
+        if max(b - a, d - c) < 2 or not any(map(_WORTH_READING.match, (*old[a:b], *new[c:d]))):
+            yield block
+            continue
+        pieces = _pieces(before, old, (a, b), gone), _pieces(after, new, (c, d), added)
+        for i, j, k, m in _aligned(*pieces, block):
+            if old[i:j] != new[k:m]:
+                yield i, j, k, m
+
+
+def serves_only(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> bool:
+    """Whether a block only adds or removes imported names, and no name has another origin than before."""
+    a, b, c, d = block
+    older = _bound_in(before, lines[0], a, b)
+    newer = _bound_in(after, lines[1], c, d) if older is not None else None
+    if older is None or newer is None or not (older or newer):
+        return False
+    return all(older[name] == newer[name] for name in older.keys() & newer.keys())
+
+
+def _aligned(old: list[_Piece], new: list[_Piece], block: Block) -> Iterator[Block]:
+    matcher = difflib.SequenceMatcher(None, [one.kind for one in old], [one.kind for one in new], autojunk=False)
+    for tag, i, j, k, m in matcher.get_opcodes():
+        starts = old[i].first if i < len(old) else block[1], new[k].first if k < len(new) else block[3]
+        ends = old[j - 1].last if j > i else starts[0], new[m - 1].last if m > k else starts[1]
+        if tag == "equal":
+            pairs = zip(old[i:j], new[k:m], strict=True)
+            yield from ((one.first, one.last, other.first, other.last) for one, other in pairs)
+        elif tag == "replace" and not all(one.kind.startswith(_IMPORT) for one in (*old[i:j], *new[k:m])):
+            yield from _replaced(old[i:j], new[k:m], (starts[0], ends[0], starts[1], ends[1]))
+        else:
+            yield from ((one.first, one.last, starts[1], starts[1]) for one in old[i:j])
+            yield from ((ends[0], ends[0], one.first, one.last) for one in new[k:m])
+
+
+def _replaced(old: Sequence[_Piece], new: Sequence[_Piece], block: Block) -> Iterator[Block]:
+    """A block whose pieces differ; definitions at its ends are split off if only one side has definitions."""
+    a, b, c, d = block
+    has_old, has_new = (any(one.kind.startswith(_DEFINITION) for one in side) for side in (old, new))
+    side = old if has_old else new
+    first = next((n for n, one in enumerate(side) if not one.kind.startswith(_DEFINITION)), len(side))
+    if has_old == has_new or (first == 0 and not side[-1].kind.startswith(_DEFINITION)):
+        yield block
+        return
+    last = next((n for n in range(len(side), first, -1) if not side[n - 1].kind.startswith(_DEFINITION)), first)
+    heads, tails = side[:first], side[last:]
+    reached, until = (heads[-1].last if heads else (a if has_old else c)), (tails[0].first if tails else None)
+    if has_old:
+        yield from ((one.first, one.last, c, c) for one in heads)
+        yield reached, b if until is None else until, c, d
+        yield from ((one.first, one.last, d, d) for one in tails)
+    else:
+        yield from ((a, a, one.first, one.last) for one in heads)
+        yield a, b, reached, d if until is None else until
+        yield from ((b, b, one.first, one.last) for one in tails)
+
+
+def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: frozenset[str]) -> list[_Piece]:
+    """Split the lines [first, last) into imports, decorators, definitions named in `alone`, and the lines between them.
+
+    Empty lines belong to the previous piece.
+    """
+    first, last = ends
+    found: list[_Piece] = []
+    reached = first
+
+    def rest(until: int) -> int:
+        """Take the lines before a piece; returns where the piece begins, which includes unclaimed empty lines."""
+        filled = next((n for n in range(reached, until) if lines[n].strip()), until)
+        start = reached
+        if found and (filled == until or found[-1].kind.startswith(_DEFINITION)):
+            found[-1], start = _Piece(found[-1].first, filled, found[-1].kind), filled
+        if filled == until:
+            return start
+        found.append(_Piece(start, until, _OTHER))
+        return until
+
+    wholes = [one for one in _definition_pieces(source) if one.kind.removeprefix(_DEFINITION) in alone]
+    wholes = [one for one in wholes if first <= one.first and one.last <= last]
+    for piece in sorted((*wholes, *_own_pieces(source)), key=lambda one: (one.first, -one.last)):
+        if piece.first >= reached and piece.last <= last:
+            found.append(_Piece(rest(piece.first), piece.last, piece.kind))
+            reached = piece.last
+    if (start := rest(last)) < last:
+        found.append(_Piece(start, last, _OTHER))
+    return found
+
+
+@functools.lru_cache(maxsize=16)
+def _own_pieces(source: str) -> tuple[_Piece, ...]:
+    """The imports and decorators of a text that share no line with an earlier one, in order."""
+    outline = outline_of(source)
+    found = [_Piece(one.first - 1, one.last, f"{_IMPORT}{one.module}") for one in outline.imports]
+    found += [_Piece(first - 1, last, f"@{told}") for first, last, told in outline.decorators]
+    ordered = sorted(found, key=lambda piece: piece.first)
+    return tuple(one for n, one in enumerate(ordered) if n == 0 or one.first >= ordered[n - 1].last)
+
+
+def _only_in_first(one: str, other: str) -> frozenset[str]:
+    """The qualified names of definitions that only the first text has."""
+    names = [{piece.kind.removeprefix(_DEFINITION) for piece in _definition_pieces(text)} for text in (one, other)]
+    return frozenset(names[0] - names[1])
+
+
+def _definition_pieces(source: str) -> Iterator[_Piece]:
+    """The classes, functions and methods of a text, decorators included, without those defined in functions."""
+    for one in outline_of(source).definitions:
+        if not one.is_in_function:
+            yield _Piece(one.first - 1, one.last, f"{_DEFINITION}{one.qualname}")
+
+
+def _bound_in(source: str, lines: Sequence[str], first: int, last: int) -> dict[str, str] | None:
+    """The names imported on the lines [first, last), counted from 0, with their origins.
+
+    None if the lines have anything else, a star import, or the start of an import that ends after them.
+    """
+    found: dict[str, str] = {}
+    by_line = _by_line(source)
+    for number, line in enumerate(lines[first:last], first + 1):
+        one = by_line.get(number)
+        if one is None:
+            if line.split("#")[0].strip():
+                return None
+        elif number == one.first and one.last > last:
+            return None
+        else:
+            found |= {name: origin for name, origin, place in one.names if place == number}
+    return None if "*" in found else found
+
+
+@functools.lru_cache(maxsize=64)
+def _by_line(source: str) -> dict[int, Import]:
+    return {number: one for one in outline_of(source).imports for number in range(one.first, one.last + 1)}
+
+
+_MOST_BETWEEN = 3  # equal lines between two regions of one reindented block
+_SAYS_LITTLE = frozenset({"else:", "try:", "finally:", "pass", "break", "continue", "return"})
+_WORD = re.compile(r"\w\w")
+
+
+def moved_together(difference: FileDifference) -> Iterator[tuple[int, int]]:
+    """Pairs of neighbouring regions, by number, in which code of one function was reindented."""
+    for function, numbers in difference.groups().items():
+        if not function or not difference.is_function(function) or len(numbers) < 2:
+            continue
+        before, after = _depths(difference, numbers, is_newer=False), _depths(difference, numbers, is_newer=True)
+        moved = {text for text in before.keys() & after.keys() if before[text].isdisjoint(after[text])}
+        for one, other in itertools.pairwise(numbers):
+            (_, b, _, _), (a, _, _, _) = difference.blocks[one], difference.blocks[other]
+            if other == one + 1 and a - b <= _MOST_BETWEEN and all(_has(difference, n, moved) for n in (one, other)):
+                yield one, other
+
+
+def _has(difference: FileDifference, number: int, texts: set[str]) -> bool:
+    """Whether a region contains one of these statements, on either side."""
+    return any(not texts.isdisjoint(_distinctive(difference, number, is_newer=is_newer)) for is_newer in (False, True))
+
+
+def _depths(difference: FileDifference, numbers: Sequence[int], *, is_newer: bool) -> dict[str, set[int]]:
+    """The indentations, in characters, of each statement in some regions on one side."""
+    found: dict[str, set[int]] = {}
+    for number in numbers:
+        for text, depth in _distinctive(difference, number, is_newer=is_newer).items():
+            found.setdefault(text, set()).add(depth)
+    return found
+
+
+def _distinctive(difference: FileDifference, number: int, *, is_newer: bool) -> dict[str, int]:
+    """The first lines of the distinctive statements in a region, with their indentation in characters."""
+    text = difference.after if is_newer else difference.before
+    first, last = difference.blocks[number][2:] if is_newer else difference.blocks[number][:2]
+    starts, lines = outline_of(text).starts, lines_of(text)
+    found = {}
+    for position in range(first, last):
+        stripped = lines[position].strip()
+        if position + 1 in starts and stripped not in _SAYS_LITTLE and _WORD.search(stripped):
+            found[stripped] = len(lines[position]) - len(lines[position].lstrip())
+    return found
+
+
+Block = tuple[int, int, int, int]  # before[a:b] became after[c:d]
+
+
+def changed_blocks(before: Sequence[str], after: Sequence[str]) -> tuple[Block, ...]:
+    """The runs of differing lines, in order; any two of them are separated by at least one equal line."""
+    joined: list[Block] = []
+    for a, b, c, d in _differing(before, after, 0, len(before), 0, len(after)):
+        if joined and joined[-1][1] == a and joined[-1][3] == c:
+            joined[-1] = (joined[-1][0], b, joined[-1][2], d)
+        else:
+            joined.append((a, b, c, d))
+    return tuple(joined)
+
+
+def _differing(before: Sequence[str], after: Sequence[str], a: int, b: int, c: int, d: int) -> Iterator[Block]:
+    while a < b and c < d and before[a] == after[c]:
+        a, c = a + 1, c + 1
+    while a < b and c < d and before[b - 1] == after[d - 1]:
+        b, d = b - 1, d - 1
+    if a == b or c == d:
+        if (a, c) != (b, d):
+            yield a, b, c, d
+        return
+    anchors = _anchors(before[a:b], after[c:d])
+    if not anchors:
+        matcher = difflib.SequenceMatcher(None, before[a:b], after[c:d], autojunk=False)
+        yield from ((a + i, a + j, c + k, c + m) for tag, i, j, k, m in matcher.get_opcodes() if tag != "equal")
+        return
+    i, k = a, c
+    for x, y in anchors:
+        yield from _differing(before, after, i, a + x, k, c + y)
+        i, k = a + x + 1, c + y + 1
+    yield from _differing(before, after, i, b, k, d)
+
+
+def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
+    """The longest sequence of lines that occur once in each text and in the same order (by patience sorting)."""
+    once = {line for line, count in Counter(before).items() if count == 1 and line.strip()}
+    once &= {line for line, count in Counter(after).items() if count == 1}
+    place = {line: i for i, line in enumerate(before) if line in once}
+    pairs = [(place[line], k) for k, line in enumerate(after) if line in once]
+    tops: list[int] = []
+    ends: list[int] = []
+    previous: list[int] = []
+    for index, (i, _) in enumerate(pairs):
+        at = bisect.bisect_left(tops, i)
+        previous.append(ends[at - 1] if at else -1)
+        if at == len(tops):
+            tops.append(i)
+            ends.append(index)
+        else:
+            tops[at], ends[at] = i, index
+    found: list[tuple[int, int]] = []
+    index = ends[-1] if ends else -1
+    while index >= 0:
+        found.append(pairs[index])
+        index = previous[index]
+    return found[::-1]
+
+
+_RENAMED = 0.5  # least share of equal lines in a renamed file, as in git
+_MOST_PAIRS = 10_000
+
+
+def renamed(removed: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[str, str]:
+    """Map the newer paths of renamed files to the older ones, given the contents of removed and added files by path.
+
+    Empty files are never paired. Files are compared by lines only if they have the same extension, and not at all if
+    there are more than 10,000 pairs.
+    """
+    found: dict[str, str] = {}
+    by_content = {content: path for path, content in removed.items() if content.strip()}
+    for newer, content in added.items():
+        if (older := by_content.pop(content, None)) is not None:
+            found[newer] = older
+    gone = {path: _line_counts(removed[path]) for path in removed if path not in found.values()}
+    come = {path: _line_counts(added[path]) for path in added if path not in found}
+    if len(gone) * len(come) > _MOST_PAIRS:
+        return found
+    likeness = sorted(
+        (-_share_of_equal_lines(gone[older], come[newer]), older, newer)
+        for older in gone
+        for newer in come
+        if older.rpartition(".")[2] == newer.rpartition(".")[2]
+    )
+    for minus, older, newer in likeness:
+        if -minus >= _RENAMED and newer not in found and older not in found.values():
+            found[newer] = older
+    return found
+
+
+def _line_counts(content: bytes) -> Counter[bytes]:
+    return Counter(line for line in content.splitlines() if line.strip())
+
+
+def _share_of_equal_lines(one: Counter[bytes], other: Counter[bytes]) -> float:
+    """The number of common lines relative to the longer text, 0 to 1."""
+    longest = max(one.total(), other.total())
+    return (one & other).total() / longest if longest else 0.0

@@ -8,39 +8,22 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from attrs import evolve, fields, frozen
+from attrs import evolve
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from harness.culprit.counterfactual import Trials
-from harness.culprit.release_search import ReleaseSearch, Searched
+from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
 from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
+from harness.culprit.trials import Trials
+from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UnknownProject, UnknownRelease
-from harness.model import Change, Lock, Release, Verdict, normalized_name
+from harness.model import Change, Release, Verdict, normalized_name
+from harness.model.combination import AsOf
 from harness.model.culprit import Finding, Level
-from harness.planning.plan import Plan, releases_between
-from harness.probe import Probe
-from harness.scheduling.probers import Probing
-
-
-@frozen(kw_only=True)
-class _InPlace(Plan):
-    """A plan that puts each release into the same lock, `base`."""
-
-    base: Lock
-    prober: Probing
-    asked: tuple[str, ...]
-
-    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:  # noqa: ARG002 - always near `base`
-        """The probe of one release: it is resolved alone near the lock, and the result is exchanged in the lock."""
-        alone = super().probe(position, self.base, attempt)
-        lock = self.prober.resolve(alone).lock
-        if lock is None:
-            return alone
-        moved = [change.name for change in self.base.diff(lock) if change.after is not None]
-        combination = evolve(alone.combination, requirements=(*self.asked, *alone.combination.requirements), near=None)
-        return evolve(alone, combination=combination, near=None, lock=exchanged(self.base, lock, moved))
+from harness.planning.releases import from_source_for, releases_between
+from harness.probing import Probe
+from harness.search import Trial
 
 
 def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, Sides]:
@@ -58,8 +41,17 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     if len(releases) <= 2:
         return package, sides
     is_upgrade = _is_upgrade(change)
-    in_place = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
-    searched = ReleaseSearch(in_place, trials.prober, trials.lanes, trials.reporter).run()
+    axis = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
+    line = LineSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, ONE_RUN)
+    changed = "fixed" if axis.find_fix else "broke"
+    begun = line.begin()
+    line.announce(
+        f"looking for the release that {changed} {trials.scope.repro.name}: {change.name} {axis.names[0]} to "
+        f"{axis.names[-1]}, {len(releases)} releases, everything else unchanged",
+        (),
+        begun,
+    )
+    searched = line.run(begun)
     trials.tally.searched = searched
     trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
     trials.tally.ran_now += searched.record.ran
@@ -87,7 +79,7 @@ def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]
     if len(packages) != 1 or change.before is None or change.after is None:
         return ()
     lower, upper = sorted((change.before, change.after), key=Version)
-    return releases_between(trials.index, trials.plan, change.name, lower, upper)
+    return releases_between(trials.index, trials.scope, trials.prober.builder.interpreter, change.name, (lower, upper))
 
 
 def _is_upgrade(change: Change) -> bool:
@@ -95,34 +87,44 @@ def _is_upgrade(change: Change) -> bool:
     return change.before is not None and change.after is not None and Version(change.before) < Version(change.after)
 
 
-def _in_place(
-    trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...], *, is_upgrade: bool
-) -> _InPlace:
-    """The plan that tries each of these releases (in version order) in the lock of the older side."""
-    plan = trials.plan
+def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...], *, is_upgrade: bool) -> Axis:
+    """The releases (in version order) as a line, each put into the lock of the older side."""
+    scope, base = trials.scope, sides.before.lock
     oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
     ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
-    narrower = evolve(
-        plan,
-        question=evolve(
-            plan.question, subject=change.name, find_fix=oldest.verdict is Verdict.BAD, confirm=0, flaky=False
-        ),
-        repro=evolve(plan.repro, signature=trials.judge.signature),
-        releases=releases,
+    alone = evolve(
+        scope,
+        subject=change.name,
+        requirements=(),
+        holds=tuple(hold for hold in scope.holds if normalized_name(Requirement(hold).name) != change.name),
+    )
+    asked = (*scope.requirements, scope.subject)
+    interpreter, day = trials.prober.builder.interpreter, AsOf.read(sides.after.observation.as_of or "none")
+
+    def probe(trial: Trial) -> Probe:
+        """A release is resolved alone near the lock, and the result is exchanged in the lock."""
+        release = releases[trial.position]
+        date = day.of(release.uploaded + ERA_MARGIN if release.uploaded else None)
+        combination = evolve(
+            alone.combination((f"{change.name}=={release.version}",), date, base),
+            prereleases=(change.name,) if release.version.is_prerelease else (),
+            from_source=from_source_for(alone, interpreter, release),
+        )
+        found = Probe(scope.repro, combination, base, trial.attempt)
+        lock = trials.prober.resolve(found).lock
+        if lock is None:
+            return found
+        moved = [one.name for one in base.diff(lock) if one.after is not None]
+        combination = evolve(combination, requirements=(*asked, *combination.requirements), near=None)
+        return evolve(found, combination=combination, near=None, lock=exchanged(base, lock, moved))
+
+    return Axis(
+        subject=change.name,
+        names=tuple(str(release.version) for release in releases),
+        probe=probe,
         good=ends[Verdict.GOOD],
         bad=ends[Verdict.BAD],
-        left_out=(),
-        as_of=sides.after.observation.as_of or "none",
-        requirements=(),
-        holds=tuple(hold for hold in plan.holds if normalized_name(Requirement(hold).name) != change.name),
-        anchor=sides.before.lock,
-        choices=(),
-    )
-    return _InPlace(
-        **{name.name: getattr(narrower, name.name) for name in fields(Plan)},
-        base=sides.before.lock,
-        prober=trials.prober,
-        asked=(*plan.requirements, plan.subject),
+        find_fix=oldest.verdict is Verdict.BAD,
     )
 
 

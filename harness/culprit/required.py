@@ -14,7 +14,7 @@ from attrs import define, field
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.ties import Ties
-from harness.environment.location import site_packages
+from harness.environment.workspace import site_packages
 from harness.model import normalized_name
 
 if TYPE_CHECKING:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.claims import Claim
-from harness.culprit.counterfactual import Trials
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
 from harness.culprit.line_search import files_to_trace, read_ahead
 from harness.culprit.sides import Sides
+from harness.culprit.trials import Claim, Trials
 from harness.model.culprit import Finding, Level, Proof
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.renames import renamed
-from harness.environment.location import site_packages
+from harness.culprit.regions import renamed
+from harness.environment.workspace import site_packages
 from harness.model import Mixture, Observation, Verdict, normalized_name
 
 if TYPE_CHECKING:

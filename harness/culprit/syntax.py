@@ -1,16 +1,19 @@
-"""Parses Python texts, and outlines them: definitions, imports, and statements by their lines. Pure.
+"""What a Python text contains: its outline, the names that it binds or lacks, the parts that must stay whole. Pure.
 
-A search reads each text for several purposes, so a text is parsed once for all parts of its outline.
+A search reads hundreds of texts for several purposes, so each is parsed once and the results are cached.
 """
 
 from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from attrs import define, field, frozen
+from pyflakes import checker, messages
+
+Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _MOST_TEXTS = 4096  # a search reads both texts of hundreds of files repeatedly
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
@@ -147,7 +150,7 @@ class _Reader:
             self.starts.add(node.lineno)
         if isinstance(node, ast.Import | ast.ImportFrom):
             self.imports.append(_import_of(node))
-        if not isinstance(node, ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+        if not isinstance(node, ast.ClassDef | Function):
             return None
         starts = [one.lineno for one in node.decorator_list]
         for one, start, end in zip(node.decorator_list, starts, [*starts[1:], node.lineno], strict=False):
@@ -178,3 +181,225 @@ def _import_of(node: ast.Import | ast.ImportFrom) -> Import:
         module = node.names[0].name
         names = tuple((one.asname or one.name.partition(".")[0], one.name, one.lineno) for one in node.names)
     return Import(node.lineno, node.end_lineno or node.lineno, module, names)
+
+
+@frozen
+class Names:
+    """The names in a text.
+
+    `defined` are classes and functions at any level, `own_attributes` the attributes of `self` or `cls` that occur.
+    """
+
+    defined: frozenset[str] = frozenset()
+    own_attributes: frozenset[str] = frozenset()
+
+
+@functools.lru_cache(maxsize=4096)
+def error_line(source: str) -> int | None:
+    """The line of the first syntax error in a text, counted from 1; None if the text is valid Python."""
+    if parsed(source) is not None:
+        return None
+    try:
+        ast.parse(source)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError):
+        pass
+    return 1
+
+
+@functools.lru_cache(maxsize=4096)
+def names_in(source: str) -> Names:
+    """Return the names in a text; there are none if it is not valid Python."""
+    tree = parsed(source)
+    if tree is None:
+        return Names()
+    defined: set[str] = set()
+    own: set[str] = set()
+    for node in walk(tree):
+        if isinstance(node, ast.ClassDef | Function):
+            defined.add(node.name)
+        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
+            own.add(node.attr)
+    return Names(frozenset(defined), frozenset(own))
+
+
+@functools.lru_cache(maxsize=1024)
+def undefined_in(source: str) -> frozenset[str]:
+    """The names that are used but undefined according to pyflakes; empty if the text is not valid Python.
+
+    Deferred annotations do not count as uses.
+    """
+    tree = parsed(source)
+    if tree is None:
+        return frozenset()
+    try:
+        # Annotations are removed in place, so that needs a tree of its own.
+        found = checker.Checker(
+            without_lazy_annotations(ast.parse(source)) if has_lazy_annotations(tree) else tree
+        ).messages
+    except RecursionError:
+        return frozenset()
+    return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
+
+
+def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
+    """The names that these statements bind in their own scope, with their lines.
+
+    With `deep` this includes the names of walrus assignments, comprehensions and lambdas, which shadow outer ones.
+    """
+    waiting: list[ast.AST] = list(body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.ClassDef | Function):
+            yield node.name, node.lineno
+            continue
+        if isinstance(node, ast.Import | ast.ImportFrom):
+            for alias in node.names:
+                yield alias.asname or alias.name.partition(".")[0], alias.lineno
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            yield node.id, node.lineno
+        elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
+            yield node.name, node.lineno
+        elif isinstance(node, ast.arg) and deep:
+            yield node.arg, node.lineno
+        if deep or not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
+            waiting += children_of(node)
+
+
+def exported_names(node: ast.stmt) -> Iterator[tuple[str, int]]:
+    """The names that a statement adds to `__all__`, with their lines: a star import needs each of them."""
+    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
+    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
+        return
+    if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
+        for one in ast.walk(node.value):
+            if isinstance(one, ast.Constant) and isinstance(one.value, str):
+                yield one.value, one.lineno
+
+
+def own_nodes(node: Function) -> Iterator[ast.AST]:
+    """The nodes in the body of a function, without the bodies of nested functions, lambdas and classes."""
+    waiting: list[ast.AST] = list(node.body)
+    while waiting:
+        one = waiting.pop()
+        yield one
+        if not isinstance(one, ast.ClassDef | Function | ast.Lambda):
+            waiting += children_of(one)
+
+
+def extends_property(node: Function) -> bool:
+    """Whether a method extends one of the same name above it: `@size.setter`."""
+    return any(
+        isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == node.name
+        for one in node.decorator_list
+    )
+
+
+Lines = tuple[int, int]  # first and last, counted from 1
+
+_Display = ast.List | ast.Tuple | ast.Set
+
+
+def header_lines(node: ast.ClassDef | Function) -> Iterator[Lines]:
+    """The runs of lines that must not be split in the header of a class or function, decorators included."""
+    for decorator in node.decorator_list:
+        yield _lines_of(decorator)
+    if isinstance(node, ast.ClassDef):
+        if node.bases or node.keywords:
+            yield node.lineno, max(node.lineno, node.body[0].lineno - 1)
+        return
+    arguments = node.args
+    positional = [*arguments.posonlyargs, *arguments.args]
+    without = [None] * (len(positional) - len(arguments.defaults))
+    for one, default in (
+        *zip(positional, [*without, *arguments.defaults], strict=True),
+        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
+        *((one, None) for one in (arguments.vararg, arguments.kwarg) if one is not None),
+    ):
+        yield one.lineno, _last_line(default or one)
+    if node.returns is not None:
+        yield _lines_of(node.returns)
+
+
+def statement_lines(node: ast.stmt, last: int) -> Iterator[Lines]:
+    """The runs of lines that must not be split in a statement; `last` is its last line without its body."""
+    if isinstance(node, ast.ImportFrom):
+        for alias in node.names:
+            yield _lines_of(alias)
+    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(node.value, _Display | ast.Dict):
+        yield from _displayed(node.value)
+    else:
+        yield node.lineno, max(node.lineno, last)
+
+
+def _displayed(node: ast.expr | None) -> Iterator[Lines]:
+    """The lines of the elements of a list, tuple or set, nested ones included; an entry of a dict is one element."""
+    if isinstance(node, _Display):
+        for element in node.elts:
+            yield from _displayed(element)
+    elif isinstance(node, ast.Dict):
+        for key, value in zip(node.keys, node.values, strict=True):
+            yield (key or value).lineno, _last_line(value)
+    elif node is not None:
+        yield _lines_of(node)
+
+
+def _lines_of(node: ast.expr | ast.alias) -> Lines:
+    return node.lineno, _last_line(node)
+
+
+def _last_line(node: ast.expr | ast.arg | ast.alias) -> int:
+    return node.end_lineno or node.lineno
+
+
+LAZY = "annotations"  # the name that the import binds
+
+
+def has_lazy_annotations(tree: ast.Module) -> bool:
+    """Whether a module defers the evaluation of its annotations."""
+    return any(
+        isinstance(node, ast.ImportFrom) and node.module == "__future__" and LAZY in {one.name for one in node.names}
+        for node in tree.body
+    )
+
+
+def annotations_of(node: Function) -> Iterator[ast.expr]:
+    """The annotations in the header of a function."""
+    for one in _all_parameters(node):
+        if one.annotation is not None:
+            yield one.annotation
+    if node.returns is not None:
+        yield node.returns
+
+
+def evaluated_at_definition(node: ast.ClassDef | Function) -> Iterator[ast.AST]:
+    """The parts of a definition that are evaluated if annotations are deferred.
+
+    For a function these are decorators and defaults; for a class all child nodes, its body included.
+    """
+    if isinstance(node, ast.ClassDef):
+        yield from ast.iter_child_nodes(node)
+        return
+    yield from node.decorator_list
+    yield from node.args.defaults
+    yield from (one for one in node.args.kw_defaults if one is not None)
+
+
+def without_lazy_annotations(tree: ast.Module) -> ast.Module:
+    """Remove deferred annotations of parameters and return values from a module, in place, and return it.
+
+    A module that does not defer annotations is not changed.
+    """
+    if has_lazy_annotations(tree):
+        for node in ast.walk(tree):
+            if isinstance(node, Function):
+                node.returns = None
+                for one in _all_parameters(node):
+                    one.annotation = None
+    return tree
+
+
+def _all_parameters(node: Function) -> Iterator[ast.arg]:
+    yield from (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    yield from (one for one in (node.args.vararg, node.args.kwarg) if one is not None)

@@ -1,24 +1,34 @@
-"""Ties between edits: finds which of them can't be reverted unless others are reverted too. Pure.
+"""What hangs together: which edits can't be reverted or added unless others are too. Pure.
 
 Each tie is an implication: "if this edit is reverted, that one must be too". Reversed, it says what an edit needs to be
-added to the older release, so one graph serves both directions. Its connected components are change sets, usually the
-changes of one pull request.
+added to the older release, so one graph serves both directions. Ties come from the sources of both sides, from syntax,
+and from skipped runs.
 """
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from itertools import pairwise
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.facts import Arity, Call, Facts, Signature, Symbol
-
-Unit = str
-UNCHANGED: Unit = ""  # all lines that are equal on both sides
+from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, ranges_of
+from harness.culprit.facts import Arity, Call, Facts, Signature, Symbol, module_of, read_facts
+from harness.culprit.regions import moved_together
+from harness.culprit.syntax import error_line
+from harness.model import Mixture, Observation
 
 _MOST_PROVIDERS = 4
 _INSTANCE_CALLS = ("forward", "__call__")
+_MOST_REPAIRS = 12
+_MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
+_MOST_TAUGHT = 4
+
+_QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
+_CALLED = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\)")
+_ASKED_OF = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
+_UNPACK = "values to unpack"
 
 
 @frozen
@@ -56,31 +66,193 @@ class Ties:
             border.extend(more)
         return frozenset(found)
 
-    def change_sets(self, units: Iterable[Unit]) -> tuple[frozenset[Unit], ...]:
-        """The connected components of these units, in the order of their first units."""
-        ordered = list(dict.fromkeys(units))
-        inside = frozenset(ordered)
-        near: dict[Unit, set[Unit]] = {}
-        for one, others in self.needs.items():
-            for other in others:
-                near.setdefault(one, set()).add(other)
-                near.setdefault(other, set()).add(one)
-        found: list[frozenset[Unit]] = []
-        seen: set[Unit] = set()
-        for unit in ordered:
-            if unit not in seen:
-                group, border = {unit}, [unit]
-                while border:
-                    more = (near.get(border.pop(), set()) & inside) - group
-                    group |= more
-                    border.extend(more)
-                seen |= group
-                found.append(frozenset(group))
-        return tuple(found)
+
+@define
+class Consistency:
+    """The edits between two sides and their ties; `learn` adds ties, and `lessons` counts how often it added any."""
+
+    edits: Edits
+    ties: Ties
+    lessons: int = 0
+    _known: dict[tuple[bool, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
+
+    def reverted(self, units: Collection[Unit]) -> frozenset[Unit]:
+        """These units, and all that must be reverted with them."""
+        return self._complete(frozenset(units), reverting=True)
+
+    def advanced(self, units: Collection[Unit]) -> frozenset[Unit]:
+        """These units, and all that must be advanced with them."""
+        return self._complete(frozenset(units), reverting=False)
+
+    def learn(self, pairs: Iterable[tuple[Unit, Unit]]) -> bool:
+        """Add ties "reverting the first requires reverting the second"; returns whether any of them is new."""
+        fresh = [(one, other) for one, other in pairs if one != other and other not in self.ties.needs.get(one, ())]
+        if fresh:
+            self.ties = self.ties.and_also(fresh)
+            self.lessons += 1
+            self._known.clear()
+        return bool(fresh)
+
+    def mixture(self, old: Collection[Unit], label: str, *, newer_base: bool) -> Mixture:
+        """The mixture with the units in `old` from the older side and the others from the newer one.
+
+        It is built from the environment of the newer side with `newer_base`, else from that of the older side.
+        """
+        return Mixture(self.edits.files(old, newer_base=newer_base), label, self._flaw(frozenset(old)))
+
+    def taught(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
+        """The ties that a skipped run suggests: by its message and last frame, or else by partly moved functions.
+
+        `moved` are the units that were reverted (`reverting`) or advanced.
+        """
+        pairs = self._named(moved, observation, reverting=reverting) or self._cut_functions(moved)
+        return pairs if reverting else [(other, own) for own, other in pairs]
+
+    def raised_in(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> Unit | None:
+        """The moved edit whose lines raised the exception of a skipped run; None if other lines did."""
+        frames = observation.exception.frames if observation.exception is not None else ()
+        unit = self._at(frames[-1].file, frames[-1].line, moved, reverting=reverting) if frames else None
+        return unit if unit in moved else None
+
+    def _cut_functions(self, moved: frozenset[Unit]) -> list[tuple[Unit, Unit]]:
+        """Pairs of a moved edit and an edit of the same function that was not moved.
+
+        A failure that points to no edit usually comes from a partly moved function, such as a loop that never runs.
+        """
+        pairs: list[tuple[Unit, Unit]] = []
+        for path in {self.edits.path_of(unit) for unit in moved if self.edits.is_region(unit)}:
+            difference = self.edits.differences[path]
+            for function, numbers in difference.groups().items():
+                units = [f"{path}#{number}" for number in numbers]
+                own = [unit for unit in units if unit in moved]
+                if function and difference.is_function(function) and len(own) < len(units):
+                    pairs += [(one, other) for one in own for other in units if other not in moved]
+        return sorted(pairs)
+
+    def _named(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
+        """Pairs of a moved edit and an edit that it needs according to the message and the frames of the exception."""
+        raised = observation.exception
+        if raised is None:
+            return []
+        words = {
+            part
+            for name in (*_QUOTED.findall(raised.message), *_CALLED.findall(raised.message))
+            for part in name.split(".")
+        }
+        frames = list(reversed(raised.frames))
+        if _UNPACK in raised.message and frames:
+            words |= set(_ASKED_OF.findall(frames[0].text))
+        words -= {"self", "forward", "__init__", "object", "module"}
+        at_fault = self._at(frames[0].file, frames[0].line, moved, reverting=reverting) if frames else None
+        files = {frame.file for frame in frames}
+        ranked: list[tuple[int, Unit]] = []
+        for unit in self.edits.all - moved:
+            mentions = bool(words & self._mentioned(unit))
+            if unit == at_fault:
+                ranked.append((0 if mentions else 3, unit))
+            elif mentions:
+                ranked.append((1 if self.edits.path_of(unit) in files else 2, unit))
+        if not ranked:
+            return []
+        best = min(rank for rank, _ in ranked)
+        missing = [unit for rank, unit in sorted(ranked) if rank == best][:_MOST_TAUGHT]
+        functions = {(frame.file, frame.function) for frame in frames}
+        owners = [unit for unit in sorted(moved) if words & self._mentioned(unit)]
+        owners = owners or [unit for unit in sorted(moved) if self._place(unit) in functions]
+        owners = owners or (
+            sorted(moved) if len(moved) == 1 or (at_fault in missing and len(moved) <= _MOST_TAUGHT) else []
+        )
+        owners = owners[:_MOST_TAUGHT]
+        return [(own, other) for own in owners for other in missing]
+
+    def _place(self, unit: Unit) -> tuple[str, str]:
+        """The file of an edit and the unqualified name of the function around it, as in a stack frame."""
+        return self.edits.path_of(unit), self.edits.function(unit).rpartition(".")[2]
+
+    def _mentioned(self, unit: Unit) -> frozenset[str]:
+        return self.edits.words(unit) | frozenset(self.edits.function(unit).split("."))
+
+    def _at(self, file: str, line: int, moved: frozenset[Unit], *, reverting: bool) -> Unit | None:
+        """The edit at a line (from 1) of a mixed file, None if the line is unchanged."""
+        path = next((path for path, home in self.edits.homes.items() if home == file), file)
+        if path not in self.edits.differences:
+            return path if path in self.edits.wholes else None
+        old = moved if reverting else self.edits.all - moved
+        for first, last, number in self._positions(path, self.edits.numbers(old, path)):
+            if first <= line <= last:
+                return f"{path}#{number}"
+        return None
+
+    def _positions(self, path: str, old: frozenset[int]) -> list[tuple[int, int, int]]:
+        """The first and last line of each region in the mixed text, counted from 1, and its number."""
+        found, shift = [], 0
+        for number, (a, b, c, d) in enumerate(self.edits.differences[path].blocks):
+            length = b - a if number in old else d - c
+            found.append((c + 1 + shift, c + length + shift, number))
+            shift += length - (d - c)
+        return found
+
+    def _complete(self, units: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
+        key = (reverting, units)
+        if key not in self._known:
+            ties = self.ties if reverting else self.ties.reversed()
+            moved = ties.closed(units)
+            for _ in range(_MOST_REPAIRS):
+                missing = self._missing(moved, reverting=reverting)
+                if missing <= moved:
+                    break
+                moved = ties.closed(moved | missing)
+            self._known[key] = moved
+        return self._known[key]
+
+    def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
+        """Units that must move too because a mixed file is invalid Python or has undefined names."""
+        old = moved if reverting else self.edits.all - moved
+        by_file = self.edits.by_file(moved)
+        partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]
+        missing: set[Unit] = set()
+        for path in partly:
+            if not path.endswith(".py"):
+                continue
+            difference = self.edits.differences[path]
+            numbers = self.edits.numbers(old, path)
+            broken = error_line(difference.mixed(numbers))
+            if broken is not None:
+                others = [
+                    (min(abs(broken - first), abs(broken - last)), number)
+                    for first, last, number in self._positions(path, numbers)
+                    if f"{path}#{number}" not in moved
+                ]
+                missing |= {f"{path}#{number}" for _, number in sorted(others)[:1]}
+            elif len(partly) <= _MOST_CHECKED and difference.flaws(numbers):
+                lacking = difference.lacking(numbers) if reverting else difference.flipped().lacking(by_file[path])
+                missing |= {f"{path}#{number}" for number in lacking}
+        return frozenset(missing)
+
+    def _flaw(self, old: frozenset[Unit]) -> str:
+        by_file = self.edits.by_file(old)
+        partly = [path for path, found in by_file.items() if len(found) < len(self.edits.differences[path].blocks)]
+        if len(partly) > _MOST_CHECKED:
+            return ""
+        undefined = sorted({name for path in partly for name in self.edits.differences[path].flaws(by_file[path])})
+        return f"the mixture leaves names undefined: {', '.join(undefined)}" if undefined else ""
+
+
+def ties_of(edits: Edits) -> Ties:
+    """The ties between edits, from the sources of both sides."""
+    before, after = _SideFacts(), _SideFacts()
+    pairs: list[tuple[Unit, Unit]] = []
+    for path, difference in edits.differences.items():
+        for one, other in moved_together(difference) if path.endswith(".py") else ():
+            pairs += [(f"{path}#{one}", f"{path}#{other}"), (f"{path}#{other}", f"{path}#{one}")]
+    for is_newer, facts in ((False, before), (True, after)):
+        pairs += _SideReader(edits, is_newer, facts).read()
+    pairs += [*_by_names(before, after), *_by_signatures(before, after), *_by_returns(before, after)]
+    return Ties.of(pairs)
 
 
 @define
-class SideFacts:
+class _SideFacts:
     """The definitions and uses on one side, by unit. Definitions on unchanged lines belong to the unit `UNCHANGED`."""
 
     defines: dict[Symbol, set[Unit]] = field(factory=dict)
@@ -108,44 +280,7 @@ class SideFacts:
                     kept.setdefault(one.called, []).append((one, units))
 
 
-@frozen
-class Ranges:
-    """The lines of a text that belong to units: first line, last line (both from 1) and unit, in order."""
-
-    rows: tuple[tuple[int, int, Unit], ...]
-    _lasts: list[int] = field(init=False, eq=False, repr=False)
-
-    @_lasts.default
-    def _last_lines(self) -> list[int]:
-        return [last for _, last, _ in self.rows]
-
-    def touches(self, first: int, last: int) -> bool:
-        """Whether any of these lines, from `first` to `last`, both included, belongs to a unit."""
-        index = bisect_left(self._lasts, first)
-        return index < len(self.rows) and self.rows[index][0] <= last
-
-    def at(self, line: int) -> Unit:
-        """The unit that a line belongs to, or `UNCHANGED`."""
-        return next(iter(self.within(line, line)), UNCHANGED)
-
-    def within(self, first: int, last: int) -> frozenset[Unit]:
-        """The units that have any of these lines, from `first` to `last`, both included."""
-        index = bisect_left(self._lasts, first)
-        found = set()
-        while index < len(self.rows) and self.rows[index][0] <= last:
-            found.add(self.rows[index][2])
-            index += 1
-        return frozenset(found)
-
-
-def tied(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
-    """Pairs "reverting the first requires reverting the second", from the facts of both sides."""
-    yield from _by_names(before, after)
-    yield from _by_signatures(before, after)
-    yield from _by_returns(before, after)
-
-
-def _by_names(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
+def _by_names(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit, Unit]]:
     for symbol in before.defines.keys() | after.defines.keys():
         older, newer = before.defines.get(symbol, set()), after.defines.get(symbol, set())
         if UNCHANGED in older or UNCHANGED in newer or older & newer or len(older) + len(newer) > 2 * _MOST_PROVIDERS:
@@ -161,7 +296,7 @@ def _by_names(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]
             yield from ((arrived, left) for arrived in newer for left in older)
 
 
-def _by_signatures(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
+def _by_signatures(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit, Unit]]:
     changed: dict[str, list[tuple[Signature, Signature, frozenset[Unit]]]] = {}
     for key in before.signatures.keys() & after.signatures.keys():
         (older, units_before), (newer, units_after) = before.signatures[key], after.signatures[key]
@@ -199,7 +334,7 @@ def _is_meant(call: Call, older: Signature, newer: Signature, known: set[str]) -
     return not call.keywords.isdisjoint(names)
 
 
-def _by_returns(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Unit]]:
+def _by_returns(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit, Unit]]:
     for called in before.returns.keys() & after.returns.keys():
         older = {one.size for one, _ in before.returns[called]}
         newer = {one.size for one, _ in after.returns[called]}
@@ -219,5 +354,79 @@ def _by_returns(before: SideFacts, after: SideFacts) -> Iterator[tuple[Unit, Uni
                 yield from ((unit, user) for unit in leaving | coming for user in users & callers_after)
 
 
-def _callers(facts: SideFacts, called: str) -> frozenset[Unit]:
+def _callers(facts: _SideFacts, called: str) -> frozenset[Unit]:
     return frozenset(unit for call, units in facts.calls if call.called == called for unit in units)
+
+
+@define
+class _SideReader:
+    """Collects the facts of one side in `facts`."""
+
+    edits: Edits
+    is_newer: bool
+    facts: _SideFacts
+    _keys: dict[str, str] = field(factory=dict)  # dotted module name -> its path in symbols
+
+    def read(self) -> list[tuple[Unit, Unit]]:
+        """Read all Python files; returns pairs of units that share a statement and must move together."""
+        texts = self._texts()
+        self._keys = {module_of(path): key for key, (path, _, _) in texts.items()}
+        pairs: list[tuple[Unit, Unit]] = []
+        for key, (path, text, ranges) in texts.items():
+            known = self.edits.facts.get(key)
+            found = known[self.is_newer] if known is not None else read_facts(path, text, ranges.touches)
+            if found is None or not ranges.rows:
+                continue
+            found = self._translated(found, path, key)
+            self.facts.add(key, found, ranges)
+            for first, last in found.statements:
+                sharing = sorted(ranges.within(first, last))
+                pairs += [pair for one, other in pairwise(sharing) for pair in ((one, other), (other, one))]
+        for unit in self.edits.wholes:
+            for path in self._paths(unit):
+                if path.endswith(".py"):
+                    self.facts.defines.setdefault(("module", module_of(path)), set()).add(unit)
+        return pairs
+
+    def _paths(self, unit: Unit) -> tuple[str, ...]:
+        """The paths on this side of a unit that is not a region."""
+        if unit in self.edits.homes:
+            return (unit,) if self.is_newer else (self.edits.homes[unit],)
+        if unit not in self.edits.wholes[unit]:  # one unit for many files, such as all compiled ones
+            return ()
+        here = self.edits.after if self.is_newer else self.edits.before
+        return tuple(path for path in self.edits.wholes[unit] if path in here.digests)
+
+    def _texts(self) -> dict[str, tuple[str, str, Ranges]]:
+        """Map each Python file to its path on this side, its text, and the units of its lines."""
+        found: dict[str, tuple[str, str, Ranges]] = {}
+        for path, difference in self.edits.differences.items():
+            if path.endswith(".py"):
+                ranges = ranges_of(difference, is_newer=self.is_newer)
+                here = path if self.is_newer else self.edits.homes.get(path, path)
+                found[path] = (here, difference.after if self.is_newer else difference.before, ranges)
+        files = self.edits.after if self.is_newer else self.edits.before
+        for unit in self.edits.wholes:
+            for path in self._paths(unit):
+                if path.endswith(".py") and path not in found and unit not in self.edits.differences:
+                    text = (files.read(path) or b"").decode(errors="replace")
+                    found[path] = (path, text, Ranges(((1, len(text) + 1, unit),)))
+        return found
+
+    def _translated(self, facts: Facts, path: str, key: str) -> Facts:
+        """Give symbols the same names on both sides; an import from a module becomes a name in it, or a submodule."""
+
+        def named(symbol: Symbol) -> Symbol:
+            if symbol[0] == "taken":
+                _, module, name = symbol
+                below = f"{module}.{name}"
+                if below in self._keys or module not in self._keys:
+                    return ("module", below)
+                return ("name", self._keys[module], name)
+            return (symbol[0], key, *symbol[2:]) if len(symbol) > 2 and symbol[1] == path else symbol
+
+        return evolve(
+            facts,
+            defines=[(named(symbol), line) for symbol, line in facts.defines],
+            uses=[(named(symbol), line) for symbol, line in facts.uses],
+        )

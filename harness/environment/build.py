@@ -1,41 +1,45 @@
 """Builds an environment from a lock: completely or not at all, and again if it changed since it was built.
 
-It is built under a temporary name, then renamed to its location (`harness.environment.location`). Wheels come from the
-harness's wheel store; uv installs what the store lacks, as copies, which the store then keeps.
+It is built under a temporary name, then renamed to its location. Wheels come from the harness's wheel store; uv
+installs what the store lacks, as copies, which the store then keeps.
 """
 
 from __future__ import annotations
 
 import contextlib
+import json
 import os
 import threading
+from datetime import datetime, timedelta
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
-from harness.environment.bytecode import BytecodeStore, Sources
-from harness.environment.bytecode_tree import BytecodeTree
-from harness.environment.disk_estimate import DiskEstimate, DiskEstimator, size_in_lock
-from harness.environment.disk_space import DiskSpace
-from harness.environment.environment_record import EnvironmentRecord
-from harness.environment.file_locks import Hold, acquire, locked
-from harness.environment.install import Installer, Uninstallable
-from harness.environment.location import Location, site_packages
-from harness.environment.manifest import Manifest
-from harness.environment.recently_compared import RecentlyCompared
-from harness.environment.uv import Uv
+from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
+from harness.environment.disk_space import DiskEstimate, DiskSpace
+from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
+from harness.environment.pylock import is_source
+from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
+from harness.environment.workspace import MARK, Hold, Location, acquire, site_packages
 from harness.errors import NoSpace
 from harness.events import Note
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    import threading
+    from collections.abc import Callable, Container, Iterable, Iterator
+    from pathlib import Path
 
+    from harness.environment.bytecode import BytecodeStore
     from harness.environment.interpreter import Interpreter
+    from harness.environment.ledger import FileState
+    from harness.environment.wheel_store import WheelStore
     from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
+
 
 _WORTH_TELLING = 100 * 2**20
 _KEPT_ON_A_FULL_DISK = 3  # the one being built, and the two sides of a change
@@ -67,7 +71,7 @@ class Builder:
     from_source: tuple[str, ...] = ()
     at: Path | None = None
     disk_space: DiskSpace = field()
-    size_of: Callable[[Pin], int | None] = size_in_lock
+    size_of: Callable[[Pin], int | None] = attrgetter("size")
     compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
@@ -115,17 +119,17 @@ class Builder:
         location = self.location(lock)
         record = self.record(location)
         self._keep(record)
-        with locked(record.in_use, shared=True, cancel=cancel):
+        with acquire(record.in_use, shared=True, cancel=cancel):
             is_ready = record.is_built(location, lock.id)
             if is_ready and look:
                 is_ready = self.sound(location, lock) is not None
         if not is_ready:
-            with locked(record.in_use, cancel=cancel):
+            with acquire(record.in_use, cancel=cancel):
                 failure = self.renew(lock, location, cancel)
             if failure is not None:
                 return failure
             if look:
-                with locked(record.in_use, shared=True, cancel=cancel):
+                with acquire(record.in_use, shared=True, cancel=cancel):
                     self.sound(location, lock)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
@@ -133,7 +137,7 @@ class Builder:
 
     def sound(self, location: Location, lock: Lock) -> Manifest | None:
         """The manifest if every file of the environment matches it now, else None."""
-        manifest = self.record(location).sound(location, lock.id, self.wheels)
+        manifest = self.record(location).sound(location, lock.id, self.wheels.ledger, self.wheels.drop)
         if manifest is not None:
             self.compared.note(location.name, manifest)
         return manifest
@@ -145,7 +149,7 @@ class Builder:
     def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
         record = self.record(location)
-        if record.sound(location, lock.id, self.wheels) is not None:
+        if record.sound(location, lock.id, self.wheels.ledger, self.wheels.drop) is not None:
             return None
         with location.partial() as partial:
             built = self.build_at(partial, lock, cancel=cancel)
@@ -210,4 +214,119 @@ class Builder:
             raise
 
     def _estimate(self, lock: Lock) -> DiskEstimate:
-        return DiskEstimator(self.uv.wheels_folder, self.size_of, self.wheels.has).estimate(lock)
+        missing = (pin for pin in lock.pins if not self.wheels.has(pin))
+        return DiskEstimate.of(missing, self.size_of, self.uv.wheels_folder)
+
+
+# uv's message if it chose a file that is not in the lock, because it was added to the release later.
+_OTHER_FILE = "Hash mismatch"
+
+
+@frozen
+class Uninstallable:
+    """Why a lock could not be installed, in the installer's words."""
+
+    words: str
+
+
+@frozen
+class Installer:
+    """Installs locks for one interpreter; `from_source` names packages that may be built from source."""
+
+    uv: Uv
+    interpreter: Interpreter
+    wheels: WheelStore
+    bytecode: BytecodeStore
+    from_source: tuple[str, ...] = ()
+
+    def install(
+        self, lock: Lock, folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
+    ) -> Manifest | Uninstallable:
+        """Install a lock into an empty folder and record its files.
+
+        With `apart` it shares no file with other environments. Raises `OSError`, `NoNetwork` and `Cancelled`.
+        """
+        answer = self.uv.call("--quiet", *self._venv(folder), cwd=folder, cancel=cancel)
+        if answer.returncode != 0:
+            return Uninstallable(spoken_by_uv(answer.words))
+        wheels = self.wheels.install(lock.pins, folder, apart=apart, cancel=cancel)
+        words: str | None = "cancelled"
+        try:
+            with self.wheels.claimed(() if apart else self._missing(lock, wheels), cancel):
+                # Another build may have stored some of them while this one waited.
+                wheels |= self.wheels.install(self._missing(lock, wheels), folder, apart=apart, cancel=cancel)
+                missing = self._missing(lock, wheels)
+                words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
+                if words is None and not apart:
+                    wheels |= self._take_in(lock, missing, folder, cancel)
+        finally:
+            if words is not None:
+                self.wheels.unlink(folder, wheels)
+        if words is not None:
+            return Uninstallable(words)
+        (folder / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
+        return Manifest.of(folder, lock.id, self.wheels.kind, wheels, self.wheels.ledger)
+
+    def _missing(self, lock: Lock, wheels: Container[str]) -> tuple[Pin, ...]:
+        return tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
+
+    def _take_in(
+        self, lock: Lock, missing: Iterable[Pin], folder: Path, cancel: threading.Event | None
+    ) -> dict[str, dict[str, FileState]]:
+        """Store what uv installed.
+
+        Wheels that do not match their RECORD were changed in uv's cache and are fetched again.
+        """
+        kept, damaged = self.wheels.take_in(missing, folder, site_packages(folder))
+        if damaged and (
+            self._install_with_uv(evolve(lock, pins=damaged), folder, cancel, "--no-cache", "--reinstall") is None
+        ):
+            kept |= self.wheels.take_in(damaged, folder, site_packages(folder))[0]
+        self.bytecode.forget(kept)
+        return kept
+
+    def _install_with_uv(self, lock: Lock, folder: Path, cancel: threading.Event | None, *options: str) -> str | None:
+        """Install pins as copies from uv's cache; returns uv's error message if that fails."""
+        if not lock.pins:
+            return None
+        requirements = folder / "requirements.txt"
+        requirements.write_text(lock.as_requirements(), encoding="utf-8")
+        try:
+            install = [*self._install_into(folder, lock, requirements), *options]
+            answer = self.uv.call("--quiet", *install, cwd=folder, cancel=cancel)
+            if answer.returncode != 0 and _OTHER_FILE in answer.words:
+                answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=folder, cancel=cancel)
+        finally:
+            for left in (requirements, folder / ".lock"):
+                left.unlink(missing_ok=True)
+        return spoken_by_uv(answer.words) if answer.returncode != 0 else None
+
+    def _venv(self, folder: Path) -> list[str | Path]:
+        options = ["--relocatable", "--allow-existing", "--no-project"]
+        return ["venv", *options, "--python", self.interpreter.path, folder]
+
+    def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
+        options = ["--no-deps", "--link-mode", "copy"]
+        if not self.from_source:
+            options += ["--only-binary", ":all:", *_from_source(lock)]
+        if all(pin.sha256 for pin in lock.pins):
+            options.append("--require-hashes")
+        return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
+
+
+def _from_source(lock: Lock) -> Iterator[str]:
+    """Options for pins that are source distributions; the resolver was allowed to choose them."""
+    for pin in lock.pins:
+        if is_source(pin.wheel):
+            yield from ("--no-binary", pin.name)
+
+
+def _not_newer(lock: Lock) -> Iterator[str]:
+    """Options that exclude files which were added to a locked release later than everything in the lock."""
+    for pin in lock.pins:
+        if pin.uploaded:
+            yield from ("--exclude-newer-package", f"{pin.name}={_a_second_after(pin.uploaded)}")
+
+
+def _a_second_after(moment: str) -> str:
+    return (datetime.fromisoformat(moment) + timedelta(seconds=1)).isoformat()

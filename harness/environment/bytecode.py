@@ -3,6 +3,9 @@
 A run compiles what it imports into a tree next to its environment (PYTHONPYCACHEPREFIX). The harness only uses that
 tree to learn which modules were needed. It compiles these from sources that match their wheel. Nothing that a run
 wrote is executed by another run. Bytecode stays valid because environments share sources with the same time stamps.
+
+An environment has one lasting tree, which one run at a time uses. A concurrent run, or a run in a mixture, gets a tree
+that is removed after the run.
 """
 
 from __future__ import annotations
@@ -13,27 +16,32 @@ import json
 import os
 import posixpath
 import shutil
+import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
-from attrs import frozen
+from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.compiled_files import LEDGER, compiled_name, link_compiled, read_ledger, source_name
-from harness.environment.file_locks import Busy, locked
-from harness.environment.file_state import FileState, state_of
-from harness.run.process import Limits, run_guarded
+from harness.environment.ledger import FileState, Ledger, content_of, in_turn, read_states, signature, state_of
+from harness.environment.workspace import Busy, acquire
+from harness.run.launch import Limits, remove_tree
+from harness.run.process import run_guarded
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Container, Iterable, Iterator, Mapping
+    from pathlib import Path
 
-    from harness.environment.manifest import Manifest
+    from harness.environment.ledger import EnvironmentRecord, Manifest
     from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
 
+
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0
+_LEDGER = "ledger.json"
+_HEADER = 16  # bytes
 
 
 @frozen
@@ -59,15 +67,16 @@ class BytecodeStore:
     root: Path
     cache_tag: str
     lock: Path
+    ledger: Ledger
 
     @classmethod
     def of(cls, workspace: Workspace, cache_tag: str) -> BytecodeStore:
         """The store of a workspace."""
-        return cls(workspace.bytecode, cache_tag, workspace.locks / "bytecode.lock")
+        return cls(workspace.bytecode, cache_tag, workspace.locks / "bytecode.lock", Ledger.of(workspace))
 
     def remove_all(self) -> None:
         """Remove the bytecode of every interpreter."""
-        with locked(self.lock):
+        with acquire(self.lock):
             shutil.rmtree(self.root, ignore_errors=True)
 
     def fill(
@@ -81,73 +90,46 @@ class BytecodeStore:
         """Link known bytecode into a tree; returns the states of its files, by their paths in the tree.
 
         `without` are sources, relative to site-packages, that do not match their wheel; `only` limits it to some paths
-        of the tree. A file that changed since it was compiled is removed from the store.
+        of the tree. Bytecode of another source is left out, and a file that changed since it was compiled is removed
+        from the store. A file that the ledger knows is not read.
         """
-        filled: dict[str, FileState] = {}
         stale = {compiled_name(name, self.cache_tag) for name in without}
-        for folder, shown in self._folders(sources):
-            ledger = read_ledger(folder)
-            moved: dict[str, FileState] = {}
-            prefix = shown.relative_to(shown.anchor).as_posix()
-            made: dict[str, bool] = {}
-            for name, state in ledger.items():
-                parent = posixpath.dirname(name)
-                target = f"{tree}/{prefix}/{name}"
-                if only is not None and f"{prefix}/{name}" not in only:
-                    continue
-                if name in stale:
-                    continue
-                if parent not in made:
-                    made[parent] = shown != sources.packages or (sources.at / parent).is_dir()
-                    if made[parent]:
-                        os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
-                if not made[parent]:
-                    continue
-                source = f"{sources.at if shown == sources.packages else shown}/{source_name(name, self.cache_tag)}"
-                if (linked := link_compiled(f"{folder}/{name}", target, state, source)) is not None:
-                    filled[f"{prefix}/{name}"] = linked
-                    if linked.inode == state.inode:
-                        moved[name] = linked
-            self._note(folder, moved)
+        wanted: list[tuple[_Stored, os.stat_result]] = []
+        for one in self._stored(sources):
+            if one.name not in stale and (only is None or one.path in only):
+                with contextlib.suppress(FileNotFoundError):
+                    wanted.append((one, os.lstat(one.origin)))
+        known = self.ledger.known(found for _, found in wanted)
+        has_sources: dict[str, bool] = {}
+        filled: dict[str, FileState] = {}
+        noted = []
+        for one, before in wanted:
+            target, parent = f"{tree}/{one.path}", posixpath.dirname(one.source)
+            if parent not in has_sources:
+                has_sources[parent] = os.path.isdir(parent)  # noqa: PTH112 - for speed
+                if has_sources[parent]:
+                    os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
+            if not has_sources[parent]:
+                continue
+            is_known = one.state.is_like(before) and known.get(signature(before)) == one.state.content
+            if (linked := _link_compiled(one, target, is_known=is_known)) is not None:
+                filled[one.path] = state_of(linked, one.state.content)
+                noted.append((linked, one.state.content))
+        self.ledger.note(noted)
         return filled
 
-    def ctimes(self, sources: Sources) -> dict[str, int]:
-        """The change times that the last link from this store left on its files, by their paths in a tree."""
-        known: dict[str, int] = {}
+    def unlink(self, tree: Path, sources: Sources, files: Container[str]) -> None:
+        """Remove the unchanged `files` of a tree that is no longer used."""
+        self.ledger.unlink((f"{tree}/{one.path}", one.origin) for one in self._stored(sources) if one.path in files)
+
+    def _stored(self, sources: Sources) -> Iterator[_Stored]:
+        """The bytecode that is known for the sources of a lock."""
         for folder, shown in self._folders(sources):
             prefix = shown.relative_to(shown.anchor).as_posix()
-            known |= {f"{prefix}/{name}": state.ctime_ns for name, state in read_ledger(folder).items()}
-        return known
-
-    def unlink(self, tree: Path, sources: Sources, files: Mapping[str, FileState]) -> None:
-        """Remove the unchanged `files` of a tree that is no longer used, and record the change times that this leaves.
-
-        Otherwise all of them would have to be read when they are linked again.
-        """
-        for folder, shown in self._folders(sources):
-            prefix = shown.relative_to(shown.anchor).as_posix()
-            moved: dict[str, FileState] = {}
-            for name, state in read_ledger(folder).items():
-                target = f"{tree}/{prefix}/{name}"
-                if f"{prefix}/{name}" not in files:
-                    continue
-                with contextlib.suppress(OSError):
-                    before = os.lstat(target)
-                    if not state.is_like(before) or before.st_ctime_ns != state.ctime_ns:
-                        continue
-                    os.unlink(target)  # noqa: PTH108 - for speed
-                    moved[name] = state_of(folder / name, state.content)
-            self._note(folder, moved)
-
-    def _note(self, folder: Path, moved: Mapping[str, FileState]) -> None:
-        """Record the change times that new links left, so that nobody reads these files again."""
-        with contextlib.suppress(Busy), locked(self.lock, wait=False):
-            ledger = read_ledger(folder)
-            newer = {
-                name: state for name, state in moved.items() if name in ledger and state.is_newer_than(ledger[name])
-            }
-            if newer:
-                write_whole(folder / LEDGER, json.dumps({**ledger, **newer}))
+            at = sources.at if shown == sources.packages else shown
+            for name, state in read_states(folder / _LEDGER).items():
+                source = f"{at}/{name.removesuffix(f'.{self.cache_tag}.pyc')}.py"
+                yield _Stored(name, f"{folder}/{name}", state, source, f"{prefix}/{name}")
 
     def learn(
         self,
@@ -182,14 +164,18 @@ class BytecodeStore:
         if not done.is_file():
             return 0
         made = set(json.loads(done.read_bytes()))
-        with locked(self.lock, cancel=cancel):
+        with acquire(self.lock, cancel=cancel):
             for folder in {entry.folder for entry in wanted}:
-                new = {}
+                new, noted = {}, []
                 for entry in wanted:
                     if entry.folder == folder and entry.target in made:
                         with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
-                            new[entry.name] = state_of(entry.target)
-                write_whole(folder / LEDGER, json.dumps({**read_ledger(folder), **new}))
+                            found = os.lstat(entry.target)
+                            content = content_of(entry.target, found)
+                            new[entry.name] = state_of(found, content)
+                            noted.append((found, content))
+                write_whole(folder / _LEDGER, json.dumps({**read_states(folder / _LEDGER), **new}))
+                self.ledger.note(noted)
         return len(made)
 
     def forget(self, wheels: Iterable[str]) -> None:
@@ -232,6 +218,16 @@ class BytecodeStore:
         return None
 
 
+class _Stored(NamedTuple):
+    """Compiled bytecode: its name and file in the store, its recorded state, its source, and its path in a tree."""
+
+    name: str
+    origin: str
+    state: FileState
+    source: str
+    path: str
+
+
 @frozen
 class _Wanted:
     """One module to compile: into `folder` under `name`, from a source with this SHA-256 ("": any)."""
@@ -253,3 +249,145 @@ class _Wanted:
 def below(tree: Path, path: Path) -> Path:
     """Where an interpreter keeps the bytecode of a folder under a prefix (PYTHONPYCACHEPREFIX)."""
     return tree / path.relative_to(path.anchor)
+
+
+@define
+class BytecodeTree:
+    """A tree with the states of its files at the start; `fresh` are the files that the run added."""
+
+    folder: Path
+    store: BytecodeStore
+    sources: Sources
+    files: dict[str, FileState]
+    record: EnvironmentRecord | None = None
+    fresh: tuple[str, ...] = ()
+    is_spoilt: bool = False
+
+    @classmethod
+    @contextlib.contextmanager
+    def opened(
+        cls,
+        store: BytecodeStore,
+        sources: Sources,
+        own: Path,
+        *,
+        shared: EnvironmentRecord | None,
+        without: Iterable[str] = (),
+    ) -> Iterator[BytecodeTree]:
+        """The lasting tree of `shared` if no other run uses it, else a new one at `own`."""
+        if shared is not None:
+            with contextlib.suppress(Busy):
+                hold = acquire(shared.bytecode_lock, wait=False)
+                try:
+                    tree = cls(shared.pycache, store, sources, {}, shared)
+                    tree.make_sound()
+                    yield tree
+                    if tree.is_spoilt:
+                        tree.remove()
+                    return
+                finally:
+                    hold.release()
+        with in_turn:
+            filled = store.fill(own, sources, without=without)
+        tree = cls(own, store, sources, filled)
+        try:
+            yield tree
+        finally:
+            store.unlink(own, sources, tree.files)
+
+    @classmethod
+    def prepare(cls, store: BytecodeStore, sources: Sources, record: EnvironmentRecord) -> None:
+        """Fill the lasting tree of a new environment, so that its first run starts sooner."""
+        with contextlib.suppress(Busy):
+            hold = acquire(record.bytecode_lock, wait=False)
+            try:
+                cls(record.pycache, store, sources, {}, record).make_sound()
+            finally:
+                hold.release()
+
+    def make_sound(self) -> None:
+        """Compare a lasting tree with its record, and refill it if it differs."""
+        with in_turn:
+            self.files = read_states(self.record.bytecode_path) if self.record is not None else {}
+            differing, added = self._look()
+            if not self.files or added or differing:
+                self.remove()
+                self.files = self.store.fill(self.folder, self.sources)
+                self._write()
+        # A sandbox shows only folders that exist.
+        self.folder.mkdir(parents=True, exist_ok=True)
+
+    def differences(self) -> list[str]:
+        """Compare the tree after a run: the files that were changed or removed."""
+        differing, added = self._look()
+        self.fresh, self.is_spoilt = tuple(added), bool(differing)
+        inside = self.sources.packages.relative_to(self.sources.packages.anchor).as_posix()
+        return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
+
+    def keep(self, manifest: Manifest, python: Path, scratch: Path, cancel: threading.Event | None) -> None:
+        """Compile what the run compiled, and remove what the run itself wrote."""
+        if not self.fresh:
+            return
+        self.store.learn(self.fresh, self.sources, manifest, python=python, scratch=scratch, cancel=cancel)
+        if self.record is not None:
+            for path in self.fresh:
+                (self.folder / path).unlink(missing_ok=True)
+            self.files.update(self.store.fill(self.folder, self.sources, only=frozenset(self.fresh)))
+            self._write()
+
+    def remove(self) -> None:
+        """Remove a tree with its record."""
+        if self.record is not None:
+            self.record.bytecode_path.unlink(missing_ok=True)
+        remove_tree(self.folder)
+
+    def _look(self) -> tuple[list[str], list[str]]:
+        """Files that differ from the record, and new ones."""
+        if not self.folder.is_dir():
+            return list(self.files), []
+        with in_turn:
+            return self.store.ledger.compare(self.folder, self.files)
+
+    def _write(self) -> None:
+        if self.record is not None:
+            write_whole(self.record.bytecode_path, json.dumps(self.files))
+
+
+def compiled_name(source: str, cache_tag: str) -> str:
+    """The name of the bytecode of a source (both end with their suffix)."""
+    return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
+
+
+def _link_compiled(one: _Stored, target: str, *, is_known: bool) -> os.stat_result | None:
+    """Link unchanged bytecode and return its state; None if it changed or belongs to another source."""
+    try:
+        os.link(one.origin, target)
+    except FileExistsError:
+        os.unlink(target)  # noqa: PTH108
+        os.link(one.origin, target)
+    except FileNotFoundError:
+        return None
+    except OSError:  # another file system, or one without hard links
+        shutil.copyfile(one.origin, target)
+        is_known = False
+    # The state before reading, so that a write in between shows in the comparison after the run.
+    linked = os.lstat(target)
+    with open(target, "rb") as file:  # noqa: PTH123 - for speed
+        data = file.read(_HEADER if is_known else -1)
+    is_same = one.state.is_like(linked) if is_known else hashlib.sha256(data).hexdigest() == one.state.content
+    if is_same and _fits(data, one.source):
+        return linked
+    os.unlink(target)  # noqa: PTH108
+    if not is_same:
+        with contextlib.suppress(FileNotFoundError):
+            os.unlink(one.origin)  # noqa: PTH108
+    return None
+
+
+def _fits(data: bytes, source: str) -> bool:
+    """Whether bytecode was compiled from this source, by the time stamp and size in its header (PEP 552)."""
+    try:
+        found = os.stat(source)  # noqa: PTH116 - for speed
+    except OSError:
+        return False
+    return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)

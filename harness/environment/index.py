@@ -1,4 +1,8 @@
-"""The package index: the releases of a project, their upload times, and which can be installed."""
+"""The package index: the releases of a project, their upload times, and which can be installed.
+
+The answer of a server may not come from an index at all: a login page, a proxy, a failing server. None of these is a
+list of releases, not even an empty one.
+"""
 
 from __future__ import annotations
 
@@ -7,54 +11,48 @@ import json
 import os
 import re
 import time
-from datetime import datetime
+import warnings
+from datetime import UTC, datetime
+from http import HTTPStatus
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
+import attrs
 import cattrs
 from attrs import field, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.atomic import write_whole
 from harness.environment.pip_settings import PipSettings
-from harness.environment.versions import parsed_version, public_version
-from harness.errors import NoNetwork, UnknownProject, UserMistake
+from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 from harness.model import Release, normalized_name
 
+# requests and pypi_simple load slowly, so they are imported only where a page is fetched.
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
+    from pypi_simple import DistributionPackage
+    from requests import RequestException, Response
 
     from harness.model import Pin
 
 _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _FRESH_S = 600.0  # as long as uv caches an index page
 
-
-@frozen
-class _Row:
-    """A release in the cache file."""
-
-    project: str
-    version: str
-    uploaded: str | None
-    yanked: str | None
-    requires_python: str | None
-    wheels: tuple[str, ...]
-    has_sdist: bool
-    size: int | None
-
-
-# Strict: other values in the file must not be converted into a release.
-_converter = cattrs.Converter()
-for _type in (str, int, bool):
-    _converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
-
-
-def _of_type(value: Any, type_: type) -> Any:
-    if type(value) is not type_:
-        raise TypeError(f"{value!r} is no {type_.__name__}")
-    return value
+_SILENCE_S = 60.0
+_LONGEST_S = 300.0
+_LARGEST = 256 * 2**20
+_CHUNK = 1 << 16
+_REFUSALS = (401, 403, 407)
+# uv, "Using uv with PyTorch": these indexes answer 403 for an unknown project, and uv continues too.
+_FORBIDS_WHAT_IT_LACKS = ("download.pytorch.org",)
+# A page may contain anything: deep nesting, wrong types, impossible dates.
+_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError)
+_OF_AN_INDEX = re.compile(r"pypi:repository-version|pypi:project-status|<(?:title|h1)>\s*Links for\b", re.IGNORECASE)
+_AGAIN = "run the same command again when the index answers"
+_LOG_IN = "does this network need a login? log in, then run the same command again"
+_ACCESS = "check the user name, password or token in the index URL, netrc or the keyring"
 
 
 @frozen
@@ -100,9 +98,7 @@ class Index:
             return pin.size
         version = parsed_version(pin.version)
         known = [*self._memory.get(pin.name, ()), *_local_wheels(pin.name, self.settings.find_links)]
-        sizes = [
-            release.size for release in known if version is not None and release.version == public_version(version)
-        ]
+        sizes = [release.size for release in known if version and release.version == public_version(version)]
         return max((size for size in sizes if size), default=None)
 
     @property
@@ -138,8 +134,6 @@ class Index:
         cached = self.cache / f"{hashlib.sha256('|'.join([*urls, name]).encode()).hexdigest()[:24]}.json"
         if (kept := _read_cache(cached, max_age=_FRESH_S)) is not None:
             return kept
-        from harness.environment.index_page import read_page
-
         try:
             found = [release for url in urls for release in read_page(url, name)]
         except NoNetwork:
@@ -147,7 +141,7 @@ class Index:
                 return kept
             raise
         if found:  # an empty answer is not cached: the index may be wrong for a moment
-            _write_cache(cached, found)
+            write_whole(cached, json.dumps(_converter.unstructure(found)))
         return found
 
 
@@ -218,42 +212,226 @@ def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
     return found
 
 
+# Strict: other values in the file must not be converted into a release.
+_converter = cattrs.Converter()
+attrs.resolve_types(Release, localns={"datetime": datetime})
+for _type in (str, int, bool):
+    _converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
+_converter.register_structure_hook(Version, lambda text, _: Version(text))
+_converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
+_converter.register_unstructure_hook(Version, str)
+_converter.register_unstructure_hook(datetime, datetime.isoformat)
+
+
+def _of_type(value: Any, type_: type) -> Any:
+    if type(value) is not type_:
+        raise TypeError(f"{value!r} is no {type_.__name__}")
+    return value
+
+
 def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
     """The cached releases, None if there are none or the file is invalid."""
     try:
         if time.time() - path.stat().st_mtime > max_age:
             return None
-        return [_kept_release(row) for row in json.loads(path.read_text(encoding="utf-8"))] or None
+        return _converter.structure(json.loads(path.read_text(encoding="utf-8")), list[Release]) or None
     except (OSError, ValueError, KeyError, TypeError, RecursionError, cattrs.BaseValidationError):
         return None
 
 
-def _kept_release(row: Any) -> Release:
-    row = _converter.structure(row, _Row)
+def read_page(index_url: str, name: str) -> list[Release]:
+    """The releases on one page of a simple index (PEP 503, 691, 700); an empty `index_url` is the default index.
+
+    Returns an empty list if the index does not have the project. Raises `NoNetwork`, and `IndexFault` if the server
+    refuses, fails or is not an index.
+    """
+    import requests
+    from pypi_simple import ACCEPT_ANY, PYPI_SIMPLE_ENDPOINT
+
+    url = f"{index_url or PYPI_SIMPLE_ENDPOINT}{name}/"
+    if url.startswith("file:"):
+        page = Path(unquote(urlsplit(url).path)) / "index.html"
+        return _from_html(page.read_text(encoding="utf-8", errors="replace"), url, name) if page.is_file() else []
+    host = host_of(url)
+    try:
+        with requests.get(url, headers={"Accept": ACCEPT_ANY}, timeout=_SILENCE_S, stream=True) as response:
+            status = response.status_code
+            if status == requests.codes.not_found or (status == 403 and host in _FORBIDS_WHAT_IT_LACKS):
+                return []
+            if status in _REFUSALS:
+                raise access_refused(host, status)
+            if status != requests.codes.ok:
+                raise failing_status(host, status)
+            body = b"".join(_pieces(response, host))
+            kind = response.headers.get("content-type", "").lower()
+            charset, where = response.encoding, response.url
+    except requests.TooManyRedirects as error:
+        raise no_list(host, "it redirects in a circle") from error
+    except requests.RequestException as error:
+        raise unreachable(host, _cause(error)) from error
+    except (UnicodeError, ValueError) as error:  # an invalid address, or a redirect to one
+        raise no_list(host, "it redirects to an invalid address") from error
+    return parse_page(body, kind, charset, url=where, name=name)
+
+
+def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: str) -> list[Release]:
+    """Parse a page; `kind` is its content type. Raises `IndexFault` if it is not an index page.
+
+    A page without a link to a file of the project counts as the login page of a network, unless it says that there are
+    no files.
+    """
+    from pypi_simple import UnsupportedRepoVersionError
+
+    host = host_of(url)
+    try:
+        if "html" in kind:
+            text = body.decode(_known(charset), errors="replace")
+            found = _from_html(text, url, name)
+            if not found and not _OF_AN_INDEX.search(text):
+                raise no_list(host, f"it sends a web page that names no file of {name}")
+            return found
+        if "json" in kind:
+            return _from_json(body, url, name)
+    except UnsupportedRepoVersionError as error:
+        raise no_list(
+            host, "it answers in a later version of the simple index API than 1", hint="a later harness may read it"
+        ) from error
+    except _UNREADABLE as error:
+        raise no_list(host, f"its page of {name} can't be read ({type(error).__name__})") from error
+    raise no_list(host, f"its page of {name} is neither HTML nor JSON")
+
+
+def _pieces(response: Response, host: str) -> Iterator[bytes]:
+    begun, size = time.monotonic(), 0
+    for piece in response.iter_content(_CHUNK):
+        size += len(piece)
+        if size > _LARGEST or time.monotonic() - begun > _LONGEST_S:
+            raise no_list(host, "its page is too large, or comes too slowly")
+        yield piece
+
+
+def _cause(error: RequestException) -> str:
+    """The reason in a few words, without the address, which may contain a password."""
+    from requests import exceptions
+
+    kinds = {
+        exceptions.SSLError: "its certificate is not trusted",
+        exceptions.ProxyError: "the proxy fails",
+        exceptions.Timeout: "no answer in time",
+        exceptions.ChunkedEncodingError: "the answer was cut off",
+        exceptions.ContentDecodingError: "the answer is garbled",
+    }
+    return next((words for kind, words in kinds.items() if isinstance(error, kind)), "")
+
+
+def _known(charset: str | None) -> str:
+    try:
+        "".encode(charset or "utf-8")
+    except LookupError:
+        return "utf-8"
+    return charset or "utf-8"
+
+
+def _from_json(body: bytes, url: str, name: str) -> list[Release]:
+    from pypi_simple import ProjectPage, UnexpectedRepoVersionWarning
+
+    data = json.loads(body)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UnexpectedRepoVersionWarning)  # minor versions only add keys
+        page = ProjectPage.from_json_data(data, url)
+    found = [_release(name, package, package.upload_time) for package in page.packages]
+    listed = [Release(name, version) for text in page.versions or () if (version := parsed_version(text))]
+    return [release for release in found if release is not None] + listed
+
+
+def _from_html(text: str, url: str, name: str) -> list[Release]:
+    from pypi_simple import DistributionPackage
+    from pypi_simple.html import RepositoryPage
+
+    found = []
+    for link in RepositoryPage.from_html(text, base_url=url).links:
+        uploaded = _moment(link.get_str_attrib("data-upload-time"))
+        release = _release(name, DistributionPackage.from_link(link, name), uploaded)
+        if release is not None:
+            found.append(release)
+    return found
+
+
+def _moment(stamp: str | None) -> datetime | None:
+    try:
+        return datetime.fromisoformat(stamp) if stamp else None
+    except ValueError:
+        return None
+
+
+def _release(name: str, package: DistributionPackage, uploaded: datetime | None) -> Release | None:
+    version = parsed_version(package.version)
+    if version is None or package.package_type not in ("wheel", "sdist"):
+        return None
+    is_wheel = package.package_type == "wheel"
     return Release(
-        project=row.project,
-        version=Version(row.version),
-        uploaded=datetime.fromisoformat(row.uploaded) if row.uploaded else None,
-        yanked=row.yanked,
-        requires_python=row.requires_python,
-        wheels=row.wheels,
-        has_sdist=row.has_sdist,
-        size=row.size,
+        project=name,
+        version=version,
+        uploaded=_in_utc(uploaded),
+        yanked=(package.yanked_reason or "") if package.is_yanked else None,
+        requires_python=package.requires_python,
+        wheels=(package.filename,) if is_wheel else (),
+        has_sdist=not is_wheel,
+        size=package.size if is_wheel else None,
     )
 
 
-def _write_cache(path: Path, releases: Iterable[Release]) -> None:
-    rows = [
-        {
-            "project": r.project,
-            "version": str(r.version),
-            "uploaded": r.uploaded.isoformat() if r.uploaded else None,
-            "yanked": r.yanked,
-            "requires_python": r.requires_python,
-            "wheels": r.wheels,
-            "has_sdist": r.has_sdist,
-            "size": r.size,
-        }
-        for r in releases
-    ]
-    write_whole(path, json.dumps(rows))
+def _in_utc(moment: datetime | None) -> datetime | None:
+    """The time in UTC, which is assumed if the index gives no time zone."""
+    if moment is None:
+        return None
+    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+
+
+def host_of(url: str) -> str:
+    """The host of an address, without user and password; "" if there is none."""
+    try:
+        return urlsplit(url).netloc.rpartition("@")[2]
+    except ValueError:
+        return ""
+
+
+def unreachable(host: str, why: str = "") -> NoNetwork:
+    """The error for a server that does not answer."""
+    told = ", ".join(filter(None, (host, why)))
+    return NoNetwork(f"the package index can't be reached{f' ({told})' if told else ''}", hint=_AGAIN)
+
+
+def access_refused(host: str, status: int) -> IndexFault:
+    """The error for a server that requires a login."""
+    return IndexFault(f"the package index refuses access: {host or 'it'} answers {_said(status)}", hint=_ACCESS)
+
+
+def failing_status(host: str, status: int) -> IndexFault:
+    """The error for a server that fails, or asks to try later."""
+    return IndexFault(f"the package index fails: {host or 'it'} answers {_said(status)}", hint=_AGAIN)
+
+
+def no_list(host: str, why: str, hint: str = _LOG_IN) -> IndexFault:
+    """The error for an answer that is not an index page, or can't be read."""
+    return IndexFault(f"the package index gives no list of releases ({host}): {why}", hint=hint)
+
+
+def _said(status: int) -> str:
+    try:
+        return f"{status} {HTTPStatus(status).phrase}"
+    except ValueError:
+        return str(status)
+
+
+def parsed_version(text: str | None) -> Version | None:
+    """The version in a text, None if it is not one (PEP 440)."""
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:  # from before PEP 440; installers ignore them too
+        return None
+
+
+def public_version(version: Version) -> Version:
+    """The version without a local label, as a value, so that 1.0 and 1.0.0 are equal (PEP 440)."""
+    return Version(version.public)

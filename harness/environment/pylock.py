@@ -13,20 +13,16 @@ from harness.model import Lock, Pin, normalized_name
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
-    from pathlib import Path
 
     from packaging.tags import Tag
 
     from harness.environment.interpreter import Interpreter
 
 
-_DATED = {"upload-time": None}
-
-
-def read_lock(path: Path, interpreter: Interpreter) -> Lock:
+def read_lock(text: str, interpreter: Interpreter) -> Lock:
     """Read the lock that uv wrote for this interpreter, with the one file per package that will be installed."""
     tags = interpreter.wheel_tags()
-    packages = tomllib.loads(path.read_text(encoding="utf-8")).get("packages", [])
+    packages = tomllib.loads(text).get("packages", [])
     return Lock(
         python=interpreter.version,
         platform=interpreter.platform,
@@ -34,14 +30,14 @@ def read_lock(path: Path, interpreter: Interpreter) -> Lock:
     )
 
 
-def undated_in(path: Path) -> frozenset[str]:
+def undated_in(text: str) -> frozenset[str]:
     """The projects for which uv chose a file without upload time."""
-    packages = tomllib.loads(path.read_text(encoding="utf-8")).get("packages", [])
-    return frozenset(
-        normalized_name(package["name"])
-        for package in packages
-        if any("upload-time" not in file for file in (*package.get("wheels", ()), package.get("sdist", _DATED)))
-    )
+    found = set()
+    for package in tomllib.loads(text).get("packages", []):
+        files = [*package.get("wheels", ()), *([package["sdist"]] if "sdist" in package else [])]
+        if any("upload-time" not in file for file in files):
+            found.add(normalized_name(package["name"]))
+    return frozenset(found)
 
 
 def is_source(file: str) -> bool:

@@ -1,9 +1,9 @@
-"""Calls uv: under a guard, quietly, with pip's index settings, and classifies its failures."""
+"""Calls uv: under a guard, quietly, with pip's index settings, and tells lasting failures from temporary ones."""
 
 from __future__ import annotations
 
+import contextlib
 import itertools
-import mmap
 import os
 import re
 import sys
@@ -13,12 +13,23 @@ from typing import TYPE_CHECKING
 
 import uv as uv_package
 from attrs import field, frozen
+from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.version import InvalidVersion, Version
 
-from harness.environment.index import index_urls
-from harness.environment.installer_errors import doubted_projects, raise_surroundings
+from harness.environment.index import (
+    access_refused,
+    failing_status,
+    host_of,
+    index_urls,
+    no_list,
+    read_page,
+    unreachable,
+)
 from harness.environment.pip_settings import PipSettings, read_pip_settings
-from harness.errors import HarnessFault, IndexFault, NoNetwork, UserMistake
-from harness.run.process import Limits, run_guarded
+from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
+from harness.model import normalized_name
+from harness.run.launch import Limits
+from harness.run.process import run_guarded
 
 if TYPE_CHECKING:
     import threading
@@ -33,6 +44,49 @@ _NOT_PASSED = (
     "PYTHONHOME",
     "UV_PROJECT_ENVIRONMENT",
     "UV_EXCLUDE_NEWER",
+)
+
+
+# Only lasting errors, about the releases themselves, may be stored: one caused by a login page or a broken download
+# must not come back after the index works again. If in doubt, an error counts as temporary. The patterns match uv 0.9
+# to 0.13, as printed for misbehaving servers (`tests/environment`).
+_SPACE = re.compile(r"No space left on device|os error 28|Disk quota exceeded", re.IGNORECASE)
+_REFUSED = re.compile(r"\(?(401|403|407)(?: Unauthorized| Forbidden| Proxy Authentication Required)\b", re.IGNORECASE)
+# pip: "ERROR: 403 Client Error: ... for url". uv: "HTTP status server error (503 Service Unavailable)".
+_STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3})|\b(4\d\d|5\d\d) (?:Client|Server) Error")
+_GONE = ("404", "410", "451")  # the index lists a file that it does not have: an error of one release
+_NETWORK = re.compile(
+    r"error sending request|Failed to fetch|dns error|tcp connect error|Network is unreachable|"
+    r"Connection refused|operation timed out|Network connectivity is disabled|request or response body error|"
+    r"error decoding response body|connection closed before message completed|"
+    r"too many redirects|invalid peer certificate|"
+    r"Failed to establish a new connection|Read timed out|ConnectionResetError|Name or service not known",
+    re.IGNORECASE,
+)
+_NO_INDEX_PAGE = re.compile(r"Received some unexpected (?:JSON|HTML)|Unsupported `Content-Type`", re.IGNORECASE)
+# The first bytes of the supposed wheel, as a number. Those of a web page begin with "<".
+_HEADER = re.compile(r"unexpected header \(actual: 0x([0-9a-f]{1,8})\b", re.IGNORECASE)
+
+# Repetitions are bounded, because the message may quote an untrusted page.
+_NAME = r"(?<![A-Za-z0-9._-])`?(?P<{0}>[A-Za-z0-9][A-Za-z0-9._-]{{0,200}})"
+_DOUBTED = [
+    re.compile(pattern)
+    for pattern in (
+        _NAME.format("p") + r" was not found in the (?:package registry|cache)",
+        r"there (?:is|are) no versions? of " + _NAME.format("p"),
+        _NAME.format("p") + r"[^\s,]{0,200} has an invalid package format",
+        r"[Oo]nly " + _NAME.format("p") + r"[^\s,]{0,200} (?:is|are) available",
+        r"[Oo]nly the following versions of " + _NAME.format("p"),
+        r"Failed to (?:download|fetch|build|read)[^\n`]{0,200}`" + _NAME.format("p"),
+        r"Failed to fetch: \S{0,500}/" + _NAME.format("p") + r"-\d[^/\s]{0,300}\.(?:whl|tar\.gz|zip)",
+    )
+]
+# What the resolver concludes about releases that it read, and says about those that it could not read.
+_CONCLUDED = re.compile(r"we can conclude|which are incompatible|Failed to build `")
+_UNSEEN = re.compile(
+    r"was not found in|there (?:is|are) no versions? of|invalid package format|could not be (?:read|queried|found)|"
+    r"Failed to (?:read|fetch|download|extract)|metadata (?:was|could|is)|unexpected|mismatch|offline|exclude-newer",
+    re.IGNORECASE,
 )
 
 
@@ -59,7 +113,6 @@ class Uv:
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
     _folders: list[Path] = field(factory=list, init=False, repr=False, eq=False)
-    _shelves: list[str] = field(factory=list, init=False, repr=False, eq=False)
 
     @property
     def cache_folder(self) -> Path:
@@ -74,13 +127,9 @@ class Uv:
 
     @property
     def wheels_folder(self) -> Path:
-        """The part of uv's cache with unpacked wheels; other versions of uv use other folders."""
-        if not self._shelves:
-            with self.binary.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
-                at = content.find(b"wheels-v")  # no uv command prints it
-                found = re.match(rb"wheels-v\d+", content[at : at + 20]) if at >= 0 else None
-                self._shelves.append(found.group().decode() if found else "wheels")
-        return self.cache_folder / self._shelves[0]
+        """The part of uv's cache with unpacked wheels, of the newest layout; it may not exist."""
+        found = self.cache_folder.glob("wheels-v*")
+        return max(found, key=lambda folder: (len(folder.name), folder.name), default=self.cache_folder / "wheels")
 
     @property
     def has_torch_backend(self) -> bool:
@@ -103,8 +152,6 @@ class Uv:
 
     def _check_pages(self, projects: Iterable[str]) -> None:
         """Raise `IndexFault` if the answer for one of these projects is not an index page."""
-        from harness.environment.index_page import read_page
-
         urls = index_urls(self.settings, {**os.environ, **self.extra_environment})
         for url, name in itertools.product(urls, projects):
             try:
@@ -136,7 +183,7 @@ class Uv:
         if asked is None:
             return Path(getattr(sys, "_base_executable", None) or sys.executable)
         answer = self.call("python", "find", "--no-project", "--system", asked, cwd=Path.cwd())
-        path = Path(answer.words.splitlines()[-1]) if answer.returncode == 0 and answer.words else None
+        path = Path(answer.words.splitlines()[-1]) if answer.returncode == 0 and answer.words else _of_pyenv(asked)
         if path is None or not path.exists():
             raise UserMistake(
                 f"no Python {asked} on this machine",
@@ -145,8 +192,26 @@ class Uv:
         return path
 
     def _environment(self) -> dict[str, str]:
-        environ = {key: value for key, value in os.environ.items() if key not in _NOT_PASSED}
+        environ = {
+            key: value for key, value in os.environ.items() if key not in _NOT_PASSED and not key.startswith("GIT_")
+        }
         return {**environ, **self.settings.as_uv_environment(environ), **self.extra_environment}
+
+
+def _of_pyenv(asked: str) -> Path | None:
+    """The newest interpreter of pyenv for a version or a specifier: uv only sees those that pyenv has activated."""
+    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+    try:
+        wanted = SpecifierSet(
+            f"=={asked}.*" if re.fullmatch(r"\d+\.\d+", asked) else asked if asked[:1] in "<>=!~" else f"=={asked}"
+        )
+    except InvalidSpecifier:
+        return None
+    found = {}
+    for python in root.glob("*/bin/python"):
+        with contextlib.suppress(InvalidVersion):
+            found[Version(python.parent.parent.name)] = python
+    return next((found[version] for version in sorted(found, reverse=True) if version in wanted), None)
 
 
 def spoken_by_uv(words: str) -> str:
@@ -154,3 +219,35 @@ def spoken_by_uv(words: str) -> str:
     lines = (re.sub(r"^(error|cause|hint|x|\u00d7|╰─▶|├─▶)\s*:?\s*", "", line.strip()) for line in words.splitlines())
     text = " ".join(line for line in lines if line)
     return re.sub(r"^No solution found when resolving dependencies:?\s*", "", text)
+
+
+def is_lasting(words: str) -> bool:
+    """Whether an installer's error is about the releases themselves, so that a second attempt fails in the same way."""
+    return _CONCLUDED.search(words) is not None and _UNSEEN.search(words) is None
+
+
+def doubted_projects(words: str) -> tuple[str, ...]:
+    """The projects for which the installer found too little; their pages may be wrong or outdated."""
+    found = (match["p"] for pattern in _DOUBTED for match in pattern.finditer(words))
+    return tuple(dict.fromkeys(normalized_name(re.split(r"[=<>!~]", name)[0].rstrip(".-_")) for name in found))
+
+
+def raise_surroundings(words: str) -> None:
+    """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
+    if _SPACE.search(words):
+        raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
+    address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
+    host = host_of(address.group()) if address else ""
+    if refused := _REFUSED.search(words):
+        raise access_refused(host, int(refused.group(1)))
+    if status := _STATUS.search(words):
+        code = next(filter(None, status.groups()))
+        if code not in _GONE:
+            raise failing_status(host, int(code))
+        return
+    if _NO_INDEX_PAGE.search(words):
+        raise no_list(host, "what it sends is no page of a package index")
+    if (header := _HEADER.search(words)) and int(header.group(1), 16).to_bytes(4, "little").startswith(b"<"):
+        raise no_list(host, "it sends a web page in place of a wheel")
+    if _NETWORK.search(words):
+        raise unreachable(host)

@@ -1,41 +1,47 @@
-"""Watches an environment while one repro runs in it: it matches its lock before the run, and is compared again after.
+"""What one run gets: an environment, or a mixture of one, that matches its lock before the run and is compared after.
 
 Environments share files through hard links, so a repro that writes into one changes others too. If an environment
 changed while several runs were under way, it is unknown which of them changed it, and none of their results is sure.
 Neither is that of a run whose environment was not compared directly before it, but a moment earlier. With `apart`, a
 run gets an environment that shares no file, and its result is sure.
+
+A mixture is a copy of a finished environment with some files exchanged, cheap enough for a single run. A folder without
+exchanged files is a symbolic link; in a folder with exchanged files, the files are copies.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
+import shutil
+import sys
+from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.environment.build import Environment
-from harness.environment.bytecode_tree import BytecodeTree
-from harness.environment.file_locks import Busy, acquire, claimed_folder, is_claimed, locked
-from harness.environment.file_state import files_below, in_turn
-from harness.environment.install import Uninstallable
-from harness.environment.mixing import build_mixture
+from harness.environment.build import Environment, Uninstallable
+from harness.environment.bytecode import BytecodeTree
+from harness.environment.ledger import files_below, signature
+from harness.environment.workspace import Busy, acquire, claimed_folder, is_claimed, site_packages
 from harness.errors import HarnessError
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
     from pathlib import Path
 
     from harness.environment.build import Builder
-    from harness.environment.environment_record import EnvironmentRecord
-    from harness.environment.location import Location
-    from harness.environment.manifest import Manifest
+    from harness.environment.ledger import EnvironmentRecord, Manifest
+    from harness.environment.workspace import Location
     from harness.model import Mixture
 
+
 _TRIES = 3
+_MOST_KEPT = 20_000  # answers about the syntax of mixed files
 
 
 class CannotBuild(Exception):
@@ -166,7 +172,7 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
             break
         hold.release()
         try:
-            with locked(record.in_use, wait=not location.folder.exists(), cancel=cancel):
+            with acquire(record.in_use, wait=not location.folder.exists(), cancel=cancel):
                 failure = builder.renew(lock, location, cancel)
         except Busy:
             break
@@ -182,7 +188,7 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
         hold.release()
         if base.is_broken:
             # If this fails, the next user rebuilds it. The finished run must not be lost.
-            with contextlib.suppress(Busy, Cancelled, HarnessError), locked(record.in_use, wait=False):
+            with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(record.in_use, wait=False):
                 builder.renew(lock, location, cancel)
 
 
@@ -197,28 +203,27 @@ def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: 
 def _differences(builder: Builder, base: _Base) -> list[str]:
     """Files that differ from what was built. The store drops the wheels that they belong to."""
     is_users = base.location is not None and base.location.is_users
-    with in_turn:
-        differs, now = base.manifest.look(base.folder, builder.wheels.ctimes, is_users=is_users)
+    differs = base.manifest.differences(base.folder, builder.wheels.ledger, is_users=is_users)
     if base.record is not None:
         if differs:
             builder.compared.forget()
-            builder.wheels.drop(base.manifest.wheels_with(set(differs)))
+            builder.wheels.drop(base.manifest.wheels_with(differs))
         else:
-            if now is not base.manifest:
-                now.write(base.record.manifest_path)
-            builder.compared.note(base.record.name, now)
+            builder.compared.note(base.record.name, base.manifest)
     return list(differs)
 
 
 def _differences_of_mixture(before: dict[str, os.stat_result], folder: Path) -> list[str]:
     after = files_below(folder)
-    return [path for path in before.keys() | after.keys() if _identity(before.get(path)) != _identity(after.get(path))]
+    return [
+        path
+        for path in before.keys() | after.keys()
+        if path not in before or path not in after or _identity(before[path]) != _identity(after[path])
+    ]
 
 
-def _identity(found: os.stat_result | None) -> tuple[int, ...]:
-    if found is None:
-        return ()
-    return found.st_mode, found.st_size, found.st_ino, found.st_mtime_ns, found.st_ctime_ns
+def _identity(found: os.stat_result) -> tuple[int, ...]:
+    return found.st_mode, *signature(found)
 
 
 def _watch_for_others(mine: Path, count: Path) -> Callable[[], bool]:
@@ -234,3 +239,83 @@ def _watch_for_others(mine: Path, count: Path) -> Callable[[], bool]:
         os.close(descriptor)
     was_alone = not any(is_claimed(folder) for folder in mine.parent.iterdir() if folder != mine)
     return lambda: was_alone and count.stat().st_size == begun
+
+
+def flaw_of(mixture: Mixture, python: str) -> str:
+    """Why a mixture can't run with this Python version ("3.11.7"), "" if it may run."""
+    return mixture.flaw or _not_python(mixture, python)
+
+
+def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
+    """Build a mixture of a finished environment at `folder`, which must not exist yet. Raises `OSError`."""
+    folder.mkdir()
+    (folder / "bin").symlink_to(base / "bin", target_is_directory=True)
+    shutil.copy2(base / "pyvenv.cfg", folder / "pyvenv.cfg")
+    packages = site_packages(base)
+    inside = folder / packages.relative_to(base)
+    _copy(packages, inside, [PurePosixPath(path).parts for path in mixture.files])
+    for path, content in mixture.files.items():
+        exchange(inside, path, content)
+
+
+def _copy(source: Path, target: Path, exchanged: Sequence[tuple[str, ...]], *, is_top: bool = True) -> None:
+    """Copy a folder whose exchanged files are listed as the parts of their paths.
+
+    Folders without an exchanged file are linked. Files next to an exchanged one are copied with their times, except at
+    the top, where many packages have files: there they are linked too.
+    """
+    target.mkdir(parents=True)
+    below: dict[str, list[tuple[str, ...]]] = {}
+    for parts in exchanged:
+        below.setdefault(parts[0], []).append(parts[1:])
+    for entry in os.scandir(source):
+        inside = [parts for parts in below.get(entry.name, ()) if parts]
+        if inside and entry.is_dir():
+            _copy(source / entry.name, target / entry.name, inside, is_top=False)
+        elif entry.is_dir() or (is_top and entry.name not in below):
+            (target / entry.name).symlink_to(source / entry.name, target_is_directory=entry.is_dir())
+        elif entry.name not in below:
+            shutil.copy2(entry.path, target / entry.name)
+
+
+def exchange(inside: Path, path: str, content: bytes | None) -> None:
+    """Replace a file, or remove it."""
+    place = inside / path
+    place.unlink(missing_ok=True)
+    if content is not None:
+        place.parent.mkdir(parents=True, exist_ok=True)
+        place.write_bytes(content)
+        return
+    # Python would treat an empty folder as a namespace package, or as metadata of a distribution.
+    folder = place.parent
+    while folder != inside and folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+        folder = folder.parent
+
+
+def _not_python(mixture: Mixture, python: str) -> str:
+    """The first syntax error in a mixed file, if this interpreter can judge that version of the language, else ""."""
+    if tuple(int(part) for part in python.split(".")[:2]) > sys.version_info[:2]:
+        return ""
+    for path, content in mixture.files.items():
+        if content is not None and path.endswith(".py") and (problem := _problem(content)):
+            return f"the mixture is not valid Python: {path}: {problem}"
+    return ""
+
+
+_problems: dict[bytes, str] = {}
+
+
+def _problem(content: bytes) -> str:
+    """The first syntax error of a text, "" if there is none; cached."""
+    key = hashlib.blake2b(content, digest_size=16).digest()
+    if key not in _problems:
+        if len(_problems) >= _MOST_KEPT:
+            _problems.clear()
+        try:
+            compile(content, "<mixed>", "exec", dont_inherit=True)
+        except (SyntaxError, ValueError) as error:
+            _problems[key] = str(error)
+        else:
+            _problems[key] = ""
+    return _problems[key]

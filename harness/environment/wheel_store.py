@@ -7,7 +7,11 @@ system can clone files (FICLONE), environments share blocks but no inode.
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import csv
+import errno
+import fcntl
 import json
 import os
 import posixpath
@@ -20,22 +24,31 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.atomic import write_whole
-from harness.environment.file_locks import Busy, locked
-from harness.environment.file_sharing import NO_LINKS, sharing
-from harness.environment.file_state import FileState, compare, files_below, in_turn, settle, state_of
-from harness.environment.installed_wheel import installed_files, is_in_two_wheels, is_relocatable
+from harness.environment.ledger import (
+    STORED,
+    FileState,
+    Ledger,
+    content_of,
+    files_below,
+    in_turn,
+    read_states,
+    state_of,
+)
+from harness.environment.workspace import Busy, acquire
 from harness.model import normalized_name
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from pathlib import Path
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.workspace import Workspace
     from harness.model import Pin
 
+
 _CLAIMS = 16  # lock files for wheels that are being installed
-_FILES, _LEDGER, _PARTIAL = "files", "ledger.json", ".partial-"
+_LEDGER, _PARTIAL = "ledger.json", ".partial-"
 
 
 @frozen
@@ -44,6 +57,7 @@ class WheelStore:
 
     root: Path
     lock: Path
+    ledger: Ledger
 
     @classmethod
     def of(cls, workspace: Workspace, interpreter: Interpreter) -> WheelStore:
@@ -53,7 +67,7 @@ class WheelStore:
     @classmethod
     def named(cls, workspace: Workspace, kind: str) -> WheelStore:
         """The store of a `kind`."""
-        return cls(workspace.wheels / kind, workspace.locks / "wheels.lock")
+        return cls(workspace.wheels / kind, workspace.locks / "wheels.lock", Ledger.of(workspace))
 
     @property
     def kind(self) -> str:
@@ -78,7 +92,7 @@ class WheelStore:
         numbers = {zlib.crc32(key.encode()) % _CLAIMS for key in map(self.key, pins) if key}
         with contextlib.ExitStack() as stack:
             for number in sorted(numbers):  # in one order, or two builds would block each other
-                stack.enter_context(locked(self.lock.with_name(f"wheels-{number}.lock"), cancel=cancel))
+                stack.enter_context(acquire(self.lock.with_name(f"wheels-{number}.lock"), cancel=cancel))
             yield
 
     def install(
@@ -89,13 +103,14 @@ class WheelStore:
         With `apart` they are copied, so that changes stay in that environment. It stops early when `cancel` is set.
         """
         installed: dict[str, dict[str, FileState]] = {}
-        with locked(self.lock), in_turn:
+        with acquire(self.lock), in_turn:
             for pin in pins:
                 if cancel is not None and cancel.is_set():
                     break
                 files = self._verified(self.key(pin)) if self.has(pin) else None
                 if files is not None:
-                    installed[self.key(pin)] = self._link(self.key(pin), files, folder, apart=apart)
+                    self._link(self.key(pin), files, folder, apart=apart)
+                    installed[self.key(pin)] = files
         return installed
 
     def take_in(
@@ -109,7 +124,7 @@ class WheelStore:
         kept: dict[str, dict[str, FileState]] = {}
         damaged = []
         infos = {normalized_name(info.name.split("-")[0]): info for info in packages.glob("*.dist-info")}
-        with locked(self.lock):
+        with acquire(self.lock):
             self.root.mkdir(parents=True, exist_ok=True)
             self._remove_partial()
             for pin in pins:
@@ -120,67 +135,36 @@ class WheelStore:
                 if wrong and not is_in_two_wheels(wrong, info, packages):
                     damaged.append(pin)
                 elif not wrong and files and is_relocatable(files, folder):
-                    kept[self.key(pin)] = self._keep(self.key(pin), files, folder)
+                    self._keep(self.key(pin), files, folder)
+                    kept[self.key(pin)] = files
         return kept, damaged
-
-    def ctimes(self, key: str) -> dict[str, int]:
-        """The change times that the last link from the store left on the files of a wheel."""
-        return {path: state.ctime_ns for path, state in self._ledger(key).items()}
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove wheels from the store; environments keep their links."""
-        with locked(self.lock):
+        with acquire(self.lock):
             for key in keys:
                 self._drop(key)
 
-    def unlinked(self, folder: Path, wheels: Mapping[str, Mapping[str, FileState]]) -> None:
-        """Unlink the unchanged files of an environment that is being removed, and record the new change times.
-
-        Otherwise all files of every other environment with these wheels would have to be read again.
-        """
-        with locked(self.lock):
-            for key, recorded in wheels.items():
-                ledger = self._ledger(key)
-                for path, state in ledger.items():
-                    if path not in recorded:
-                        continue
-                    with contextlib.suppress(OSError):
-                        before = os.lstat(folder / path)
-                        if not state.is_like(before) or before.st_ctime_ns != state.ctime_ns:
-                            continue
-                        os.unlink(folder / path)  # noqa: PTH108 - for speed
-                        after = os.lstat(self.root / key / _FILES / path)
-                        if state.is_like(after):
-                            ledger[path] = state._replace(ctime_ns=after.st_ctime_ns)
-                if ledger:
-                    self._write_ledger(key, ledger)
-
-    def compared(self, wheels: Mapping[str, Iterable[str]], files: Mapping[str, FileState]) -> None:
-        """Record the change times of linked files whose content was compared, so that no other environment reads them.
-
-        `wheels` has the paths of each wheel, `files` their states in the environment.
-        """
-        with contextlib.suppress(Busy), locked(self.lock, wait=False):
-            for key, paths in wheels.items():
-                ledger = self._ledger(key)
-                newer = {
-                    path: files[path] for path in paths if path in ledger and files[path].is_newer_than(ledger[path])
-                }
-                if newer:
-                    self._write_ledger(key, {**ledger, **newer})
+    def unlink(self, folder: Path, wheels: Mapping[str, Iterable[str]]) -> None:
+        """Unlink the unchanged files of these wheels from an environment that was not finished."""
+        self.ledger.unlink(
+            (f"{folder}/{path}", f"{self.root}/{key}/{STORED}/{path}")
+            for key, paths in wheels.items()
+            for path in paths
+        )
 
     def remove_partial(self) -> None:
         """Remove the leftovers of killed harnesses."""
-        with contextlib.suppress(Busy), locked(self.lock, wait=False):
+        with contextlib.suppress(Busy), acquire(self.lock, wait=False):
             self._remove_partial()
 
     def prune(self, used: Container[str] = ()) -> int:
         """Remove wheels that no environment links to, except those in `used` (cloned files); returns how many."""
         count = 0
-        with locked(self.lock):
+        with acquire(self.lock):
             for entry in self._entries():
                 if entry.name not in used and not any(
-                    stat.st_nlink > 1 for stat in files_below(entry / _FILES).values()
+                    stat.st_nlink > 1 for stat in files_below(entry / STORED).values()
                 ):
                     self._drop(entry.name)
                     count += 1
@@ -196,21 +180,16 @@ class WheelStore:
 
     def _verified(self, key: str) -> dict[str, FileState] | None:
         """The files of a wheel if they match the record; else the wheel is dropped."""
-        ledger, where = self._ledger(key), self.root / key / _FILES
-        try:
-            seen = compare(ledger, files_below(where))
-        except OSError:
-            seen = None
-        if ledger and seen is not None and not (seen.changed or seen.missing or seen.added):
-            same, changed = settle(where, ledger, seen.touched)
-            if not changed:
-                return {**ledger, **same}
+        states = read_states(self.root / key / _LEDGER)
+        with contextlib.suppress(OSError):
+            if states and self.ledger.compare(self.root / key / STORED, states) == ([], []):
+                return states
         self._drop(key)
         return None
 
-    def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> dict[str, FileState]:
-        """Link or copy the files of a wheel; returns their states."""
-        source, linked, ledger = self.root / key / _FILES, {}, dict(files)
+    def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> None:
+        """Link or copy the files of a wheel."""
+        source, linked = self.root / key / STORED, []
         share = partial(shutil.copy2, follow_symlinks=False) if apart else sharing(source)
         for parent in {posixpath.dirname(path) for path in files}:
             os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - for speed
@@ -221,49 +200,30 @@ class WheelStore:
             except FileExistsError:  # two wheels may have one file; the later pin wins
                 os.unlink(target)  # noqa: PTH108 - for speed
                 share(origin, target)
-            now = linked[path] = state_of(target, state.content)
-            if now.inode != state.inode:
-                continue
-            if now[:3] == state[:3]:
-                ledger[path] = now
-            else:  # written since it was verified: the next comparison shows it
-                linked[path] = state
-        self._write_ledger(key, ledger)
-        return linked
+            now = os.lstat(target)
+            if state.is_like(now):  # else written since it was verified: the next comparison shows it
+                linked.append((now, state.content))
+        self.ledger.note(linked)
 
-    def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> dict[str, FileState]:
-        """Share the files of an installed wheel with the store; returns their states in the environment."""
+    def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> None:
+        """Share the files of an installed wheel with the store."""
         unfinished = self.root / f"{_PARTIAL}{key}"
-        share, kept, ledger = sharing(folder, may_copy=False), {}, {}
+        share, known = sharing(folder, may_copy=False), []
         try:
             for parent in {posixpath.dirname(path) for path in files}:
-                (unfinished / _FILES / parent).mkdir(parents=True, exist_ok=True)
+                (unfinished / STORED / parent).mkdir(parents=True, exist_ok=True)
             for path, state in files.items():
-                target = unfinished / _FILES / path
+                target = unfinished / STORED / path
                 share(f"{folder}/{path}", str(target))
-                ledger[path] = state_of(target, state.content)
-                kept[path] = state_of(folder / path, state.content)
-            write_whole(unfinished / _LEDGER, json.dumps(ledger))
+                known += [(os.lstat(target), state.content), (os.lstat(folder / path), state.content)]
+            write_whole(unfinished / _LEDGER, json.dumps(files))
             self._drop(key)
             unfinished.rename(self.root / key)
         except OSError as error:
             if error.errno not in NO_LINKS:
                 raise
             shutil.rmtree(unfinished, ignore_errors=True)  # a folder on another file system keeps its own files
-            return {path: state_of(folder / path, state.content) for path, state in files.items()}
-        return kept
-
-    def _ledger(self, key: str) -> dict[str, FileState]:
-        try:
-            told = json.loads((self.root / key / _LEDGER).read_bytes())
-            return {path: FileState(*row) for path, row in told.items()}
-        except (OSError, ValueError, TypeError, AttributeError, RecursionError):
-            return {}
-
-    def _write_ledger(self, key: str, ledger: Mapping[str, FileState]) -> None:
-        with contextlib.suppress(FileNotFoundError):  # dropped in between
-            if (self.root / key).is_dir():
-                write_whole(self.root / key / _LEDGER, json.dumps(ledger))
+        self.ledger.note(known)
 
     def _drop(self, key: str) -> None:
         entry = self.root / key
@@ -276,3 +236,95 @@ class WheelStore:
     def _remove_partial(self) -> None:
         for left in self.root.glob(f"{_PARTIAL}*"):
             shutil.rmtree(left, ignore_errors=True)
+
+
+def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:
+    """The files of an installed distribution, and the first file that does not match its RECORD ("": none).
+
+    If a path leads out of the environment, the wheel can't be stored, and no files are returned.
+    """
+    packages = info.parent.relative_to(folder).as_posix()
+    files = {}
+    with (info / "RECORD").open(encoding="utf-8", newline="") as rows:
+        for name, digest, *_ in csv.reader(rows):
+            path = posixpath.normpath(posixpath.join(packages, name))
+            if path.startswith(("../", "/")):
+                return {}, ""
+            try:
+                found = (folder / path).lstat()
+                content = content_of(folder / path, found)
+            except OSError:
+                continue
+            if digest.startswith("sha256=") and _hex(digest) != content:
+                return {}, name
+            files[path] = state_of(found, content)
+    return files, ""
+
+
+def is_in_two_wheels(name: str, info: Path, packages: Path) -> bool:
+    """Whether another distribution installs a file of the same name, and may have overwritten it."""
+    others = (record for record in packages.glob("*.dist-info/RECORD") if record.parent != info)
+    return any(name in record.read_text(encoding="utf-8", errors="replace") for record in others)
+
+
+def _hex(digest: str) -> str:
+    text = digest.removeprefix("sha256=")
+    try:
+        return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).hex()
+    except ValueError:
+        return ""
+
+
+def is_relocatable(files: Iterable[str], folder: Path) -> bool:
+    """Whether no script names the environment that it was installed into."""
+    here = os.fsencode(folder)
+    return not any(path.startswith("bin/") and here in (folder / path).read_bytes() for path in files)
+
+
+# The file is on another file system, or has too many links.
+NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+_NO_CLONES = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS)
+_FICLONE = 0x40049409  # ioctl_ficlone(2)
+
+_cannot_clone: set[int] = set()  # devices
+
+
+def sharing(folder: Path, *, may_copy: bool = True) -> Callable[[str, str], object]:
+    """The function that shares files of this folder: a clone, or a link where the file system can't clone.
+
+    With `may_copy` it copies where neither works, else it raises an OSError with a code in `NO_LINKS`.
+    """
+    link = _link_or_copy if may_copy else _link
+    return link if folder.stat().st_dev in _cannot_clone else partial(_clone, otherwise=link)
+
+
+def _clone(origin: str, target: str, *, otherwise: Callable[[str, str], object]) -> None:
+    """Create a file that shares the blocks of another but not its inode, or share it otherwise."""
+    if os.path.islink(origin):  # noqa: PTH114
+        otherwise(origin, target)
+        return
+    with open(origin, "rb") as source:  # noqa: PTH123
+        try:
+            with open(target, "xb") as copy:  # noqa: PTH123
+                fcntl.ioctl(copy.fileno(), _FICLONE, source.fileno())
+        except OSError as error:
+            if error.errno not in _NO_CLONES:
+                raise
+            _cannot_clone.add(os.fstat(source.fileno()).st_dev)
+            os.unlink(target)  # noqa: PTH108
+            otherwise(origin, target)
+            return
+    shutil.copystat(origin, target)
+
+
+def _link(origin: str, target: str) -> None:
+    os.link(origin, target, follow_symlinks=False)
+
+
+def _link_or_copy(origin: str, target: str) -> None:
+    try:
+        _link(origin, target)
+    except OSError as error:
+        if error.errno not in NO_LINKS:
+            raise
+        shutil.copy2(origin, target, follow_symlinks=False)

@@ -1,91 +1,58 @@
-"""The folders that the harness keeps between runs. You can delete them at any time."""
+"""The folders that the harness keeps between runs, where an environment is among them, and the locks that guard them.
+
+You can delete the cache folder at any time. An environment in it is named by its lock and never changes; a folder that
+the user named holds one lock at a time, and another lock replaces it. Locks are flock(2) locks, shared for use and
+exclusive for changes, so the kernel releases them however a process ends, and two threads of one process have a lock
+each.
+"""
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import fcntl
+import hashlib
+import json
 import os
+import re
+import shutil
+import tempfile
+import time
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import platformdirs
 from attrs import frozen
 
-from harness.errors import NoSpace
+from harness.errors import NoSpace, UserMistake
+from harness.run.launch import remove_tree
+from harness.run.process import Cancelled
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterator
+    from contextlib import AbstractContextManager
+    from typing import Self
+
+    from harness.model import Lock
+
+MARK = "harness.json"  # says which lock an environment holds
+_LOOK_S = 0.02
+_OF_A_BARE_VENV = {"bin", "lib", "lib64", "include", "share", "pyvenv.cfg", ".gitignore", "CACHEDIR.TAG", ".lock"}
+_OF_BARE_PACKAGES = {
+    *("pip", "setuptools", "wheel", "pkg_resources"),
+    *("_distutils_hack", "distutils", "_virtualenv", "__pycache__"),
+}
 
 
-@frozen
-class Workspace:
-    """One cache folder: environments, bytecode, index pages, and scratch folders of running probes."""
+class _Folder:
+    """A folder of the cache, named like its attribute and created when it is used."""
 
-    root: Path
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
 
-    @classmethod
-    def default(cls) -> Workspace:
-        """The folder named by HARNESS_CACHE_DIR, else the user's cache folder of this platform."""
-        named = os.environ.get("HARNESS_CACHE_DIR")
-        return cls(Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("regression-harness"))
-
-    @property
-    def environments(self) -> Path:
-        """Finished environments, one folder per lock."""
-        return self._folder("environments")
-
-    @property
-    def building(self) -> Path:
-        """Environments under construction; nothing in it is used."""
-        return self._folder("building")
-
-    @property
-    def locks(self) -> Path:
-        """Lock files, so that two harnesses do not do the same work."""
-        return self._folder("locks")
-
-    @property
-    def wheels(self) -> Path:
-        """Installed wheels, one folder each, from which environments are linked."""
-        return self._folder("wheels")
-
-    @property
-    def records(self) -> Path:
-        """The manifests of finished environments."""
-        return self._folder("records")
-
-    @property
-    def bytecode(self) -> Path:
-        """Compiled modules, one folder per wheel and interpreter."""
-        return self._folder("bytecode")
-
-    @property
-    def pycache(self) -> Path:
-        """Trees of linked bytecode, one per environment, that interpreters read and extend."""
-        return self._folder("pycache")
-
-    @property
-    def index(self) -> Path:
-        """Cached lists of releases."""
-        return self._folder("index")
-
-    @property
-    def clones(self) -> Path:
-        """Bare clones of repositories, one per URL, and folders of commits."""
-        return self._folder("clones")
-
-    @property
-    def imports(self) -> Path:
-        """Import graphs of traced runs."""
-        return self._folder("imports")
-
-    @property
-    def scratch(self) -> Path:
-        """Scratch folders of running probes; see `harness.environment.watched`."""
-        return self._folder("scratch")
-
-    @property
-    def projects(self) -> Path:
-        """Copies of users' projects with their built files, one folder per content."""
-        return self._folder("projects")
-
-    def _folder(self, name: str) -> Path:
-        folder = self.root / name
+    def __get__(self, workspace: Workspace, owner: type) -> Path:
+        folder = workspace.root / self.name
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -96,3 +63,213 @@ class Workspace:
                 hint="HARNESS_CACHE_DIR names another one",
             ) from error
         return folder
+
+
+@frozen
+class Workspace:
+    """One cache folder: environments, bytecode, index pages, and scratch folders of running probes."""
+
+    root: Path
+
+    environments = _Folder()  # finished environments, one folder per lock
+    building = _Folder()  # environments under construction; nothing in it is used
+    locks = _Folder()  # lock files, so that two harnesses do not do the same work
+    wheels = _Folder()  # installed wheels, one folder each, from which environments are linked
+    records = _Folder()  # the manifests of finished environments
+    bytecode = _Folder()  # compiled modules, one folder per wheel and interpreter
+    pycache = _Folder()  # trees of linked bytecode, one per environment, that interpreters read and extend
+    index = _Folder()  # cached lists of releases
+    clones = _Folder()  # bare clones of repositories, one per URL, and folders of commits
+    imports = _Folder()  # import graphs of traced runs
+    scratch = _Folder()  # scratch folders of running probes; see `harness.environment.watched`
+    projects = _Folder()  # copies of users' projects with their built files, one folder per content
+
+    @classmethod
+    def default(cls) -> Workspace:
+        """The folder named by HARNESS_CACHE_DIR, else the user's cache folder of this platform."""
+        named = os.environ.get("HARNESS_CACHE_DIR")
+        return cls(Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("regression-harness"))
+
+
+@frozen
+class Location:
+    """The location of an environment: its folder, and a name for its locks and records.
+
+    `building` is where it is built, on the same file system; `is_users` says that the user named the folder.
+    """
+
+    folder: Path
+    name: str
+    building: Path
+    is_users: bool = False
+
+    @classmethod
+    def under_lock(cls, workspace: Workspace, lock: Lock) -> Location:
+        """The location of a lock in the cache."""
+        return cls(workspace.environments / lock.id, lock.id, workspace.building)
+
+    @classmethod
+    def given(cls, folder: Path) -> Location:
+        """A folder that the user named. Raises `UserMistake` if it holds something else, or can't be written."""
+        folder = folder.expanduser().absolute()
+        check_ours(folder)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserMistake(f"can't create {folder}: {error.strerror}") from error
+        return cls(folder, f"at-{hashlib.sha256(str(folder).encode()).hexdigest()[:20]}", folder.parent, is_users=True)
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of the finished environment."""
+        return self.folder / "bin" / "python"
+
+    def partial(self) -> AbstractContextManager[Path]:
+        """An empty folder to build in, removed at the end unless it was `put`."""
+        if not self.is_users:
+            return claimed_folder(self.building, f"{self.name}-")
+        prefix = f".{self.folder.name}-building-"
+        remove_abandoned(self.building, prefix)
+        return claimed_folder(self.building, prefix)
+
+    def put(self, partial: Path) -> None:
+        """Move a finished environment here, and remove the previous one."""
+        if not self.folder.exists():
+            partial.rename(self.folder)
+            return
+        if self.is_users:
+            check_ours(self.folder)
+        former = partial.with_name(f"{partial.name}-former")
+        self.folder.rename(former)
+        partial.rename(self.folder)
+        shutil.rmtree(former, ignore_errors=True)
+
+
+def held_lock(folder: Path) -> str | None:
+    """The id of the lock that a folder of the harness holds, None for any other folder."""
+    try:
+        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["lock"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+
+
+def check_ours(folder: Path) -> None:
+    """Raise `UserMistake` unless a folder may be replaced: missing, empty, ours, or a bare environment."""
+    if not folder.exists() or held_lock(folder) is not None:
+        return
+    if folder.is_dir() and (not any(folder.iterdir()) or _is_bare(folder)):
+        return
+    raise UserMistake(
+        f"{folder} was not created by the harness and would be overwritten",
+        hint="--environment takes a folder that does not exist yet",
+    )
+
+
+def _is_bare(folder: Path) -> bool:
+    """Whether it is a virtual environment with no packages but installers."""
+    if not (folder / "pyvenv.cfg").is_file() or any(path.name not in _OF_A_BARE_VENV for path in folder.iterdir()):
+        return False
+    packages = [path.name for inside in folder.glob("lib/python*/site-packages") for path in inside.iterdir()]
+    return all(re.split(r"[-.]", name)[0] in _OF_BARE_PACKAGES for name in packages)
+
+
+def site_packages(folder: Path, built_at: Path | None = None) -> Path:
+    """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
+    found = next((built_at or folder).glob("lib/python*/site-packages"))
+    return folder / found.relative_to(built_at or folder)
+
+
+class Busy(Exception):
+    """Another process holds the lock."""
+
+
+class Hold:
+    """A lock, held until `release`, the end of its context, or garbage collection."""
+
+    def __init__(self, descriptor: int) -> None:
+        self._descriptor = descriptor
+
+    def release(self) -> None:
+        """Release it; a second call does nothing."""
+        descriptor, self._descriptor = self._descriptor, -1
+        if descriptor >= 0:
+            os.close(descriptor)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.release()
+
+    def __del__(self) -> None:
+        self.release()
+
+
+def acquire(path: Path, *, shared: bool = False, wait: bool = True, cancel: threading.Event | None = None) -> Hold:
+    """Lock a file, created if missing, or a folder that exists.
+
+    Raises `Busy` if `wait` is false and another process holds it, `Cancelled` once `cancel` is set, and
+    `FileNotFoundError`.
+    """
+    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
+    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
+    try:
+        while True:
+            try:
+                fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
+            except BlockingIOError:
+                if not wait:
+                    raise Busy(path) from None
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled from None
+                time.sleep(_LOOK_S)
+            else:
+                return Hold(descriptor)
+    except BaseException:
+        os.close(descriptor)
+        raise
+
+
+@contextlib.contextmanager
+def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
+    """A new folder, removed at the end; `remove_abandoned` leaves it alone while its owner lives."""
+    while True:
+        folder = Path(tempfile.mkdtemp(prefix=prefix, dir=parent))
+        try:
+            hold = acquire(folder)
+        except FileNotFoundError:  # another process cleaned up between the two calls
+            continue
+        if folder.is_dir():
+            break
+        hold.release()
+    try:
+        yield folder
+    finally:
+        remove_tree(folder)
+        hold.release()
+
+
+def remove_abandoned(parent: Path, prefix: str = "") -> list[Path]:
+    """Remove the folders below `parent` that no living process claims; returns those."""
+    removed = []
+    for folder in list(parent.iterdir()):
+        if not folder.name.startswith(prefix) or folder.is_symlink():
+            continue
+        with contextlib.suppress(Busy, OSError), acquire(folder, wait=False):
+            if folder.is_dir():
+                remove_tree(folder)
+            else:
+                folder.unlink()
+            removed.append(folder)
+    return removed
+
+
+def is_claimed(folder: Path) -> bool:
+    """Whether a living process claims a folder."""
+    try:
+        acquire(folder, wait=False).release()
+    except Busy:
+        return True
+    except OSError:
+        return False
+    return False

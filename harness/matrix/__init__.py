@@ -1,9 +1,8 @@
 """A matrix: a file of axes, includes and excludes, expanded into cells. Expanding runs nothing."""
 
-from harness.matrix.cells import Cell, LeftOut, Matrix, Value
+from harness.matrix.axes import LeftOut, Target, Value
+from harness.matrix.cells import Cell, Matrix, expanded
 from harness.matrix.reading import read_matrix
-from harness.matrix.tonight import tonight
-from harness.matrix.versions import Target, expanded
 
 __all__ = [
     "Cell",
@@ -13,5 +12,4 @@ __all__ = [
     "Value",
     "expanded",
     "read_matrix",
-    "tonight",
 ]

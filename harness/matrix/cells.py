@@ -1,7 +1,7 @@
 """Expands axes into cells: the product of all values, minus excludes, plus includes.
 
-The terms are those of asv and GitHub Actions. `harness.matrix.reading` reads the file; `harness.matrix.versions`
-replaces words such as "latest 5" and ranges with versions before the expansion.
+The terms are those of asv and GitHub Actions. `expanded` replaces words such as "latest 5" and ranges with versions
+first; `harness.matrix.axes` says which.
 """
 
 from __future__ import annotations
@@ -13,20 +13,16 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
-from packaging.version import Version
 
 from harness.errors import BadMatrix
-from harness.matrix.words import Word, selection
+from harness.matrix.axes import PACKAGES, PARAMETERS, Expansion, LeftOut, Target, Value, matches, selection
 from harness.model import normalized_name
-from harness.model.commit import PinnedCommit, revision_of
+from harness.model.culprit import PinnedCommit, revision_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-Value = str | int | float | bool
-
-# Axes in tables get a prefix; all others have plain names.
-PACKAGES, PARAMETERS = "packages.", "parameters."
+    from harness.model import Release
 
 
 @frozen
@@ -87,15 +83,6 @@ class Cell:
         """One Python identifier per value, for `nox -t` and `nox -k`."""
         words = (_part(axis, value) for axis, value in self.choice.items())
         return tuple(re.sub(r"\W+", "_", word).strip("_") for word in words if word)
-
-
-@frozen
-class LeftOut:
-    """A release matched by a word or a range that can't be tried, with the reason."""
-
-    project: str
-    version: str
-    reason: str
 
 
 @frozen
@@ -213,6 +200,40 @@ class Matrix:
             names.add(cell.name)
 
 
+def expanded(
+    matrix: Matrix,
+    releases_of: Callable[[str], Sequence[Release]],
+    targets: Sequence[Target],
+    commit_of: Callable[[str, str], PinnedCommit] | None = None,
+) -> Matrix:
+    """Replace every word and range with versions; `left_out` of the result lists matching releases that can't be tried.
+
+    The arguments are those of `Expansion`. An exclude that matches nothing on an expanded axis is dropped.
+    Raises `BadMatrix` if a value matches no release.
+    """
+    if not matrix.needs_index:
+        return matrix
+    at_work = Expansion(matrix.name, releases_of, targets, commit_of)
+    axes = {axis: at_work.axis(axis, values) for axis, values in matrix.axes.items()}
+    asked = {axis for axis, values in matrix.axes.items() if axes[axis] != values}
+    include = [
+        evolve(one, choice={axis: at_work.axis(axis, (v,), f"include {number}.")[0] for axis, v in one.choice.items()})
+        for number, one in enumerate(matrix.include, start=1)
+    ]
+
+    def names_one(axis: str, patterns: Iterable[Value]) -> bool:
+        return any(matches(axis, pattern, value) for pattern in patterns for value in axes[axis])
+
+    return evolve(
+        matrix,
+        axes=axes,
+        include=tuple(include),
+        exclude=tuple(one for one in matrix.exclude if all(names_one(axis, one[axis]) for axis in one.keys() & asked)),
+        left_out=tuple(at_work.left_out),
+        commits=dict(at_work.commits),
+    )
+
+
 def label_of(name: str, choice: Mapping[str, Value]) -> str:
     """Return a cell's name with the hash of each commit among its values; appended if the user chose the name."""
     label, values = name, []
@@ -237,17 +258,6 @@ def _part(axis: str, value: Value) -> str:
 
 def _without(requirements: tuple[str, ...], projects: set[str]) -> tuple[str, ...]:
     return tuple(text for text in requirements if normalized_name(Requirement(text).name) not in projects)
-
-
-def matches(axis: str, pattern: Value, value: Value) -> bool:
-    """Whether an exclude's value matches a value of an axis: it is equal, or a range that contains it."""
-    if axis.startswith(PACKAGES):
-        wanted = selection(axis.removeprefix(PACKAGES), str(pattern))
-        if (is_commit := revision_of(str(value)) != value) or (wanted is not None and wanted.word is Word.COMMIT):
-            return is_commit and wanted is not None and wanted.revision == revision_of(str(value))
-        version = Version(str(value))
-        return version == Version(str(pattern)) if wanted is None else wanted.within.contains(version, prereleases=True)
-    return json.dumps(pattern) == json.dumps(value)  # since True == 1 in Python
 
 
 def _matches(choice: Mapping[str, Value], exclusion: Mapping[str, tuple[Value, ...]]) -> bool:

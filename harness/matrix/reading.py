@@ -12,10 +12,10 @@ from attrs import frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import BadMatrix
-from harness.matrix.cells import PACKAGES, PARAMETERS, Inclusion, Matrix, Value
-from harness.matrix.words import Selection, Word, selection
+from harness.matrix.axes import PACKAGES, PARAMETERS, Selection, Value, Word, selection
+from harness.matrix.cells import Inclusion, Matrix
 from harness.model import Device, normalized_name
-from harness.model.as_of import AsOf
+from harness.model.combination import AsOf
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

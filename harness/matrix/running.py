@@ -2,43 +2,33 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from harness.errors import UserMistake
-from harness.events import Event, Judged, Progress, Reporter, SearchBegan
+from harness.events import Progress, Reporter, SearchBegan
 from harness.model import (
-    Combination,
     Judgement,
-    Mixture,
     Observation,
     Signature,
+    Verdict,
 )
-from harness.model.as_of import AsOf
-from harness.model.words import counted
-from harness.planning.pins import era_of, pinned_prereleases
-from harness.planning.plan import merged_requirements
-from harness.probe import Judge, Probe
-from harness.request.commands import with_folders
-from harness.request.folders import read_folder
-from harness.request.repros import find_repro
-from harness.run.devices import choose_device
+from harness.model.text import counted
+from harness.probing import Judge, Probe
+from harness.probing.probe import known_attempts
 from harness.scheduling.loop import Engine
 from harness.search import ByNumber, Grid, Trial
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from harness.environment import Index, Interpreter
     from harness.matrix import Cell
-    from harness.model.commit import PinnedCommit
-    from harness.request.project import Project, Projects
-    from harness.run.devices import Gpu
-    from harness.scheduling.lanes import Lanes
-    from harness.scheduling.loop import Prepares
+    from harness.matrix.sessions import CellProbes
+    from harness.probing.probe import Knows, Prepares
+    from harness.scheduling.scheduler import Lanes
     from harness.store import Store
+
+NOT_RUN = "not run"
 
 
 @frozen
@@ -59,61 +49,49 @@ class CellRun:
 
 
 @frozen
-class CellProbes:
-    """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
+class Standing:
+    """One cell and its result. `run` is None if it was not run; `hindered` says why it can't run here, "" if it can."""
 
-    `as_of` is the default date for cells (None: today's index). `projects` build commits, by the same axis values.
+    cell: Cell
+    run: CellRun | None = None
+    hindered: str = ""
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """The verdict: SKIP if the cell can't run here, None if it was not run for another reason."""
+        if self.run is not None:
+            return self.run.judgement.verdict
+        return Verdict.SKIP if self.hindered else None
+
+    @property
+    def word(self) -> str:
+        """The verdict, or "not run"."""
+        return self.verdict.value if self.verdict is not None else NOT_RUN
+
+    @property
+    def reason(self) -> str:
+        """The reason for the verdict."""
+        return self.run.judgement.reason if self.run is not None else self.hindered
+
+
+def standings(
+    cells: Sequence[Cell], runs: Iterable[CellRun], hindered: Mapping[str, str] | None = None
+) -> tuple[Standing, ...]:
+    """Return every cell with its run, if any; `hindered` maps cell names to why they can't run."""
+    by_name = {run.cell.name: run for run in runs}
+    why = hindered or {}
+    return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
+
+
+def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: Store) -> Iterator[CellRun]:
+    """Yield the stored runs of cells, without running or resolving anything.
+
+    Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.
     """
-
-    index: Index
-    interpreters: Mapping[str | None, Interpreter]
-    gpus: tuple[Gpu, ...] = ()
-    as_of: datetime | None = None
-    projects: Mapping[str | None, Projects] = field(factory=dict)
-    _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
-
-    def probe(self, cell: Cell) -> Probe:
-        """Make the probe of one cell. Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
-        repro = find_repro(cell.repro).with_params(dict(cell.params))
-        built = [self.commit(cell, commit) for commit in cell.commits]
-        repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
-        flaws = [why for why in built if isinstance(why, str)]
-        device, _ = choose_device(cell.device, repro.device, self.gpus)
-        requirements = merged_requirements(repro.dependencies, cell.requirements)
-        return Probe(
-            repro,
-            Combination(
-                python=self.interpreters[cell.python].version,
-                requirements=requirements,
-                holds=merged_requirements((), cell.hold),
-                as_of=self._date(cell),
-                device=device,
-                prereleases=pinned_prereleases(cell.requirements),
-            ),
-            mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None,
-        )
-
-    def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
-        """Build a commit; returns it with the requirements that it declares, or the reason why it can't be used."""
-        key = (cell.python, commit.folder, commit.sha)
-        if key not in self._built:
-            try:
-                self._built[key] = read_folder(
-                    f"{commit.folder}@{commit.sha}", self.projects[cell.python], commit.project
-                )
-            except UserMistake as error:
-                self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
-        return self._built[key]
-
-    def _date(self, cell: Cell) -> datetime | None:
-        if cell.as_of is None:
-            return self.as_of
-        wanted = AsOf.read(cell.as_of)
-        if not wanted.is_era:
-            return wanted.of(None)
-        days = [datetime.fromisoformat(commit.date) for commit in cell.commits]
-        pinned = era_of(cell.requirements, self.index) if cell.requirements or not days else None
-        return wanted.of(max([*days, *([pinned] if pinned is not None else [])], default=None))
+    for cell in cells:
+        probe = bench.probe(cell)
+        if seen := known_attempts(probe, knows):
+            yield _cell_run(cell, probe, [(observation, True) for observation in seen], store)
 
 
 @frozen
@@ -151,12 +129,14 @@ class CellRunner:
             seen[trial] = (observation, cached)
             return judges[trial.position].or_captured(observation)(observation)
 
-        def told() -> None:
+        def is_enough() -> bool:
+            """Hand over the cells that have ended, and ask whether to go on."""
             for position, (cell, probe) in enumerate(zip(self.cells, probes, strict=True)):
                 if position not in runs and search.is_settled(position):
                     trials = sorted(trial for trial in seen if trial.position == position)
-                    runs[position] = cell_run(cell, probe, [seen[trial] for trial in trials], self.store)
+                    runs[position] = _cell_run(cell, probe, [seen[trial] for trial in trials], self.store)
                     ended(runs[position])
+            return until()
 
         engine = Engine(
             self.prober,
@@ -164,31 +144,19 @@ class CellRunner:
             lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
             lambda trial: _label(self.cells[trial.position], trial),
             judged,
-            _AfterEach(self.reporter, told),
+            self.reporter,
             progress,
         )
-        engine.drive(search, until=until)
+        engine.drive(search, until=is_enough)
+        is_enough()
         return tuple(runs[position] for position in sorted(runs))
-
-
-@frozen
-class _AfterEach:
-    """A reporter that calls `then` before it passes on the verdict on a run."""
-
-    inner: Reporter
-    then: Callable[[], None]
-
-    def report(self, event: Event) -> None:
-        if isinstance(event, Judged):
-            self.then()
-        self.inner.report(event)
 
 
 def _label(cell: Cell, trial: Trial) -> str:
     return cell.label if trial.attempt == 0 else f"{cell.label} (run {trial.attempt + 1})"
 
 
-def cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:
+def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:
     """Return the result of a cell from its runs, in order, each with whether it was cached.
 
     A repro without a signature raises if the bug is present, so its failure becomes the signature.

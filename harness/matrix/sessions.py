@@ -1,33 +1,99 @@
-"""The sessions of a matrix, one for each Python that its cells name."""
+"""The sessions of a matrix, one for each Python that its cells name. They turn cells into probes."""
 
 from __future__ import annotations
 
 import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from harness.environment.interpreter import accepted_tags
-from harness.errors import UserMistake
+from harness.errors import BadRepository, UserMistake
 from harness.events import SILENT, Reporter
 from harness.matrix import Target, expanded
-from harness.matrix.commits import CommitLookup
-from harness.matrix.running import CellProbes
+from harness.model import Combination, Mixture, normalized_name
+from harness.model.combination import AsOf
+from harness.model.culprit import PinnedCommit
+from harness.planning.releases import era_of, merged_requirements, pinned_prereleases
+from harness.probing import Probe
+from harness.probing.probe import Probers
+from harness.repository.git import Repository, clone_of, is_url
+from harness.request.commands import read_folder, with_folders
 from harness.request.project import Projects
-from harness.scheduling.lanes import LocalLanes
-from harness.scheduling.probers import Probers
+from harness.request.repros import find_repro
+from harness.run.devices import choose_device
+from harness.scheduling.scheduler import Lanes
 from harness.session import Session, joined, local_session
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from datetime import datetime
-    from pathlib import Path
+    from collections.abc import Iterable, Iterator, Mapping
 
     from harness.environment import Index, Interpreter
     from harness.matrix import Cell, Matrix
-    from harness.probe import Probe
+    from harness.request.project import Project
+    from harness.run.devices import Gpu
     from harness.settings import Settings
     from harness.store import Store
+
+
+@frozen
+class CellProbes:
+    """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
+
+    `as_of` is the default date for cells (None: today's index). `projects` build commits, by the same axis values.
+    """
+
+    index: Index
+    interpreters: Mapping[str | None, Interpreter]
+    gpus: tuple[Gpu, ...] = ()
+    as_of: datetime | None = None
+    projects: Mapping[str | None, Projects] = field(factory=dict)
+    _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
+
+    def probe(self, cell: Cell) -> Probe:
+        """Make the probe of one cell. Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
+        repro = find_repro(cell.repro).with_params(dict(cell.params))
+        built = [self.commit(cell, commit) for commit in cell.commits]
+        repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
+        flaws = [why for why in built if isinstance(why, str)]
+        device, _ = choose_device(cell.device, repro.device, self.gpus)
+        requirements = merged_requirements(repro.dependencies, cell.requirements)
+        return Probe(
+            repro,
+            Combination(
+                python=self.interpreters[cell.python].version,
+                requirements=requirements,
+                holds=merged_requirements((), cell.hold),
+                as_of=self._date(cell),
+                device=device,
+                prereleases=pinned_prereleases(cell.requirements),
+            ),
+            mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None,
+        )
+
+    def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
+        """Build a commit; returns it with the requirements that it declares, or the reason why it can't be used."""
+        key = (cell.python, commit.folder, commit.sha)
+        if key not in self._built:
+            try:
+                self._built[key] = read_folder(
+                    f"{commit.folder}@{commit.sha}", self.projects[cell.python], commit.project
+                )
+            except UserMistake as error:
+                self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
+        return self._built[key]
+
+    def _date(self, cell: Cell) -> datetime | None:
+        if cell.as_of is None:
+            return self.as_of
+        wanted = AsOf.read(cell.as_of)
+        if not wanted.is_era:
+            return wanted.of(None)
+        days = [datetime.fromisoformat(commit.date) for commit in cell.commits]
+        pinned = era_of(cell.requirements, self.index) if cell.requirements or not days else None
+        return wanted.of(max([*days, *([pinned] if pinned is not None else [])], default=None))
 
 
 @frozen
@@ -55,7 +121,10 @@ class Sessions:
     def probes(self) -> CellProbes:
         """Turns cells into probes."""
         interpreters = {python: session.interpreter for python, session in self.by_python.items()}
-        projects = {python: projects_of(session) for python, session in self.by_python.items()}
+        projects = {
+            python: Projects(session.workspace, session.local.builder.uv, session.interpreter)
+            for python, session in self.by_python.items()
+        }
         return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of, projects)
 
     @property
@@ -76,12 +145,12 @@ class Sessions:
         first = self.first
         return expanded_by_index(matrix, first.index, first.interpreter, first.workspace.clones)
 
-    def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[LocalLanes]:
+    def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[Lanes]:
         """Return lanes for these cells: as many as the settings say (default 1).
 
         On a cluster the default and the maximum are its slots. Raises `NoWorkers`.
         """
-        return contextlib.closing(LocalLanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
+        return contextlib.closing(Lanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
 
     def _lane_count(self, probes: list[Probe]) -> int:
         asked = self.first.settings.lanes
@@ -91,11 +160,6 @@ class Sessions:
         kinds = {(probe.combination.python, probe.combination.device) for probe in probes}
         room = sum(by_version[python].lane_count(device) for python, device in kinds) or 1
         return min(asked or room, room)
-
-
-def projects_of(session: Session) -> Projects:
-    """Return what builds commits for a session's interpreter."""
-    return Projects(session.workspace, session.local.builder.uv, session.interpreter)
 
 
 def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter, clones: Path) -> Matrix:
@@ -146,3 +210,53 @@ def open_sessions(
         yield Sessions(
             {python: stack.enter_context(joined(session)) for python, session in found.items()}, missing, as_of
         )
+
+
+@frozen
+class CommitLookup:
+    """Looks up commits by project and revision; each repository is opened, and fetched if it is a URL, only once.
+
+    `repositories` maps projects (normalised) to a clone or a URL, `cache` keeps clones. A branch is read as it was at
+    `until` (None: as it is now). `known` has full hashes that were looked up before, by "project revision".
+    """
+
+    repositories: Mapping[str, str]
+    cache: Path
+    until: datetime | None = None
+    known: Mapping[str, str] = field(factory=dict)
+    _opened: dict[str, Repository] = field(factory=dict, init=False, eq=False, repr=False)
+
+    def find(self, project: str, revision: str) -> PinnedCommit:
+        """Return the commit that a revision of a project names. Raises `BadRepository` and `NoNetwork`."""
+        name = normalized_name(project)
+        repository = self._opened.get(name)
+        if repository is None:
+            repository = self._opened[name] = self._open(name)
+        known = self.known.get(known_as(project, revision))
+        if known is not None:
+            commit = repository.commit(known)
+        elif self.until is not None:
+            commit = repository.newest(revision, self.until)
+        else:
+            commit = repository.commit(revision)
+        return PinnedCommit(
+            project=project,
+            revision=revision,
+            sha=commit.sha,
+            folder=str(repository.folder),
+            git=self.repositories[name],
+            date=repository.dates([commit.sha])[commit.sha].astimezone(UTC).isoformat(),
+        )
+
+    def _open(self, name: str) -> Repository:
+        git = self.repositories[name]
+        try:
+            return clone_of(git, self.cache) if is_url(git) else Repository.open(Path(git))
+        except BadRepository as error:
+            hint = f"repositories.{name} in the matrix names the folder of a clone, or a URL"
+            raise BadRepository(f"{name}: {error.message}", hint=hint) from error
+
+
+def known_as(project: str, revision: str) -> str:
+    """Return the key under which a night records a revision of a project."""
+    return f"{normalized_name(project)} {revision}"

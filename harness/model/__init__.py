@@ -1,15 +1,20 @@
 """The values that all other packages use: frozen, without I/O, clock or output."""
 
 from harness.model.combination import Combination, Device
-from harness.model.lock import Change, Lock, Pin
-from harness.model.mixture import Mixture
-from harness.model.observation import Observation, Outcome
-from harness.model.raised import RaisedException, StackFrame
+from harness.model.lock import Change, Lock, Mixture, Pin
+from harness.model.observation import (
+    Observation,
+    Outcome,
+    RaisedException,
+    Returned,
+    StackFrame,
+    TestOutcome,
+    TestResult,
+    Trace,
+)
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Repro
 from harness.model.signature import Signature, capture_signature
-from harness.model.tests import TestOutcome, TestResult
-from harness.model.trace import Returned, Trace
 from harness.model.verdict import Judgement, Verdict, judge
 
 __all__ = [

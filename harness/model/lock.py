@@ -1,17 +1,13 @@
-"""A lock: exactly what was installed, and how two locks differ."""
+"""A lock: exactly what was installed, how two locks differ, and a mixture of the files of two."""
 
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Iterable, Mapping
 from itertools import zip_longest
-from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 from packaging.version import InvalidVersion, Version
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _SMALLEST_STEP = 9
 
@@ -105,3 +101,25 @@ class Lock:
             " ".join([f"{pin.name}=={pin.version}", *(f"--hash=sha256:{digest}" for digest in pin.digests)]) + "\n"
             for pin in self.pins
         )
+
+
+@frozen
+class Mixture:
+    """Files to put into a copy of an environment, by path relative to site-packages; None removes one.
+
+    `label` describes the mixture; `flaw` says why it can't run, if that is known beforehand ("" if not).
+    """
+
+    files: Mapping[str, bytes | None] = field(repr=False)
+    label: str
+    flaw: str = ""
+
+    @property
+    def id(self) -> str:
+        """A hash of the files."""
+        digest = hashlib.sha256()
+        for path in sorted(self.files):
+            content = self.files[path]
+            state = b"removed" if content is None else hashlib.sha256(content).digest()
+            digest.update(path.encode() + b"\0" + state + b"\0")
+        return digest.hexdigest()[:16]

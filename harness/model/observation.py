@@ -1,17 +1,19 @@
-"""An observation: what happened when one repro ran in one environment, without a verdict."""
+"""An observation: what happened when one repro ran in one environment, without a verdict.
+
+Its parts are the exception that ended the run, the result of each test, and the trace of a traced run.
+"""
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterable, Iterator
+from itertools import islice
 from typing import Any
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.model.combination import Device
 from harness.model.lock import Lock
-from harness.model.raised import RaisedException
-from harness.model.tests import TestResult
-from harness.model.trace import Trace
 
 
 class Outcome(enum.StrEnum):
@@ -101,3 +103,135 @@ class Observation:
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
     altered: tuple[str, ...] = ()
+
+
+@frozen
+class StackFrame:
+    """One frame of a traceback; sequences start with the outermost.
+
+    `file` is relative to site-packages for installed code, and `package` is its distribution or top-level module.
+    Otherwise `file` is the file name of the repro or an absolute path.
+    """
+
+    file: str
+    line: int
+    function: str
+    package: str = ""
+    text: str = ""
+
+
+@frozen
+class RaisedException:
+    """An exception that ended a run or failed a test.
+
+    `type` is the qualified name ("builtins.RuntimeError"); `bases` are those of its base classes; `cause` is the
+    exception that it was explicitly raised from.
+    """
+
+    type: str
+    message: str
+    bases: tuple[str, ...] = ()
+    frames: tuple[StackFrame, ...] = ()
+    cause: RaisedException | None = None
+
+    @property
+    def name(self) -> str:
+        """The type without its module."""
+        return self.type.rpartition(".")[2]
+
+    def chain(self) -> Iterator[RaisedException]:
+        """This exception, its cause, the cause of that, and so on."""
+        raised: RaisedException | None = self
+        while raised is not None:
+            yield raised
+            raised = raised.cause
+
+
+TESTS_LIMIT = 20_000
+MESSAGE_LIMIT = 4_000
+FRAMES_LIMIT = 60
+CAUSES_LIMIT = 10
+WHOLE_RUN = "<run>"
+
+
+class TestOutcome(enum.StrEnum):
+    """The outcome of one test, with pytest's names."""
+
+    __test__ = False  # pytest would collect a class with this name
+
+    PASSED = "passed"
+    FAILED = "failed"
+    ERROR = "error"  # a fixture, setUp or the import of its module failed
+    SKIPPED = "skipped"
+    XFAILED = "xfailed"
+    XPASSED = "xpassed"
+
+    @property
+    def is_failure(self) -> bool:
+        """Whether the test tool counts it as a failure."""
+        return self in (TestOutcome.FAILED, TestOutcome.ERROR)
+
+
+@frozen
+class TestResult:
+    """One test, or one module, class or `conftest.py` that could not be set up (an ERROR).
+
+    `id` is the test tool's name for it: `tests/test_a.py::test_b[1]` for pytest, `tests.test_a.TestB.test_c` for
+    unittest, and `WHOLE_RUN` for a failure that ended the run before or between tests. `duration_s` is in seconds.
+    """
+
+    __test__ = False
+
+    id: str
+    outcome: TestOutcome
+    exception: RaisedException | None = None
+    duration_s: float = 0.0
+
+
+def bounded(results: Iterable[TestResult]) -> tuple[TestResult, ...]:
+    """Return the first 20,000 results, with long messages and tracebacks cut in the middle."""
+    return tuple(
+        evolve(result, exception=_bounded_exception(result.exception)) for result in islice(results, TESTS_LIMIT)
+    )
+
+
+def _bounded_exception(raised: RaisedException | None, depth: int = 0) -> RaisedException | None:
+    if raised is None or depth == CAUSES_LIMIT:
+        return None
+    frames, half = raised.frames, FRAMES_LIMIT // 2
+    return evolve(
+        raised,
+        message=_cut(raised.message),
+        frames=frames if len(frames) <= FRAMES_LIMIT else frames[:half] + frames[-half:],
+        cause=_bounded_exception(raised.cause, depth + 1),
+    )
+
+
+def _cut(message: str) -> str:
+    if len(message) <= MESSAGE_LIMIT:
+        return message
+    head = MESSAGE_LIMIT * 3 // 4
+    return f"{message[:head]} … {message[head + 3 - MESSAGE_LIMIT :]}"
+
+
+@frozen
+class Returned:
+    """One call that returned. Its arguments and result are texts, the same for equal values; "" if unknown."""
+
+    file: str
+    function: str
+    given: str
+    result: str
+
+
+@frozen
+class Trace:
+    """What a traced run did: `called` maps each file and function to the rank of its last call.
+
+    `lines` maps each file to the lines that ran; `returned` has a few calls of each function, in the order in which
+    they returned.
+    """
+
+    called: dict[str, dict[str, int]] = field(factory=dict)
+    lines: dict[str, tuple[int, ...]] = field(factory=dict)
+    returned: tuple[Returned, ...] = ()

@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 from harness.errors import BadRepro
 from harness.model.release import normalized_name
 from harness.model.signature import Signature, check_pattern
-from harness.model.size import parse_size
+from harness.model.text import parse_size
 
 # The regular expression for such a block in the specification:
 # Python packaging specifications, "Inline script metadata", reference implementation.

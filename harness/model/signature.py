@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import asdict, evolve, frozen
 
-from harness.model.observation import Observation, Outcome
-from harness.model.raised import RaisedException
+from harness.model.observation import Observation, Outcome, RaisedException
 from harness.model.text import one_line
 
 if TYPE_CHECKING:

@@ -1,4 +1,4 @@
-"""Makes text from a probe safe to show: no terminal escapes, control or bidi characters, or lone surrogates.
+"""Text for users: safe to show, numbers and lists in sentences, sizes with units, JSON, and tables for notebooks.
 
 The output of a probe reaches terminals, Markdown and HTML. Escapes could clear the screen or forge a link there, and
 bidi controls could reorder the text (CVE-2021-42574, "Trojan Source").
@@ -6,7 +6,12 @@ bidi controls could reorder the text (CVE-2021-42574, "Trojan Source").
 
 from __future__ import annotations
 
+import json
+import math
 import re
+from collections.abc import Iterable, Mapping, Sequence
+from html import escape
+from typing import Any
 
 # CSI, OSC, and the strings DCS, SOS, PM, APC; then any two-character escape (ECMA-48, sections 5.4 and 5.6).
 _ESCAPES = re.compile(
@@ -55,3 +60,83 @@ def one_line(text: str, width: int) -> str:
 
 def _replacement(match: re.Match[str]) -> str:
     return "\ufffd" if "\ud800" <= match[0] <= "\udfff" else ""
+
+
+def listed(items: Iterable[str], most: int = 3) -> str:
+    """Join up to `most` items ("a, b and c"); if there are more, the first ones and a count ("a, b and 7 more")."""
+    names = list(items)
+    if len(names) > most:
+        names = [*names[: most - 1], f"{len(names) - most + 1} more"]
+    return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
+
+
+def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
+    """Join the releases marked True; three or more in sequence become "4.51.0 to 4.51.9 (10 releases)"."""
+    runs: list[list[str]] = [[]]
+    for release, is_meant in releases:
+        if is_meant:
+            runs[-1].append(release)
+        elif runs[-1]:
+            runs.append([])
+    told: list[str] = []
+    for run in runs:
+        told += [f"{run[0]} to {run[-1]} ({len(run)} releases)"] if len(run) > 2 else run
+    return listed(told, most)
+
+
+def ranged(releases: Iterable[str], most: int = 3) -> str:
+    """Join up to `most` releases; if there are more, the first and the last (in the given order) and their number."""
+    names = list(releases)
+    return f"{names[0]} to {names[-1]} ({len(names)} releases)" if len(names) > most else listed(names, most)
+
+
+def counted(count: int, noun: str) -> str:
+    """A number with its noun, in the plural if needed: "1 cell", "3 cells"."""
+    return f"{count} {noun}{'' if count == 1 else 's'}"
+
+
+_UNITS = {"KiB": 2**10, "MiB": 2**20, "GiB": 2**30, "TiB": 2**40, "KB": 10**3, "MB": 10**6, "GB": 10**9, "TB": 10**12}
+_SIZE = re.compile(rf"\s*([0-9]+(?:\.[0-9]+)?)\s*({'|'.join(_UNITS)})\s*")
+
+
+def parse_size(text: str) -> int | None:
+    """Parse a size such as "8 GiB" or "20GB" into bytes, None if it is not one."""
+    match = _SIZE.fullmatch(text)
+    size = float(match.group(1)) * _UNITS[match.group(2)] if match else math.inf
+    return int(size) if math.isfinite(size) else None
+
+
+def size_in_words(count: float) -> str:
+    """A number of bytes with a unit and at least two digits ("1.2 GiB", "740 MiB")."""
+    unit = "B"
+    for larger in ("KiB", "MiB", "GiB", "TiB"):
+        if count < 1023.5:  # 1023.9 KiB would be rounded to 1024 KiB
+            break
+        count /= 1024
+        unit = larger
+    return f"{count:.0f} {unit}" if unit == "B" or count >= 9.95 else f"{count:.1f} {unit}"
+
+
+def to_json(value: Any, *, indent: int | None = 1) -> str:
+    """Return a value as JSON. NaN and infinities become null, because JSON has none."""
+    return json.dumps(finite(value), indent=indent, allow_nan=False)
+
+
+def finite(value: Any) -> Any:
+    """Replace NaN and infinities with None, and lone surrogates with U+FFFD."""
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, str):
+        return value if value.isascii() else value.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
+    if isinstance(value, Mapping):
+        return {finite(key) if isinstance(key, str) else key: finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [finite(item) for item in value]
+    return value
+
+
+def sentence_and_table(sentence: str, head: Sequence[str], rows: Iterable[Sequence[object]]) -> str:
+    """Return HTML for `_repr_html_`, with every text escaped."""
+    titles = "".join(f"<th>{escape(title)}</th>" for title in head)
+    body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
+    return f"<p><b>{escape(sentence)}</b></p><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"

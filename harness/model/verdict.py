@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from harness.model.observation import Observation, Outcome
-from harness.model.signature import TooSlow
+from harness.model.signature import Signature, TooSlow
+from harness.model.text import counted
 
 if TYPE_CHECKING:
-    from harness.model.signature import Signature
+    from collections.abc import Iterable
 
 
 class Verdict(enum.StrEnum):
@@ -55,3 +56,37 @@ def judge(observation: Observation, signature: Signature, log: str = "") -> Judg
     if observation.outcome is Outcome.COMPLETED:
         return Judgement(Verdict.GOOD, signature.describe_good(observation))
     return Judgement(Verdict.SKIP, f"failed differently: {observation.detail or observation.outcome.value}")
+
+
+@frozen
+class Step:
+    """One release and its verdict. `seconds` is the duration of the run, 0 if nothing ran."""
+
+    release: str
+    verdict: Verdict
+    reason: str
+    observation: str
+    cached: bool
+    seconds: float
+    attempt: int = 0
+
+    def as_json(self) -> dict[str, Any]:
+        """The step in the JSON of answers."""
+        return {
+            "release": self.release,
+            "verdict": self.verdict.value,
+            "reason": self.reason,
+            "observation": self.observation,
+            "cached": self.cached,
+            "seconds": self.seconds,
+            **({"attempt": self.attempt} if self.attempt else {}),
+        }
+
+
+def runs_of(runs: int, steps: Iterable[Step], unit: str = "release") -> str:
+    """Say how many runs of how many candidates were made now, and how many were known: "12 runs of 5 releases"."""
+    steps = tuple(steps)
+    ran = {step.release for step in steps if not step.cached and step.seconds}
+    known = sum(step.cached for step in steps)
+    told = counted(runs, "run") + (f" of {counted(len(ran), unit)}" if ran else "")
+    return f"{told}, {known} known already" if known else told

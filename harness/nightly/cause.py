@@ -1,172 +1,230 @@
-"""Finds why a cell changed between its last good run and tonight's, as an answer for a report."""
+"""Finds why a cell changed between its last good run and tonight's.
+
+If commits such as `main` changed, each of them and the other packages are replaced one at a time, in the last night's
+state and in tonight's. The part that makes the difference alone is searched: commits are bisected in one environment,
+packages as in every other cell.
+"""
 
 from __future__ import annotations
 
 import time
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
-from harness.bisect.answer import Answer, Status
-from harness.bisect.wording import sentence_with_culprit
-from harness.culprit.counterfactual import Trials
+from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
+from harness.asking.boundaries import boundary_of, candidates_of
+from harness.asking.commits import commits_answer
+from harness.asking.wording import sentence_with_culprit
+from harness.culprit.commit import CommitFiles, CommitSource
 from harness.culprit.descent import find_culprit
+from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
 from harness.errors import UnknownProject
 from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
-from harness.model.step import Step
-from harness.model.words import listed
-from harness.planning.plan import Plan
-from harness.probe import Judge
-from harness.request.question import Question
+from harness.model.text import listed
+from harness.model.verdict import Step
+from harness.planning.inquiry import Scope
+from harness.repository.commits import known_address, repository_url
+from harness.repository.git import Repository
+from harness.repository.releases import Layout, ReleaseSource
+from harness.request.question import Policy
 
 if TYPE_CHECKING:
-    from harness.culprit.release_search import Searched
-    from harness.environment import Index, Interpreter
-    from harness.events import Reporter
-    from harness.model import Lock, Release
-    from harness.probe import Probe
-    from harness.scheduling.lanes import Lanes
-    from harness.scheduling.probers import Probing
+    from collections.abc import Callable
 
-_WAS = {False: "the last good", True: "the last bad"}
+    from harness.culprit.trials import Trials
+    from harness.model import Lock, Repro
+    from harness.model.culprit import PinnedCommit
+    from harness.nightly.suspicion import Suspicion
+    from harness.probing import Probe
+
+_PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects
+
+
+def cause_of(
+    trials_of: Callable[[Scope], Trials],
+    suspicion: Suspicion,
+    older: Observation,
+    newer: Observation,
+    signature: Signature,
+    depth: Level = Level.REGION,
+    again: tuple[Observation, ...] = (),
+) -> Answer:
+    """Find what broke or fixed a cell between two runs of different verdicts, down to `depth`.
+
+    `trials_of` returns what runs and judges probes; `again` are repeated runs of both locks. Raises `OutOfTimeError`,
+    `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
+    """
+    begun = time.monotonic()
+    subject = normalized_name(suspicion.subject)
+    turned = _Turned(trials_of, subject, suspicion.probe, older, newer, signature, depth, suspicion.is_fix, again)
+    answer = _Parts(suspicion, turned, suspicion.moved).find() if suspicion.moved else turned.package()
+    return evolve(answer, wall_s=time.monotonic() - begun)
 
 
 @frozen
-class Turned:
-    """Two runs of a cell with different verdicts, the older first, the probe of the newer, and the bug's signature.
+class _Turned:
+    """Two runs of a cell with different verdicts, the older first, and the probe of the newer."""
 
-    `subject` is the package of the cell that the question is about; `again` are repeated runs of both locks.
-    """
-
+    trials_of: Callable[[Scope], Trials]
     subject: str
     probe: Probe
     older: Observation
     newer: Observation
     signature: Signature
-    is_fix: bool = False
+    depth: Level
+    is_fix: bool
     again: tuple[Observation, ...] = ()
 
     @property
-    def changes(self) -> tuple[Change, ...]:
-        """The packages that differ, the largest version step first."""
+    def verdicts(self) -> tuple[Verdict, Verdict]:
+        return (Verdict.BAD, Verdict.GOOD) if self.is_fix else (Verdict.GOOD, Verdict.BAD)
+
+    @property
+    def locks(self) -> tuple[Lock, Lock]:
         if self.older.lock is None or self.newer.lock is None:
-            return ()
-        return tuple(sorted(self.older.lock.diff(self.newer.lock), key=lambda change: (change.step, change.name)))
-
-
-@frozen
-class Finder:
-    """Finds the change that made the difference between two runs."""
-
-    prober: Probing
-    interpreter: Interpreter
-    index: Index
-    lanes: Lanes
-    reporter: Reporter
-
-    def find(self, turned: Turned, depth: Level = Level.REGION) -> tuple[Plan, Answer]:
-        """Find the cause; returns the question as a user would have asked it, and its answer.
-
-        Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
-        """
-        begun = time.monotonic()
-        plan = self.plan(turned)
-        older, newer = turned.older.lock, turned.newer.lock
-        if older is None or newer is None:
             raise ValueError("both runs of a judged cell have a lock")
-        sides = _sides(turned, older, newer)
-        if isinstance(gone := self.prober.builder.build(older), Uninstallable):
-            return plan, unsearched(
-                plan, turned, f"{_WAS[turned.is_fix]} environment can't be built any more ({gone.words})"
-            )
-        judge = Judge(turned.signature, self.prober.store)
-        trials = Trials(plan, self.prober, self.lanes, self.index, judge, self.reporter)
-        culprit = find_culprit(trials, sides, depth)
-        if culprit is None or not culprit.findings[0].is_shown_one_way:
-            why = "no smaller part of the change was proved to make the difference"
-            return plan, evolve(unsearched(plan, turned, why), culprit_probes=trials.tally.ran_now)
-        searched = trials.tally.searched
-        answer = self._answer(turned, culprit, plan, judge, searched)
-        answer = evolve(answer, culprit_probes=trials.tally.ran_now, wall_s=time.monotonic() - begun)
-        return self._plan_of_report(plan, answer, culprit, searched), answer
+        return self.older.lock, self.newer.lock
 
-    def plan(self, turned: Turned) -> Plan:
-        """Return the question about a changed cell, as a user would have asked it."""
-        probe = turned.probe
-        combination = probe.combination
-        subject = normalized_name(turned.subject)
-        return Plan(
-            question=Question(
-                subject=subject,
-                repro=probe.repro,
-                find_fix=turned.is_fix,
-                prereleases=bool(combination.prereleases),
-                from_source=combination.from_source,
-            ),
-            repro=evolve(probe.repro, signature=turned.signature),
-            interpreter=self.interpreter,
-            device=combination.device,
-            releases=(),
-            good=None,
-            bad=None,
-            left_out=(),
+    @property
+    def asked(self) -> Asked:
+        """The question as a user would have asked it."""
+        combination = self.probe.combination
+        return Asked(
+            self.subject,
+            # Reports must not show where the copy of a commit is on this machine.
+            evolve(self.probe.repro, signature=self.signature, project="", inside="", search_path=()),
+            device=combination.device.value,
+            python=combination.python,
             as_of=combination.as_of.isoformat() if combination.as_of else "none",
-            requirements=tuple(text for text in combination.requirements if _name(text) != subject),
+            requirements=_without(combination.requirements, self.subject),
             holds=combination.holds,
+            find_fix=self.is_fix,
+            depth=self.depth.value,
         )
 
-    def _answer(self, turned: Turned, culprit: Culprit, plan: Plan, judge: Judge, searched: Searched | None) -> Answer:
-        change = culprit.packages[0]
-        before, after = _closest(turned, culprit)
-        answer = Answer(
-            subject=change.name,
-            repro=turned.probe.repro.name,
-            status=Status.FIXED if turned.is_fix else Status.FOUND,
-            sentence=release_sentence(culprit.packages, is_fix=turned.is_fix),
-            signature=turned.signature,
-            steps=_steps(turned, change, (before, after), judge, searched),
-            suspects=(change.after,) if change.after else (),
-            device=plan.device.value,
-            python=plan.interpreter.version,
-            as_of=plan.as_of,
-            lock_changes=before.lock.diff(after.lock) if before.lock and after.lock else (),
-            sides=(before, after),
-            culprit=culprit,
+    def trials(self, repro: Repro | None = None) -> Trials:
+        """Return what runs and judges probes of the cell, or of another repro in its place."""
+        combination = self.probe.combination
+        scope = Scope(
+            evolve(repro or self.probe.repro, signature=self.signature),
+            combination.python,
+            _without(combination.requirements, self.subject),
+            combination.holds,
+            combination.device,
+            combination.from_source,
+            self.subject,
+            Policy(find_fix=self.is_fix, prereleases=bool(combination.prereleases)),
         )
-        answer = _with_ends(answer, change, is_fix=turned.is_fix)
-        return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
+        return self.trials_of(scope)
 
-    def _plan_of_report(self, plan: Plan, answer: Answer, culprit: Culprit, searched: Searched | None) -> Plan:
-        """Return the plan with the culprit as its subject and the culprit's releases."""
-        change = culprit.packages[0]
-        releases = searched.plan.releases if searched is not None else self._known(change)
-        asked = [text for text in (*plan.requirements, plan.subject) if _name(text) != answer.subject]
-        return evolve(
-            plan,
-            question=evolve(plan.question, subject=answer.subject),
-            releases=releases,
-            requirements=tuple(asked),
-        )
+    def package(self) -> Answer:
+        """Find the package between the two locks, and search it down to the depth."""
+        trials, (older, newer), (was, now) = self.trials(), self.locks, self.verdicts
+        if isinstance(gone := trials.prober.builder.build(older), Uninstallable):
+            known_as = "the last bad" if self.is_fix else "the last good"
+            return self.unsearched(f"{known_as} environment can't be built any more ({gone.words})")
+        culprit = find_culprit(trials, Sides(Side(older, was, self.older), Side(newer, now, self.newer)), self.depth)
+        if culprit is None or not culprit.findings[0].is_shown_one_way:
+            answer = self.unsearched("no smaller part of the change was proved to make the difference")
+        else:
+            guilty = Guilty(self._boundary(culprit, trials), culprit)
+            answer = self._answer(_release_sentence(culprit.packages, is_fix=self.is_fix), guilty)
+            requirements = _without((*answer.asked.requirements, self.subject), guilty.package)
+            asked = evolve(answer.asked, subject=guilty.package, requirements=requirements)
+            answer = evolve(answer, asked=asked, sentence=sentence_with_culprit(answer, culprit))
+        return evolve(answer, culprit_probes=trials.tally.ran_now)
 
-    def _known(self, change: Change) -> tuple[Release, ...]:
+    def unsearched(self, why: str) -> Answer:
+        """Return an answer from the two runs alone; it names the package if only one changed."""
+        older, newer = self.locks
+        # The largest version step first.
+        changes = tuple(sorted(older.diff(newer), key=lambda change: (change.step, change.name)))
+        alone = changes[0] if len(changes) == 1 and changes[0].before and changes[0].after else None
+        boundary = Boundary(self.subject, sides=(self.older, self.newer), moved=changes)
+        if alone is None:
+            moved = listed(map(str, changes)) or "no package"
+            return self._answer(
+                f"Not sure what {'fixed' if self.is_fix else 'broke'} it: {moved} changed, and {why}.", boundary
+            )
+        sentence = f"{_release_sentence((alone,), is_fix=self.is_fix)} Nothing more is known: {why}."
+        return self._answer(sentence, Guilty(self._moved_to(alone, boundary)))
+
+    def _answer(self, sentence: str, found: Guilty | Boundary) -> Answer:
+        if isinstance(found, Boundary):
+            failure = Failure((), self.signature, Status.INCONCLUSIVE, boundary=found)
+        else:
+            failure = Failure((), self.signature, Status.FIXED if self.is_fix else Status.FOUND, (found,))
+        return Answer(self.asked, failure.status, sentence, (failure,))
+
+    def _moved_to(self, change: Change, boundary: Boundary) -> Boundary:
+        """Return the boundary as that of a package that moved from one side to the other."""
+        older, newer = change.before, change.after
+        bare = evolve(boundary, subject=change.name, last_good=None, first_bad=None, last_bad=None, first_good=None)
+        if self.is_fix:
+            return evolve(bare, last_bad=older, first_good=newer)
+        return evolve(bare, last_good=older, first_bad=newer)
+
+    def _boundary(self, culprit: Culprit, trials: Trials) -> Boundary:
+        """Return the boundary of the culprit: the bisection over its releases, or else the two sides."""
+        change, searched = culprit.packages[0], trials.tally.searched
+        before, after = self._closest(culprit)
+        versions = searched.axis.names if searched is not None else (change.before, change.after)
         try:
-            ends = [self.index.release(change.name, version) for version in (change.before, change.after) if version]
+            releases = [trials.index.release(change.name, version) for version in versions if version]
         except UnknownProject:
-            return ()
-        return tuple(release for release in ends if release is not None)
+            releases = []
+        candidates = candidates_of(tuple(release for release in releases if release is not None))
+        boundary = boundary_of(searched, candidates) if searched is not None else Boundary("", candidates=candidates)
+        steps: tuple[Step, ...] = ()
+        if change.before is not None and change.after is not None:
+            steps = boundary.steps or tuple(self._step(change.name, run, trials) for run in (before, after))
+            known = {step.observation for step in steps}
+            again = (self._step(change.name, run, trials) for run in self.again if run.key not in known)
+            steps = (*steps, *(step for step in again if step.release))
+        return evolve(
+            self._moved_to(change, boundary),
+            suspects=(change.after,) if change.after else (),
+            sides=(before, after),
+            steps=steps,
+            moved=before.lock.diff(after.lock) if before.lock and after.lock else (),
+        )
+
+    def _step(self, package: str, run: Observation, trials: Trials) -> Step:
+        """One run as a step of a search over a package's releases."""
+        told = trials.judge(run)
+        release = (run.lock.version_of(package) if run.lock is not None else None) or ""
+        return Step(
+            release, told.verdict, told.reason, run.key, cached=False, seconds=run.duration_s, attempt=run.attempt
+        )
+
+    def _closest(self, culprit: Culprit) -> tuple[Observation, Observation]:
+        """Return the pair of runs that prove the package whose locks differ least."""
+        was, now = self.verdicts
+        proved = [(p.verdict, p.observation) for p in culprit.findings[0].proofs if p.holds and p.observation]
+        older = [self.older, *(run for verdict, run in proved if verdict is was)]
+        newer = [self.newer, *(run for verdict, run in proved if verdict is now)]
+        culprits = set(culprit.packages)
+
+        def distance(pair: tuple[Observation, Observation]) -> tuple[int, int]:
+            one, other = pair[0].lock, pair[1].lock
+            changes = one.diff(other) if one is not None and other is not None else ()
+            return len(culprits.difference(changes)), len(changes)
+
+        return min(((one, other) for one in older for other in newer), key=distance)
 
 
-def release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
+def _release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
     """Say which release broke or fixed it, and the verdicts before and after."""
     verb, was, now = ("fixed", "bad", "good") if is_fix else ("broke", "good", "bad")
     change = packages[0]
     if len(packages) > 1:
-        steps = listed(str(step) for step in packages)
-        return f"{steps} together {verb} it."
+        return f"{listed(map(str, packages))} together {verb} it."
     if change.after is None:
         return f"It was {was} with {change.name} {change.before} and is {now} without it."
     if change.before is None:
@@ -174,80 +232,98 @@ def release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
     return f"{change.name} {change.after} {verb} it: {change.before} is {was}, {change.after} is {now}."
 
 
-def unsearched(plan: Plan, turned: Turned, why: str) -> Answer:
-    """Return an answer from the two runs alone; it names the package if only one changed. `why` is the reason."""
-    changes = turned.changes
-    alone = changes[0] if len(changes) == 1 else None
-    is_named = alone is not None and alone.before is not None and alone.after is not None
-    if alone is not None and is_named:
-        sentence = f"{release_sentence((alone,), is_fix=turned.is_fix)} Nothing more is known: {why}."
-    else:
-        moved = listed(str(change) for change in changes) or "no package"
-        sentence = f"Not sure what {'fixed' if turned.is_fix else 'broke'} it: {moved} changed, and {why}."
-    answer = Answer(
-        subject=alone.name if alone is not None else plan.subject,
-        repro=turned.probe.repro.name,
-        status=(Status.FIXED if turned.is_fix else Status.FOUND) if is_named else Status.INCONCLUSIVE,
-        sentence=sentence,
-        signature=turned.signature,
-        steps=(),
-        device=plan.device.value,
-        python=plan.interpreter.version,
-        as_of=plan.as_of,
-        lock_changes=changes,
-        sides=(turned.older, turned.newer),
-    )
-    return _with_ends(answer, alone, is_fix=turned.is_fix) if alone is not None and is_named else answer
+@frozen
+class _Parts:
+    """The parts of a change between two nights: the commits that moved, and the other packages if they did."""
+
+    suspicion: Suspicion
+    turned: _Turned
+    moved: tuple[PinnedCommit, ...]
+    _ran: dict[tuple[str, ...], Observation] = field(factory=dict, init=False, eq=False, repr=False)
+
+    def find(self) -> Answer:
+        """Find the cause: a commit, or a package."""
+        older, newer = self.turned.locks
+        parts = [commit.project for commit in self.moved] + ([_PACKAGES] if older.id != newer.id else [])
+        alone = self._alone(parts) if len(parts) > 1 else (parts[0], True)
+        if alone is None:
+            names = listed(f"the commit of {part}" if part else "the other packages" for part in parts)
+            return self.turned.unsearched(f"none of {names} made the difference alone")
+        part, others_are_new = alone
+        if part == _PACKAGES:
+            return self._packages(others_are_new=others_are_new).package()
+        return self._commits(part, others_are_new=others_are_new)
+
+    def _alone(self, parts: list[str]) -> tuple[str, bool] | None:
+        """Return the part that makes the difference alone, and whether that was with all others as tonight; or None."""
+        was, now = self.turned.verdicts
+        trials = self.turned.trials()
+        for part in parts:
+            if self._run(trials, {part}) is now:
+                return part, False
+        for part in parts:
+            if self._run(trials, set(parts) - {part}) is was:
+                return part, True
+        return None
+
+    def _run(self, trials: Trials, newer: set[str]) -> Verdict:
+        """Return the verdict with these parts as tonight and all others as they were."""
+        lock = self.turned.locks[_PACKAGES in newer]
+        said = listed(sorted(part or "the other packages" for part in newer))
+        probe = evolve(self.suspicion.probe_at(self._at(newer)), lock=lock)
+        proof = trials.proof(f"the last night's cell with {said} as tonight", probe, self.turned.verdicts[1])
+        if proof.observation is not None:
+            self._ran[tuple(sorted(newer))] = proof.observation
+        return proof.verdict
+
+    def _at(self, newer: set[str]) -> dict[str, str]:
+        return {project: sha for project, sha in self.suspicion.before.items() if project not in newer}
+
+    def _packages(self, *, others_are_new: bool) -> _Turned:
+        """Return the two runs that differ in the other packages only, with the commits of one night."""
+        turned = self.turned
+        probe = self.suspicion.probe_at({} if others_are_new else self._at(set()))
+        if others_are_new:
+            moved = tuple(sorted(commit.project for commit in self.moved))
+            return evolve(turned, probe=probe, older=self._ran.get(moved, turned.older))
+        return evolve(turned, probe=probe, newer=self._ran.get((_PACKAGES,), turned.newer))
+
+    def _commits(self, project: str, *, others_are_new: bool) -> Answer:
+        """Find the commit of a project that made the difference, with the packages and other commits of one night."""
+        suspicion = self.suspicion
+        pinned = next(commit for commit in self.moved if commit.project == project)
+        repro = suspicion.probe_at({} if others_are_new else self._at({project}), without=project).repro
+        turned = evolve(self.turned, subject=normalized_name(project))
+        trials, lock, (was, now) = turned.trials(repro), turned.locks[others_are_new], turned.verdicts
+        repository = Repository.open(Path(pinned.folder))
+        source = CommitSource(
+            trials,
+            Sides(Side(lock, was, turned.older), Side(lock, now, turned.newer)),
+            newer=_named(repository, pinned.sha),
+            older=_named(repository, suspicion.before[project]),
+            files=CommitFiles(repository, Layout({}), {}, suspicion.bench.projects[suspicion.cell.python], project),
+            url=self._address(pinned),
+        )
+        chain = repository.first_parents(source.base, pinned.sha)
+        span = f"{repository.describe(source.base).short} to {pinned.sha[:10]}"
+        trials.begin(Level.COMMIT, f"{len(chain)} commits of {project} from {span}: which one?")
+        answer = commits_answer(turned.asked, source, chain, Certainty())
+        return evolve(answer, culprit_probes=trials.tally.ran_now)
+
+    def _address(self, pinned: PinnedCommit) -> str:
+        """Return the web page of a project's repository, from its URL or else from its metadata; "" if unknown."""
+        if address := known_address(pinned.git):
+            return address
+        built = self.suspicion.bench.commit(self.suspicion.cell, pinned)
+        if isinstance(built, str) or built.built is None:
+            return ""
+        metadata = next(built.built.glob("*.dist-info/METADATA"), None)
+        return (repository_url(metadata.read_text(encoding="utf-8")) or "") if metadata is not None else ""
 
 
-def _with_ends(answer: Answer, change: Change, *, is_fix: bool) -> Answer:
-    if is_fix:
-        return evolve(answer, last_bad=change.before, first_good=change.after)
-    return evolve(answer, last_good=change.before, first_bad=change.after)
+def _named(repository: Repository, sha: str) -> ReleaseSource:
+    return ReleaseSource("", repository.describe(sha).short, sha, Layout({}))
 
 
-def _steps(
-    turned: Turned, change: Change, ends: tuple[Observation, Observation], judge: Judge, searched: Searched | None
-) -> tuple[Step, ...]:
-    """Return the steps of the bisection over the culprit's releases, or the two sides; then the repeated runs."""
-    if change.before is None or change.after is None:
-        return ()
-    steps = tuple(searched.record.steps) if searched is not None else ()
-    steps = steps or tuple(_step(judge, change.name, run) for run in ends)
-    known = {step.observation for step in steps}
-    again = (_step(judge, change.name, run) for run in turned.again if run.key not in known)
-    return (*steps, *(step for step in again if step.release))
-
-
-def _step(judge: Judge, package: str, run: Observation) -> Step:
-    """One run as a step of a search over a package's releases."""
-    judgement = judge(run)
-    release = (run.lock.version_of(package) if run.lock is not None else None) or ""
-    return Step(
-        release, judgement.verdict, judgement.reason, run.key, cached=False, seconds=run.duration_s, attempt=run.attempt
-    )
-
-
-def _sides(turned: Turned, older: Lock, newer: Lock) -> Sides:
-    was, now = (Verdict.BAD, Verdict.GOOD) if turned.is_fix else (Verdict.GOOD, Verdict.BAD)
-    return Sides(Side(older, was, turned.older), Side(newer, now, turned.newer))
-
-
-def _closest(turned: Turned, culprit: Culprit) -> tuple[Observation, Observation]:
-    """Return the pair of runs that prove the package whose locks differ least."""
-    was, now = (Verdict.BAD, Verdict.GOOD) if turned.is_fix else (Verdict.GOOD, Verdict.BAD)
-    proofs = [proof for proof in culprit.findings[0].proofs if proof.holds and proof.observation is not None]
-    older = [turned.older, *(p.observation for p in proofs if p.verdict is was and p.observation)]
-    newer = [turned.newer, *(p.observation for p in proofs if p.verdict is now and p.observation)]
-    culprits = set(culprit.packages)
-
-    def distance(pair: tuple[Observation, Observation]) -> tuple[int, int]:
-        one, other = pair[0].lock, pair[1].lock
-        changes = one.diff(other) if one is not None and other is not None else ()
-        return len(culprits.difference(changes)), len(changes)
-
-    return min(((one, other) for one in older for other in newer), key=distance)
-
-
-def _name(requirement: str) -> str:
-    return normalized_name(Requirement(requirement).name)
+def _without(requirements: tuple[str, ...], project: str) -> tuple[str, ...]:
+    return tuple(text for text in requirements if normalized_name(Requirement(text).name) != project)

@@ -1,22 +1,28 @@
-"""Compares tonight with earlier nights: what broke, is still broken, was fixed, or can't be judged. Pure."""
+"""Compares tonight with earlier nights: what broke, is still broken, was fixed, or can't be judged. Pure.
+
+Two failures are the same break if they have the same pattern and the same culprit.
+"""
 
 from __future__ import annotations
 
 import enum
+import hashlib
 import json
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.matrix.cells import PACKAGES
-from harness.model.commit import revision_of
+from harness.matrix.axes import PACKAGES
+from harness.model.culprit import revision_of
+from harness.model.signature import given_parts, normalized_message
 from harness.nightly.record import CellRecord, Standing
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness.matrix import Value
+    from harness.model import Change, Lock, Signature
 
 
 class Shown(enum.StrEnum):
@@ -102,10 +108,48 @@ def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iter
 
 def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:
     """Return a cell's version of a package, None if the value is not a version (for example, a range)."""
-    try:
-        return Version(str(choice[axis]))
-    except (InvalidVersion, KeyError):
+    return _version(str(choice.get(axis, "")))
+
+
+def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
+    """Return the one package axis in which two cells differ, else None. A branch is the same value on every commit."""
+    if one.keys() != other.keys():
         return None
+    axes = [axis for axis in one if _meant(axis, one[axis]) != _meant(axis, other[axis])]
+    return axes[0] if len(axes) == 1 and axes[0].startswith(PACKAGES) else None
+
+
+def pattern_of(captured: Signature | None, matched: Signature | None) -> str:
+    """Describe a failure for comparison; "" if there is no signature.
+
+    The signature that the run matched may name any part of the message, so it is used only if none could be captured
+    from the run itself (for example, for a metric out of bounds).
+    """
+    shown = captured or matched
+    if shown is None:
+        return ""
+    parts = given_parts(shown) or {}
+    for name in ("captured", "frame"):
+        parts.pop(name, None)
+    if shown.exception is not None:
+        parts["exception"] = shown.exception.rpartition(".")[2]
+    if shown.message is not None:
+        parts["message"] = normalized_message(shown.message)
+    return json.dumps(parts)
+
+
+def break_id(pattern: str, culprit: Iterable[Change]) -> str:
+    """Return the id of a break: ten hexadecimal digits made from its pattern and culprit."""
+    what = [pattern, sorted((change.name, change.after) for change in culprit)]
+    return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:10]
+
+
+def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
+    """Whether every package of a culprit changed across its breaking version between two locks."""
+    changes = tuple(culprit)
+    return bool(changes) and all(
+        _stepped(change, older.version_of(change.name), newer.version_of(change.name)) for change in changes
+    )
 
 
 def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
@@ -127,13 +171,22 @@ def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
             return Turn.UNJUDGED
 
 
-def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
-    """Return the one package axis in which two cells differ, else None. A branch is the same value on every commit."""
-    if one.keys() != other.keys():
-        return None
-    axes = [axis for axis in one if _meant(axis, one[axis]) != _meant(axis, other[axis])]
-    return axes[0] if len(axes) == 1 and axes[0].startswith(PACKAGES) else None
-
-
 def _meant(axis: str, value: Value) -> str:
     return revision_of(str(value)) if axis.startswith(PACKAGES) else json.dumps(value)
+
+
+def _stepped(change: Change, was: str | None, now: str | None) -> bool:
+    if was == now:
+        return False
+    versions = [_version(text) for text in (change.before, change.after, was, now)]
+    before, after, here, there = versions
+    if before is None or after is None or here is None or there is None:
+        return (was, now) == (change.before, change.after)
+    return here < after <= there if before < after else there <= after < here
+
+
+def _version(text: str | None) -> Version | None:
+    try:
+        return None if text is None else Version(text)
+    except InvalidVersion:
+        return None

@@ -4,28 +4,25 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
-from harness.events import Event, Judged, Reporter
-from harness.matrix.running import CellProbes, CellRunner
+from harness.matrix.running import CellRunner
+from harness.matrix.sessions import CellProbes
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
-from harness.nightly.commit_cause import CellCommits
-from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded
-from harness.nightly.patterns import pattern_of
-from harness.nightly.queue import in_order
+from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded, pattern_of
 from harness.nightly.record import CellRecord, Night, Standing
 from harness.nightly.suspicion import Suspicion
+from harness.nightly.tonight import BudgetedLanes, in_order
 from harness.nightly.triage import Triage
-from harness.probe import Judge
+from harness.probing import Judge
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.matrix import Cell
     from harness.matrix.running import CellRun
-    from harness.nightly.budget import Budget
     from harness.nightly.record import Break, Past
-    from harness.probe import Probe
+    from harness.probing import Probe
 
 # The share of the budget for cells once one has changed. The rest is for finding the cause, which matters more.
 _FOR_CELLS = 0.5
@@ -58,7 +55,7 @@ class Nightly:
                 self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), Standing.UNJUDGED, why)
         waiting = in_order([cell for cell in self.cells if cell.name not in self.hindered], self.past)
         probes = {cell.name: self.bench.probe(cell) for cell in waiting}
-        while batch := tuple(cell for cell in waiting if not budget.is_spent(_device(probes[cell.name]))):
+        while batch := tuple(cell for cell in waiting if not budget.is_spent(probes[cell.name].combination.device)):
             self._run(batch, probes)
             left = tuple(cell for cell in waiting if cell.name not in self.records)
             self._settle()
@@ -90,15 +87,15 @@ class Nightly:
 
     def _run(self, batch: tuple[Cell, ...], probes: dict[str, Probe]) -> None:
         budget = self.triage.budget
-        devices = {_device(probes[cell.name]) for cell in batch}
+        devices = {probes[cell.name].combination.device for cell in batch}
 
         def enough() -> bool:
             limit = _FOR_CELLS if self._queue else 1.0
             return any(budget.share(device) >= limit for device in devices)
 
         means = self.triage
-        reporter = _Counting(means.reporter, budget)
-        runner = CellRunner(batch, self.bench, means.probers, means.lanes, reporter, means.store)
+        lanes = BudgetedLanes(means.lanes, budget)
+        runner = CellRunner(batch, self.bench, means.probers, lanes, means.reporter, means.store)
         runner.run(until=enough, ended=self._absorb)
 
     def _absorb(self, run: CellRun) -> None:
@@ -118,15 +115,14 @@ class Nightly:
         compared = compare(seen, self.past.cells, self._judged())
         record = _record(run, seen, compared)
         self.records[cell.name] = record
-        commits = CellCommits(cell, self.bench) if cell.commits else None
         baseline = compared.baseline
-        if baseline is None and failed and commits is not None:
+        if baseline is None and failed and cell.commits:
             baseline = record  # it is compared with the newest release instead of an earlier night
             compared = evolve(compared, turn=Turn.TURNED)
         if baseline is None or (signature is None and compared.turn is not Turn.FIXED):
             return
         subject = _subject(cell, probe, baseline)
-        suspicion = Suspicion(record, probe, observation, signature, baseline, subject, commits)
+        suspicion = Suspicion(record, cell, probe, observation, signature, baseline, subject, self.bench)
         match compared.turn:
             case Turn.TURNED:
                 self._queue.append(suspicion)
@@ -171,23 +167,6 @@ class Nightly:
             or (name in state and is_superseded(state[name], self._judged().values(), packages))
             for name in mine
         )
-
-
-@frozen
-class _Counting:
-    """A reporter that counts the night's runs against its budget."""
-
-    inner: Reporter
-    budget: Budget
-
-    def report(self, event: Event) -> None:
-        if isinstance(event, Judged) and not event.cached:
-            self.budget.used(event.observation)
-        self.inner.report(event)
-
-
-def _device(probe: Probe) -> Device:
-    return probe.combination.device
 
 
 def _signature(probe: Probe, judgement: Judgement, captured: Signature | None) -> Signature | None:

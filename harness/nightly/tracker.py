@@ -1,21 +1,35 @@
-"""One issue per break in this repository: which to open, update, close or reopen. Pure."""
+"""The issues of this repository: which to open, update, close or reopen, and `gh`, which does it.
+
+It never writes to the tracker of another repository: an issue for a culprit's maintainers is text that a person sends.
+"""
 
 from __future__ import annotations
 
 import enum
+import json
 import re
+import shlex
+import subprocess
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.errors import NoNetwork, UserMistake
+from harness.report.phrases import title_of
+from harness.repository.git import git_output
+
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from pathlib import Path
 
     from harness.nightly.record import Break
+    from harness.report import KeptAnswer
 
 LABEL = "harness-nightly"
-_MARKER = re.compile(r"<!-- harness-break: ([0-9a-f]+) -->")
-_MOST = 60_000  # GitHub's limit is 65,536 characters; the rest is for the text around the report
+MOST = 60_000  # GitHub's limit for an issue is 65,536 characters
+_LISTED = 1000
+_REMOTE = re.compile(r"(?:^|[/@:])(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?/?$")
+_ON_GITHUB = re.compile(r"^https://github\.com/([\w.-]+/[\w.-]+)$")
 
 
 @frozen
@@ -27,11 +41,19 @@ class Issue:
     body: str
     is_open: bool
 
-    @property
-    def break_id(self) -> str:
-        """The id of its break, "" if it has no marker."""
-        marker = _MARKER.search(self.body)
-        return marker[1] if marker else ""
+
+@frozen
+class Wanted:
+    """An issue as it should be; its body begins with `marker`, by which it is found again.
+
+    `reopens`: a closed issue with this marker is reopened, and kept up to date; otherwise a new one is opened.
+    """
+
+    marker: str
+    title: str
+    body: str
+    is_open: bool
+    reopens: bool = False
 
 
 class ActionKind(enum.StrEnum):
@@ -53,31 +75,40 @@ class Action:
     body: str = ""
 
 
-def actions(breaks: Iterable[Break], reports: Mapping[str, str], issues: Iterable[Issue]) -> tuple[Action, ...]:
-    """Return the actions that make the tracker match the breaks; none if it already does.
+def actions(wanted: Iterable[Wanted], issues: Iterable[Issue]) -> tuple[Action, ...]:
+    """Return the actions that make the tracker match; none if it already does.
 
-    `reports` maps break ids to reports in Markdown. A break that was closed before it had an issue gets none.
+    Of several issues with one marker the first is kept. An issue that was never open is not opened to be closed.
     """
-    there = {issue.break_id: issue for issue in sorted(issues, key=lambda issue: -issue.number) if issue.break_id}
+    known = sorted(issues, key=lambda issue: issue.number)
     found: list[Action] = []
-    for known in sorted(breaks, key=lambda known: (known.first_seen, known.id)):
-        title, body = known.title, body_of(known, reports.get(known.id, ""))
-        issue = there.get(known.id)
-        if issue is None:
-            found += [Action(ActionKind.OPEN, title, body=body)] if known.is_open else []
+    for one in wanted:
+        mine = [issue for issue in known if issue.body.startswith(one.marker) and (issue.is_open or one.reopens)]
+        if not mine:
+            found += [Action(ActionKind.OPEN, one.title, body=one.body)] if one.is_open else []
             continue
-        if known.is_open and not issue.is_open:
-            found.append(Action(ActionKind.REOPEN, title, issue.number))
-        if issue.title != title or issue.body.replace("\r\n", "\n").strip() != body.strip():
-            found.append(Action(ActionKind.UPDATE, title, issue.number, body))
-        if issue.is_open and not known.is_open:
-            found.append(Action(ActionKind.CLOSE, title, issue.number))
+        first, *others = mine
+        if one.is_open and not first.is_open:
+            found.append(Action(ActionKind.REOPEN, one.title, first.number))
+        is_same = first.title == one.title and first.body.replace("\r\n", "\n").strip() == one.body.strip()
+        if (one.is_open or one.reopens) and not is_same:
+            found.append(Action(ActionKind.UPDATE, one.title, first.number, one.body))
+        closed = others if one.is_open else mine
+        found += [Action(ActionKind.CLOSE, issue.title, issue.number) for issue in closed if issue.is_open]
     return tuple(found)
+
+
+def issues_of(breaks: Iterable[Break], reports: Mapping[str, str]) -> tuple[Wanted, ...]:
+    """Return one issue per break, the oldest first; `reports` maps break ids to reports in Markdown."""
+    return tuple(
+        Wanted(_marker(known), known.title, body_of(known, reports.get(known.id, "")), known.is_open, reopens=True)
+        for known in sorted(breaks, key=lambda known: (known.first_seen, known.id))
+    )
 
 
 def body_of(known: Break, report: str) -> str:
     """Return the text of an issue: marker, sentence, cells, fixes, and the report if it fits."""
-    lines = [f"<!-- harness-break: {known.id} -->", "", known.sentence, "", "Cells:", ""]
+    lines = [_marker(known), "", known.sentence, "", "Cells:", ""]
     lines += [f"- `{cell}`" for cell in known.cells]
     if known.fixes:
         lines += ["", "Fixed:", ""]
@@ -86,6 +117,118 @@ def body_of(known: Break, report: str) -> str:
         lines += ["", f"No cell is broken by it any more, since the night of {known.closed[:10]}."]
     lines += ["", f"First seen in the night of {known.first_seen[:10]}."]
     head = "\n".join(lines)
-    if report and len(head) + len(report) <= _MOST:
+    if report and len(head) + len(report) <= MOST:
         return f"{head}\n\n---\n\n{report.rstrip()}\n"
     return f"{head}\n\nThe report is `reports/{known.id}.md` in the results folder.\n"
+
+
+def _marker(known: Break) -> str:
+    return f"<!-- harness-break: {known.id} -->"
+
+
+def this_repository(asked: str | None, environ: Mapping[str, str], folder: Path) -> str:
+    """Return the only repository whose tracker may be written to, as "owner/name".
+
+    It is GITHUB_REPOSITORY in a workflow, else the git remote. Raises `UserMistake` if there is neither, or if
+    `asked` names another repository.
+    """
+    own = [name for name in (environ.get("GITHUB_REPOSITORY", ""), _of_remote(folder)) if name]
+    if not own:
+        raise UserMistake(
+            "can't tell which repository this is: GITHUB_REPOSITORY is not set and there is no git remote",
+            hint="run this in a checkout of the repository that gets the issues",
+        )
+    if asked is None:
+        return own[0]
+    if asked.lower() not in map(str.lower, own):
+        raise UserMistake(
+            f"{asked} is not this repository, {own[0]}; the harness posts nothing to other trackers",
+            hint="harness upstream prints an issue that you can send yourself",
+        )
+    return asked
+
+
+def _of_remote(folder: Path) -> str:
+    match = _REMOTE.search(git_output(folder, "remote", "get-url", "origin"))
+    return f"{match['owner']}/{match['name']}" if match else ""
+
+
+@frozen
+class Gh:
+    """The `gh` program for one repository; `label` marks the issues of the harness."""
+
+    repository: str
+    label: str = LABEL
+
+    def issues(self) -> tuple[Issue, ...]:
+        """Return every issue with the label, open and closed. Raises `UserMistake` and `NoNetwork`."""
+        words = ["issue", "list", "--label", self.label, "--state", "all", "--limit", str(_LISTED)]
+        rows = json.loads(self._call([*words, "--json", "number,title,body,state"]) or "[]")
+        return tuple(Issue(row["number"], row["title"], row["body"], row["state"].upper() == "OPEN") for row in rows)
+
+    def line(self, action: Action) -> str:
+        """Return the command line of an action, quoted for a shell; it reads the body from standard input."""
+        return shlex.join(["gh", *self._words(action), "--repo", self.repository])
+
+    def do(self, action: Action) -> None:
+        """Carry out an action. Raises `UserMistake` and `NoNetwork`."""
+        if action.kind is ActionKind.OPEN:
+            # --force: no error if the label exists.
+            self._call(["label", "create", self.label, "--force", "--description", "found by regression-harness"])
+        self._call(self._words(action), text=action.body)
+
+    def _words(self, action: Action) -> list[str]:
+        number = str(action.number)
+        match action.kind:
+            case ActionKind.OPEN:
+                return ["issue", "create", "--title", action.title, "--label", self.label, "--body-file", "-"]
+            case ActionKind.UPDATE:
+                return ["issue", "edit", number, "--title", action.title, "--body-file", "-"]
+            case ActionKind.CLOSE | ActionKind.REOPEN:
+                return ["issue", action.kind.value, number]
+
+    def _call(self, words: list[str], *, text: str = "") -> str:
+        """Run `gh` for this repository and return its output."""
+        command = ["gh", *words, "--repo", self.repository]
+        try:
+            ended = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise UserMistake("gh is not installed", hint="install the GitHub CLI: https://cli.github.com") from error
+        if ended.returncode != 0:
+            why = next(iter(ended.stderr.strip().splitlines()), f"exit status {ended.returncode}")
+            raise NoNetwork(f"gh {words[0]} {words[1]} failed: {why}", hint="gh auth status says more")
+        return ended.stdout
+
+
+@frozen
+class UpstreamIssue:
+    """An issue to send by hand. `repository` is "owner/name" on GitHub, "" if the metadata names none.
+
+    `package` is the distribution that it is about.
+    """
+
+    package: str
+    repository: str
+    title: str
+    body: str
+
+    def command(self, body_file: str) -> str:
+        """Return the command that sends it, with the body in a file; "" if the repository is not known."""
+        if not self.repository:
+            return ""
+        words = ["gh", "issue", "create", "--repo", self.repository, "--title", self.title, "--body-file", body_file]
+        return shlex.join(words)
+
+
+def upstream_issue(kept: KeptAnswer, repositories: Mapping[str, str], body: str) -> UpstreamIssue:
+    """Return the issue for an answer; `repositories` maps distributions to the URL in their metadata."""
+    answer = kept.answer
+    packages = answer.culprit.packages if answer.culprit is not None else ()
+    names = [change.name for change in packages] or [answer.subject]
+    name = answer.subject if answer.subject in names else names[0]
+    title = title_of(answer)
+    if name != answer.subject:
+        change = packages[0]
+        title = f"{name} {change.after or f'without {change.before}'} breaks {answer.repro}"
+    known = _ON_GITHUB.match(repositories.get(name, ""))
+    return UpstreamIssue(name, known[1] if known else "", title, body)

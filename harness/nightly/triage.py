@@ -2,52 +2,43 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
+from harness.culprit.trials import Trials
 from harness.events import Note
 from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
-from harness.model.words import listed
-from harness.nightly.budget import BudgetedReporter, OutOfTimeError
-from harness.nightly.cause import Finder, Turned
-from harness.nightly.commit_cause import CommitFinder, Found
+from harness.model.text import listed
+from harness.nightly.cause import cause_of
+from harness.nightly.comparing import break_id, came_between
 from harness.nightly.news import facts_of_break, releases_of
-from harness.nightly.patterns import break_id, came_between
 from harness.nightly.record import Break, CellRecord, Fix, Standing
-from harness.nightly.release_baseline import newest_releases
-from harness.probe import Judge
-from harness.report.answer.archive import kept_answer
-from harness.report.answer.phrases import title_of
+from harness.nightly.suspicion import newest_releases
+from harness.nightly.tonight import BudgetedLanes, OutOfTimeError
+from harness.probing import Judge
+from harness.report import Archive
+from harness.report.answer import write_reports
+from harness.report.archive import kept_answer
+from harness.report.phrases import title_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harness.environment import Index, Interpreter
+    from harness.asking.answer import Answer
+    from harness.environment import Index
     from harness.events import Reporter
     from harness.model import Change, Lock, Observation, Signature
-    from harness.nightly.budget import Budget
-    from harness.nightly.commit_cause import CellCommits
     from harness.nightly.record import Past
     from harness.nightly.suspicion import Suspicion
-    from harness.probe import Prepared, Probe
+    from harness.nightly.tonight import Budget
+    from harness.planning.inquiry import Scope
+    from harness.probing import Prepared, Probe
+    from harness.probing.probe import Probers, Probing
     from harness.report import KeptAnswer
-    from harness.scheduling.lanes import Lanes
-    from harness.scheduling.probers import Probers, Probing
+    from harness.scheduling.scheduler import Lanes
     from harness.store import Store
 
 _FAR = 10**6
-
-
-class Reports(Protocol):
-    """Where a night reads and writes reports."""
-
-    def get(self, id: str) -> KeptAnswer | None:  # noqa: A002
-        """Return the answer of a report, None if there is no such report."""
-
-    def write(self, kept: KeptAnswer) -> None:
-        """Keep an answer and write its report, replacing one with the same id."""
 
 
 @define
@@ -59,10 +50,8 @@ class Triage:
     past: Past
     store: Store
     probers: Probers
-    interpreters: Mapping[str, Interpreter]
     index: Index
     lanes: Lanes
-    reports: Reports
     budget: Budget
     reporter: Reporter
     pass_env: tuple[str, ...] = ()
@@ -83,8 +72,8 @@ class Triage:
 
     def turned(self, suspicion: Suspicion) -> CellRecord:
         """Settle a cell that was good, or never judged, and failed tonight; returns its record."""
-        if suspicion.commits is not None and not suspicion.record.good:
-            compared = self._since_release(suspicion, suspicion.commits)
+        if suspicion.cell.commits and not suspicion.record.good:
+            compared = self._since_release(suspicion)
             if isinstance(compared, CellRecord):
                 return compared
             suspicion = compared
@@ -111,7 +100,7 @@ class Triage:
         baseline_run = self._again(suspicion.earlier_probe, older.lock)
         first = self._judge(signature, baseline_run)
         is_gone = baseline_run.outcome is Outcome.UNINSTALLABLE  # the stored runs are still evidence
-        is_same = older.lock.id == newer.lock.id and not suspicion.has_new_commits
+        is_same = older.lock.id == newer.lock.id and not suspicion.moved
         if (first.verdict is not Verdict.GOOD and not is_gone) or is_same:
             why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
             return evolve(record, standing=Standing.UNJUDGED, reason=f"{record.reason}; {why}")
@@ -146,12 +135,12 @@ class Triage:
     def _fixed_by(self, suspicion: Suspicion, known: Break) -> str:
         older = self.store.get(suspicion.baseline.observation)
         newer = suspicion.observation
-        kept = self.reports.get(known.id)
+        kept = self._report(known.id)
         signature = kept.answer.signature if kept is not None else None
         if older is None or older.lock is None or newer.lock is None or signature is None:
             return "not known: the record of its last bad run is missing"
         changes = older.lock.diff(newer.lock)
-        if suspicion.has_new_commits:
+        if suspicion.moved:
             return self._fixed_by_commit(suspicion, older, signature)
         if not changes:
             return "no package: the same packages were bad before"
@@ -163,10 +152,9 @@ class Triage:
         found = self._find(suspicion, older, signature)
         if found is None:
             return f"one of {len(changes)} packages that changed; the search stopped: the time budget ran out"
-        answer = found.answer
-        if answer.culprit is None and len(answer.lock_changes) != 1:
-            return f"one of: {releases_of(answer.lock_changes)}"
-        packages = answer.culprit.packages if answer.culprit is not None else answer.lock_changes
+        if found.culprit is None and len(found.lock_changes) != 1:
+            return f"one of: {releases_of(found.lock_changes)}"
+        packages = found.culprit.packages if found.culprit is not None else found.lock_changes
         self._fixes_found.setdefault(known.id, []).append(packages)
         return releases_of(packages)
 
@@ -174,21 +162,18 @@ class Triage:
         """Name the commit or the releases that fixed a cell with a changed commit, or say why that is not known."""
         if self._is_spent(suspicion.probe) or (found := self._find(suspicion, older, signature)) is None:
             return "not bisected: the time budget ran out"
-        culprit = found.answer.culprit
+        culprit = found.culprit
         if culprit is None:
-            return f"not known: {found.answer.sentence}"
-        named = [f"{found.answer.subject} commit {commit.described}" for commit in culprit.finest.commits]
+            return f"not known: {found.sentence}"
+        named = [f"{found.subject} commit {commit.described}" for commit in culprit.finest.commits]
         return listed(named) if named else releases_of(culprit.packages)
 
-    def _new(self, suspicion: Suspicion, found: Found) -> CellRecord:
-        record, answer = suspicion.record, found.answer
+    def _new(self, suspicion: Suspicion, answer: Answer) -> CellRecord:
+        record = suspicion.record
         culprit = answer.culprit.packages if answer.culprit is not None else ()
         id_ = break_id(record.pattern, culprit or answer.lock_changes)
         if (known := self.known().get(id_)) is not None:
             return self.join(known, record)
-        # Reports must not show where the copy of a commit is on this machine.
-        plan = evolve(found.plan, repro=evolve(found.plan.repro, project="", inside="", search_path=()))
-        kept = kept_answer(plan, answer, self.start, self.pass_env, found.commits)
         new = Break(
             id=id_,
             pattern=record.pattern,
@@ -201,53 +186,52 @@ class Triage:
             culprit=culprit or (answer.lock_changes if len(answer.lock_changes) == 1 else ()),
             commits=answer.culprit.finest.commits if answer.culprit is not None else (),
         )
-        self._change(new, evolve(kept, id=id_))
+        self._change(new, evolve(kept_answer(answer, self.start, self.pass_env), id=id_))
         self.reporter.report(Note(answer.sentence))
         return evolve(record, standing=Standing.BROKEN, broken_by=id_)
 
     def _change(self, known: Break, kept: KeptAnswer | None = None) -> None:
         """Keep a break's new state, and rewrite its report."""
         self.changed[known.id] = known
-        kept = kept or self.reports.get(known.id)
+        kept = kept or self._report(known.id)
         if kept is not None:
-            self.reports.write(evolve(kept, facts=facts_of_break(known)))
+            write_reports(self.store, evolve(kept, facts=facts_of_break(known)))
+
+    def _report(self, id_: str) -> KeptAnswer | None:
+        """Return the answer of a report, None if it no longer exists."""
+        return next((kept for kept in Archive(self.store).all() if kept.id == id_), None)
 
     def _find(
         self, suspicion: Suspicion, older: Observation, signature: Signature, *, again: tuple[Observation, ...] = ()
-    ) -> Found | None:
+    ) -> Answer | None:
         """Find the cause down to `depth`, or the package that fixed it; None if the time budget ran out first."""
-        is_fix = suspicion.signature is None
         probe = suspicion.probe
-        device = probe.combination.device
-        finder = Finder(
-            self._prober(probe),
-            self.interpreters[probe.combination.python],
-            self.index,
-            self.lanes,
-            BudgetedReporter(self.reporter, self.budget, device),
-        )
+        lanes = BudgetedLanes(self.lanes, self.budget, probe.combination.device)
+        judge = Judge(signature, self.store)
+
+        def trials_of(scope: Scope) -> Trials:
+            return Trials(scope, self._prober(probe), lanes, self.index, judge, self.reporter)
+
         # The stored observation may come from a question with other requirements or another date.
         as_of = probe.combination.as_of.isoformat() if probe.combination.as_of else None
         newer = evolve(suspicion.observation, requirements=probe.combination.requirements, as_of=as_of)
+        depth = Level.PACKAGE if suspicion.is_fix else self.depth
         try:
-            turned = Turned(suspicion.subject, probe, older, newer, signature, is_fix=is_fix, again=again)
-            depth = Level.PACKAGE if is_fix else self.depth
-            if suspicion.commits is not None and suspicion.has_new_commits:
-                return CommitFinder(finder, suspicion.commits, suspicion.before, turned).find(depth)
-            return Found(*finder.find(turned, depth))
+            return cause_of(trials_of, suspicion, older, newer, signature, depth, again)
         except OutOfTimeError:
             return None
 
-    def _since_release(self, suspicion: Suspicion, cell: CellCommits) -> Suspicion | CellRecord:
+    def _since_release(self, suspicion: Suspicion) -> Suspicion | CellRecord:
         """Compare a cell without a good run with the newest releases; returns its record if they aren't good either."""
         record, signature = suspicion.record, suspicion.signature
-        releases = newest_releases(cell.cell, self.index)
+        releases = newest_releases(suspicion.cell, self.index)
         if releases.why_not or signature is None:
             return evolve(record, reason=f"{record.reason}; {releases.why_not}")
         if self._is_spent(suspicion.probe):
             return evolve(record, standing=Standing.LEFT)
         self.reporter.report(Note(f"{record.name} is bad and was never good: running the newest release, {releases}"))
-        observation = self._execute(self._prober(suspicion.probe).prepare(cell.bench.probe(cell.at(releases.commits))))
+        prober = self._prober(suspicion.probe)
+        observation = self._execute(prober.prepare(suspicion.probe_at(releases.commits)))
         judged = self._judge(signature, observation)
         if judged.verdict is not Verdict.GOOD:
             said = "fails too" if judged.verdict is Verdict.BAD else f"can't be judged: {judged.reason}"
@@ -283,8 +267,7 @@ class Triage:
         return next(iter([*came, *(known for known in same if known.is_open and not known.culprit)]), None)
 
     def _older(self, suspicion: Suspicion) -> Observation | None:
-        is_fix = suspicion.signature is None
-        return self.store.get(suspicion.baseline.observation if is_fix else suspicion.record.good)
+        return self.store.get(suspicion.baseline.observation if suspicion.is_fix else suspicion.record.good)
 
     def _judge(self, signature: Signature, observation: Observation) -> Judgement:
         return Judge(signature, self.store)(observation)

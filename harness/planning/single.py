@@ -9,15 +9,20 @@ from attrs import evolve, frozen
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
-from harness.model.notebook import sentence_and_table
-from harness.planning.pins import holds_of, one_date, pinned_prereleases, subject_of, told_holds
-from harness.planning.plan import merged_requirements
-from harness.probe import Judge, Prepared, Probe, next_attempt
-from harness.request.chosen_repro import chosen_repro
+from harness.model.text import sentence_and_table
+from harness.planning.releases import (
+    holds_of,
+    merged_requirements,
+    one_date,
+    pinned_prereleases,
+    subject_of,
+    told_holds,
+)
+from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.request.commands import with_folders
 from harness.request.parsing import required_name
 from harness.request.project import Project
-from harness.request.repros import find_repro
+from harness.request.repros import chosen_repro, find_repro
 from harness.search import ByNumber, Grid
 
 if TYPE_CHECKING:
@@ -181,6 +186,7 @@ def prepared_again(
             o.attempt for o in session.store.observations() if o.lock == lock and o.repro_digest == repro.digest
         )
         + 1,
+        hash_seed=observation.machine.get("hash_seed", 0),
     )
     return session.local.prepare_lock(asked, lock)
 

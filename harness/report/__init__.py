@@ -1,18 +1,15 @@
 """Turns an answer into a report that others can read, check and reproduce: Markdown, HTML, JSON."""
 
 from harness.redact import Private, passed_secrets, redact, redacted
-from harness.report.answer.archive import Archive, KeptAnswer, KeptRelease, kept_answer
-from harness.report.answer.building import make_content
-from harness.report.answer.content import ReportContent
-from harness.report.links import repositories_in
-from harness.report.render import RENDERERS, render_html, render_issue, render_json, render_markdown
-from harness.report.surroundings import private_here
+from harness.report.answer import make_content
+from harness.report.archive import Archive, KeptAnswer, kept_answer
+from harness.report.content import RENDERERS, ReportContent, render_html, render_issue, render_json, render_markdown
+from harness.report.privacy import private_here
 
 __all__ = [
     "RENDERERS",
     "Archive",
     "KeptAnswer",
-    "KeptRelease",
     "Private",
     "ReportContent",
     "kept_answer",
@@ -25,5 +22,4 @@ __all__ = [
     "render_issue",
     "render_json",
     "render_markdown",
-    "repositories_in",
 ]

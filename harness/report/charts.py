@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
@@ -64,11 +63,13 @@ def metric_charts(points: Iterable[ChartPoint]) -> tuple[Chart, ...]:
 
 
 def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
+    import pygal  # type: ignore[import-untyped]  # imported here because it is slow
+
     title = _TITLES.get(metric, metric)
     series: dict[str, dict[str, ChartPoint]] = {}
     for point in points:
         series.setdefault(point.series, {})[point.label] = point
-    drawn = _line_chart(
+    drawn = pygal.Line(
         width=_WIDTH,
         height=_HEIGHT,
         margin=8,
@@ -97,14 +98,6 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
             if not math.isfinite(point.value)
         ),
     )
-
-
-def _line_chart(**settings: Any) -> Any:
-    import pygal  # type: ignore[import-untyped]  # imported here because it is slow
-
-    # pygal installs a plugin finder that makes Python 3.11 warn at every later import.
-    sys.meta_path[:] = [finder for finder in sys.meta_path if not isinstance(finder, pygal.PluginImportFixer)]
-    return pygal.Line(**settings)
 
 
 def _dot(title: str, point: ChartPoint | None) -> Mapping[str, Any] | None:

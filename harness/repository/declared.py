@@ -1,112 +1,210 @@
-"""Reads a commit's requirements from pyproject.toml, setup.cfg or setup.py without running code. Pure."""
+"""Reads what the files of a project declare, without running code: pyproject.toml, setup.cfg, literals in setup.py.
+
+Also finds the folder of a repository that a project is built from: the root, or a folder of a monorepo.
+"""
 
 from __future__ import annotations
 
 import ast
-import contextlib
 import tomllib
 from configparser import ConfigParser
-from configparser import Error as ConfigError
-from typing import TYPE_CHECKING
+from configparser import Error as BadConfig
+from pathlib import Path, PurePosixPath
+from typing import TYPE_CHECKING, Any
 
+from attrs import field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
+from harness.errors import UserMistake
+from harness.model import normalized_name
+
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
+
+    from harness.repository.git import Entry, Repository
 
 FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
 
+@frozen
+class Declared:
+    """What a project declares: its name, requirements, extras, and those of its tests; computed values are left out.
+
+    `is_complete` says that `requires` are all of its requirements, because none is computed.
+    """
+
+    name: str = ""
+    requires: tuple[str, ...] = ()
+    extras: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    tests: tuple[str, ...] = ()
+    is_complete: bool = False
+
+
+def declared(texts: Mapping[str, str]) -> Declared:
+    """Return what these files (name -> text) declare; a file that can't be parsed declares nothing."""
+    toml, settings, literal = _toml(texts.get(FILES[0], "")), _ini(texts.get(FILES[1], "")), _Setup(texts.get(FILES[2]))
+    project, poetry = _table(toml, "project"), _table(_table(toml, "tool"), "poetry")
+    options = settings["options"] if settings.has_section("options") else {}
+    in_setup = settings["options.extras_require"] if settings.has_section("options.extras_require") else {}
+    more = literal.value("extras_require")
+    extras = {**in_setup, **(more if isinstance(more, dict) else {}), **_table(project, "optional-dependencies")}
+    names = (project.get("name"), poetry.get("name"), settings.get("metadata", "name", fallback=""))
+    name = next((one for one in (*names, literal.value("name")) if one and isinstance(one, str)), "")
+    requires = (*_lines(options.get("install_requires")), *_lines(literal.value("install_requires")))
+    is_complete = "install_requires" in options or literal.is_complete("install_requires")
+    if "project" in toml and "dependencies" not in project.get("dynamic", ()):
+        requires, is_complete = _lines(project.get("dependencies")), True
+    return Declared(
+        name,
+        requires,
+        {key: _lines(value) for key, value in extras.items() if isinstance(key, str)},
+        (*_lines(options.get("tests_require")), *_lines(literal.value("tests_require"))),
+        is_complete and all(map(_is_requirement, requires)),
+    )
+
+
+def declared_in(folder: Path) -> Declared:
+    """Return what the files of a folder declare."""
+    return declared({name: _text(folder / name) for name in FILES if (folder / name).is_file()})
+
+
 def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the requirements in these files (name -> text), or None if they can't be read without running code."""
-    for read, name in ((_of_pyproject, FILES[0]), (_of_setup_cfg, FILES[1]), (_of_setup_py, FILES[2])):
-        found = read(texts[name]) if name in texts else None
-        if found is not None:
-            return found if all(map(_is_requirement, found)) else None
-    return None
+    found = declared(texts)
+    return found.requires if found.is_complete else None
 
 
-def declared_name(texts: Mapping[str, str]) -> str | None:
-    """Return the project's name in these files (name -> text), or None if it can't be read without running code."""
-    if (text := texts.get(FILES[0])) is not None:
-        try:
-            read = tomllib.loads(text)
-        except tomllib.TOMLDecodeError:
-            return None
-        tool = read.get("tool", {})
-        for table in (read.get("project"), tool.get("poetry") if isinstance(tool, dict) else None):
-            if isinstance(table, dict) and isinstance(table.get("name"), str):
-                return str(table["name"])
-    settings = ConfigParser(interpolation=None)
-    with contextlib.suppress(ConfigError):
-        settings.read_string(texts.get(FILES[1], ""))
-        if settings.has_option("metadata", "name"):
-            return settings.get("metadata", "name")
-    return _literal_text(texts.get(FILES[2], ""), "name")
-
-
-def _of_pyproject(text: str) -> tuple[str, ...] | None:
+def read_toml(path: Path) -> dict[str, Any]:
+    """Read a TOML file; returns {} if there is none. Raises `UserMistake` if it can't be read."""
+    if not path.is_file():
+        return {}
     try:
-        project = tomllib.loads(text).get("project")
-    except tomllib.TOMLDecodeError:
-        return None
-    if not isinstance(project, dict) or "dependencies" in project.get("dynamic", ()):
-        return None
-    return tuple(map(str, project.get("dependencies", ())))
+        return tomllib.loads(path.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserMistake(f"can't read {path.name} of the project: {error}") from error
 
 
-def _of_setup_cfg(text: str) -> tuple[str, ...] | None:
-    settings = ConfigParser(interpolation=None)
+def read_ini(path: Path) -> ConfigParser:
+    """Read an INI file; the result is empty if there is none or it can't be read."""
+    return _ini(_text(path))
+
+
+def project_folder(repository: Repository, sha: str, project: str = "") -> str:
+    """Return the folder of a project in a commit, "" for the root.
+
+    It is the folder that the user named, if that has a project. Otherwise it is the outermost one whose metadata has
+    the name `project`, then the outermost one with that folder name, then the root. A commit with only one project, in
+    a folder, needs no name. Raises `BadRepository`.
+    """
+    tree = repository.tree(sha)
+    folders = sorted(
+        {str(path.parent) for path in map(PurePosixPath, tree) if path.name in FILES},
+        key=lambda folder: (folder.count("/") + (folder != "."), folder),
+    )
+    wanted = normalized_name(project)
+    if (named := repository.inside) in folders:
+        return named
+    if not wanted or len(folders) < 2:
+        return "" if "." in folders or len(folders) != 1 else folders[0]
+    names = {folder: declared(project_files(repository, tree, folder)).name for folder in folders}
+    by_name = [folder for folder in folders if normalized_name(names[folder]) == wanted]
+    by_path = [folder for folder in folders if normalized_name(PurePosixPath(folder).name) == wanted]
+    # If the root computes its name, it may be `project`, so a folder's name decides nothing.
+    known = by_name or ([] if "." in folders and not names["."] else by_path)
+    return known[0].removeprefix(".") if known else ""
+
+
+def project_files(repository: Repository, tree: Mapping[str, Entry], folder: str) -> dict[str, str]:
+    """Return the texts of a folder's project metadata files, by name."""
+    paths = {name: str(PurePosixPath(folder, name)) for name in FILES}
+    blobs = {name: tree[path].blob for name, path in paths.items() if path in tree and tree[path].is_regular}
+    contents = repository.contents(blobs.values())
+    return {name: contents[blob].decode("utf-8", "replace") for name, blob in blobs.items()}
+
+
+class _Setup:
+    """The keyword arguments of the call of `setup` in a setup.py, where they are literals or names of literals."""
+
+    def __init__(self, text: str | None) -> None:
+        try:
+            nodes = list(ast.walk(ast.parse(text or "")))
+        except (ValueError, SyntaxError, RecursionError):
+            nodes = []
+        assigned = [
+            (target.id, node.value)
+            for node in nodes
+            if isinstance(node, ast.Assign)
+            for target in node.targets
+            if isinstance(target, ast.Name)
+        ]
+        self._named: dict[str, ast.expr] = dict(assigned)
+        names = [name for name, _ in assigned]
+        self._changed = {name for name in names if names.count(name) > 1}
+        calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node.func) == "setup"]
+        self._given = {keyword.arg: keyword.value for call in calls for keyword in call.keywords}
+
+    def value(self, argument: str) -> Any:
+        """The value of an argument; None in place of each part of it that is no literal."""
+        return self._value(self._given.get(argument))
+
+    def is_complete(self, argument: str) -> bool:
+        """Whether an argument is a list of texts that are all literals."""
+        node = self._given.get(argument)
+        value = self._value(node)
+        is_changed = isinstance(node, ast.Name) and node.id in self._changed
+        return not is_changed and isinstance(value, list) and all(isinstance(one, str) for one in value)
+
+    def _value(self, node: ast.expr | None, depth: int = 3) -> Any:
+        if isinstance(node, ast.Name) and depth:
+            return self._value(self._named.get(node.id), depth - 1)
+        if isinstance(node, (ast.List, ast.Tuple)):
+            return [self._value(one, depth) for one in node.elts]
+        if isinstance(node, ast.Dict):
+            return {
+                self._value(key, depth): self._value(value, depth)
+                for key, value in zip(node.keys, node.values, strict=True)
+                if isinstance(key, ast.Constant)
+            }
+        return node.value if isinstance(node, ast.Constant) else None
+
+
+def _called(function: ast.expr) -> str:
+    return function.attr if isinstance(function, ast.Attribute) else getattr(function, "id", "")
+
+
+def _toml(text: str) -> dict[str, Any]:
+    try:
+        return tomllib.loads(text)
+    except (tomllib.TOMLDecodeError, RecursionError):
+        return {}
+
+
+def _ini(text: str) -> ConfigParser:
+    settings = ConfigParser(interpolation=None, strict=False)
     try:
         settings.read_string(text)
-    except ConfigError:
-        return None
-    if not settings.has_option("options", "install_requires"):
-        return None
-    lines = settings.get("options", "install_requires").splitlines()
-    return tuple(line.strip() for line in lines if line.strip() and not line.strip().startswith("#"))
+    except BadConfig:
+        return ConfigParser(interpolation=None)
+    return settings
 
 
-def _of_setup_py(text: str) -> tuple[str, ...] | None:
-    """The value of `install_requires` if it is a literal, or a name that is assigned once, to a literal."""
+def _text(path: Path) -> str:
     try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
-    literals: dict[str, list[ast.expr]] = {}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-            literals.setdefault(node.targets[0].id, []).append(node.value)
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == "install_requires":
-            value: ast.expr | None = node.value
-            if isinstance(value, ast.Name):
-                given = literals.get(value.id, [])
-                value = given[0] if len(given) == 1 else None
-            return _literal(value)
-    return None
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
-def _literal_text(text: str, argument: str) -> str | None:
-    """The value of a keyword argument of any call in a Python file, if it is a string literal."""
-    try:
-        tree = ast.parse(text)
-    except (SyntaxError, ValueError):
-        return None
-    for node in ast.walk(tree):
-        if isinstance(node, ast.keyword) and node.arg == argument and isinstance(node.value, ast.Constant):
-            return node.value.value if isinstance(node.value.value, str) else None
-    return None
+def _table(parent: Mapping[str, Any], key: str) -> dict[str, Any]:
+    value = parent.get(key)
+    return value if isinstance(value, dict) else {}
 
 
-def _literal(node: ast.expr | None) -> tuple[str, ...] | None:
-    try:
-        value = ast.literal_eval(node) if node is not None else None
-    except ValueError:
-        return None
-    if isinstance(value, list | tuple) and all(isinstance(one, str) for one in value):
-        return tuple(value)
-    return None
+def _lines(value: object) -> tuple[str, ...]:
+    """Return requirement lines from a form that setuptools accepts: a text of lines, or a list."""
+    lines: Iterable[object] = value.splitlines() if isinstance(value, str) else value if isinstance(value, list) else ()
+    texts = (line.strip() for line in lines if isinstance(line, str))
+    return tuple(text for text in texts if text and not text.startswith(("#", "file:")))
 
 
 def _is_requirement(text: str) -> bool:

@@ -1,22 +1,27 @@
-"""Reads a git repository: revisions, trees, files, history. It never writes, fetches or runs the repository's code.
+"""Runs git, and reads a repository with it: revisions, trees, files, history.
 
-Calls name objects by full hash and disable everything that the repository's configuration could run: hooks, the file
-system monitor, external diffs and text converters.
+`run_git` is the only place that starts git. It passes on no `GIT_*` variable, which a hook sets to the repository that
+runs it, and runs no program that a checkout's configuration names: hooks, the file system monitor, external diffs,
+text converters, filters. `Repository` only reads.
 """
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
+import shutil
 import subprocess
+import tempfile
 from datetime import datetime
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
 from attrs import frozen
+from filelock import FileLock
 
-from harness.errors import BadRepository
-from harness.model.commit import Commit
+from harness.errors import BadRepository, NoNetwork
+from harness.model.culprit import Commit
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -24,6 +29,7 @@ if TYPE_CHECKING:
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
     *("-c", "protocol.ext.allow=never", "-c", "log.showSignature=false", "-c", "core.pager=cat"),
+    *("-c", "blame.ignoreRevsFile="),
 )
 # Git would fetch missing objects of a partial clone. GIT_NO_LAZY_FETCH needs git 2.44, so also allow no protocol.
 _ENVIRONMENT = {
@@ -37,14 +43,72 @@ _ENVIRONMENT = {
 _FIELDS = "%H%x00%an%x00%aI%x00%P%x00%s%x00%b"
 _PULL_REQUEST = re.compile(r"\(#(\d+)\)\s*$|^Merge pull request #(\d+)\b|\(!(\d+)\)\s*$")
 _TIMEOUT_S = 300.0
+_COMPLETE = "the clone is partial: git fetch --refetch --filter=blob:limit=1t, or clone it again in full"
+_CLONE_S = 1800.0
+_FETCHED = ("+refs/heads/*:refs/heads/*", "+refs/tags/*:refs/tags/*")  # not the refs of pull requests
+_SCHEMES = ("https://", "http://", "ssh://", "git://", "file://")
+_CREDENTIALS = re.compile(r"://(?:(?<=ssh://)(?P<user>[^:/@\s]+))?[^/\s]*@")
+_REGULAR, _EXECUTABLE = "100644", "100755"
+
+
+def run_git(
+    folder: Path,
+    *arguments: str,
+    given: bytes = b"",
+    limit_s: float = _TIMEOUT_S,
+    variables: Mapping[str, str] | None = None,
+) -> subprocess.CompletedProcess[bytes]:
+    """Run git in a folder with the input `given`; `variables` replace the safe ones, such as those without network.
+
+    Raises `BadRepository` if git is not installed, or does not end within `limit_s` seconds.
+    """
+    inherited = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")}
+    try:
+        return subprocess.run(
+            ["git", *_SAFE, *arguments],
+            cwd=folder,
+            env={**inherited, **_ENVIRONMENT, **(variables or {})},
+            input=given,
+            capture_output=True,
+            timeout=limit_s,
+            check=False,
+        )
+    except FileNotFoundError as error:
+        raise BadRepository("git is not installed", hint="install git to search commits") from error
+    except subprocess.TimeoutExpired as error:
+        raise BadRepository(f"git {arguments[0]} in {folder} timed out after {limit_s:g} s") from error
+
+
+def git_output(folder: Path, *arguments: str, variables: Mapping[str, str] | None = None) -> str:
+    """Return what git prints, without white space at its ends; "" if it fails, or is not installed."""
+    try:
+        ended = run_git(folder, *arguments, variables=variables)
+    except (BadRepository, OSError):
+        return ""
+    return ended.stdout.decode("utf-8", "surrogateescape").strip() if ended.returncode == 0 else ""
 
 
 @frozen
 class Entry:
-    """One file of a commit: the hash of its content; `is_regular` is False for a link or a submodule."""
+    """One file of a commit: the hash of its content, and git's mode (a file, a program, a link, a submodule)."""
 
     blob: str
-    is_regular: bool = True
+    mode: str = _REGULAR
+
+    @property
+    def is_regular(self) -> bool:
+        """Whether it is a file, not a link or a submodule."""
+        return self.mode in (_REGULAR, _EXECUTABLE)
+
+    @property
+    def is_executable(self) -> bool:
+        """Whether it is a program."""
+        return self.mode == _EXECUTABLE
+
+    @property
+    def is_link(self) -> bool:
+        """Whether it is a symbolic link; its content is the target."""
+        return self.mode == "120000"
 
 
 @frozen
@@ -73,7 +137,7 @@ class Repository:
 
     def call(self, *arguments: str, given: bytes = b"") -> bytes:
         """Run a git command that only reads, with the input `given`; return its output."""
-        ended = self._git(arguments, given)
+        ended = run_git(self.folder, *arguments, given=given)
         if ended.returncode != 0:
             words = ended.stderr.decode("utf-8", "replace").strip().splitlines()
             raise BadRepository(
@@ -81,23 +145,6 @@ class Repository:
                 hint=self.what_is_missing(" ".join(words)),
             )
         return ended.stdout
-
-    def _git(self, arguments: tuple[str, ...], given: bytes = b"") -> subprocess.CompletedProcess[bytes]:
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("GIT_")} | _ENVIRONMENT
-        try:
-            return subprocess.run(
-                ["git", *_SAFE, *arguments],
-                cwd=self.folder,
-                env=environment,
-                input=given,
-                capture_output=True,
-                timeout=_TIMEOUT_S,
-                check=False,
-            )
-        except FileNotFoundError as error:
-            raise BadRepository("git is not installed", hint="install git to search commits") from error
-        except subprocess.TimeoutExpired as error:
-            raise BadRepository(f"git {arguments[0]} in {self.folder} timed out after {_TIMEOUT_S:g} s") from error
 
     def lines(self, *arguments: str) -> list[str]:
         """Run a git command; return the lines of its output, without empty ones."""
@@ -133,8 +180,9 @@ class Repository:
         Raises `BadRepository` if the branch has no commit that old.
         """
         commit = self.commit(revision)
-        named = self._says("rev-parse", "--symbolic-full-name", "--verify", "--quiet", "--end-of-options", revision)
-        is_remote = not named and self._says("rev-parse", "--verify", "--quiet", f"refs/remotes/origin/{revision}")
+        verify = ("rev-parse", "--verify", "--quiet")
+        named = git_output(self.folder, *verify, "--symbolic-full-name", "--end-of-options", revision)
+        is_remote = not named and git_output(self.folder, *verify, f"refs/remotes/origin/{revision}")
         if not is_remote and not named.startswith(("refs/heads/", "refs/remotes/", "HEAD")):
             return commit
         found = self.lines("rev-list", "-1", "--first-parent", f"--until={until.isoformat()}", commit.sha)
@@ -173,7 +221,7 @@ class Repository:
             if line:
                 about, _, path = line.partition("\t")
                 mode, _, blob = about.split(" ")[:3]
-                found[path] = Entry(blob, mode in ("100644", "100755"))
+                found[path] = Entry(blob, mode)
         return found
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
@@ -226,14 +274,6 @@ class Repository:
         told = (line.split(" ") for line in self.lines("log", "--no-walk=unsorted", "--format=%H %cI", *wanted))
         return {sha: datetime.fromisoformat(date) for sha, date in told}
 
-    def nearest_tag(self, sha: str, tags: Mapping[str, str]) -> str | None:
-        """Return the nearest of these tags (name -> commit) in a commit's history, or None if there is none."""
-        by_commit = {commit: tag for tag, commit in tags.items()}
-        for line in self.lines("rev-list", "--topo-order", sha):
-            if line in by_commit:
-                return by_commit[line]
-        return None
-
     def _heads(self) -> str:
         """A hint for a revision that does not exist: the repository's branches."""
         heads = self.lines("for-each-ref", "--format=%(refname:strip=2)", "refs/heads")
@@ -248,23 +288,118 @@ class Repository:
         """
         if "dubious ownership" in words:
             return f"git does not trust folders of other users: git config --global --add safe.directory {self.folder}"
-        if self._says("rev-parse", "--is-shallow-repository") == "true":
+        if git_output(self.folder, "rev-parse", "--is-shallow-repository") == "true":
             return "the clone is shallow and lacks older commits: git fetch --unshallow --tags"
-        if self._says("config", "--get-regexp", r"^remote\..*\.promisor$|^extensions\.partialclone$"):
+        if git_output(self.folder, "config", "--get-regexp", r"^remote\..*\.promisor$|^extensions\.partialclone$"):
             return _COMPLETE
         if any(word in words for word in ("missing", "bad object", "unable to read", "unable to find")):
             return "the clone is damaged; git fsck says how"
         return ""
 
-    def _says(self, *arguments: str) -> str:
-        """The output of a git command, "" if git can't be run."""
+
+def is_url(text: str) -> bool:
+    """Whether a value of `--git` is a URL, not a folder."""
+    return text.startswith(_SCHEMES) or (text.startswith("git@") and ":" in text)
+
+
+def without_credentials(url: str) -> str:
+    """Return a URL without user name and password; for ssh the user name stays, because it is part of the address."""
+    return _CREDENTIALS.sub(lambda found: f"://{found['user']}@" if found["user"] else "://", url)
+
+
+def clone_of(url: str, cache: Path) -> Repository:
+    """Return a bare clone of a repository in `cache`, updated on each call if the network allows.
+
+    Credentials in the URL are used to fetch and are not stored. Raises `NoNetwork` if the URL can't be cloned and was
+    not cloned before, `BadRepository` if git is not installed.
+    """
+    known = without_credentials(url)
+    folder = cache / hashlib.sha256(known.encode()).hexdigest()[:20]
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / f"{folder.name}.lock"):
+        if folder.is_dir():
+            # Without network, the clone still has the commits fetched before.
+            _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
+            return Repository.open(folder)
+        partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=cache))
         try:
-            return self._git(arguments).stdout.decode("utf-8", "replace").strip()
-        except BadRepository:
-            return ""
+            words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", known, "clone")
+            if words:
+                raise NoNetwork(f"can't clone {known}: {words}", hint="check the URL, or pass your own clone to --git")
+            (partial / "clone").rename(folder)
+        finally:
+            shutil.rmtree(partial, ignore_errors=True)
+    return Repository.open(folder)
 
 
-_COMPLETE = "the clone is partial: git fetch --refetch --filter=blob:limit=1t, or clone it again in full"
+def _fetch(folder: Path, url: str, *arguments: str) -> str:
+    """Run git with network and the credentials in `url`; return its error message, "" if it succeeded.
+
+    Raises `BadRepository` if git is not installed.
+    """
+    known = without_credentials(url)
+    variables = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh", "GIT_CEILING_DIRECTORIES": str(folder.parent)}
+    if known != url:  # not an argument, which any user of this machine can read, nor the clone's configuration
+        variables |= {
+            "GIT_CONFIG_COUNT": "1",
+            "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
+            "GIT_CONFIG_VALUE_0": known,
+        }
+    try:
+        ended = run_git(folder, *arguments, limit_s=_CLONE_S, variables=variables)
+    except BadRepository as error:
+        if "timed out" in error.message:
+            return error.message
+        raise
+    lines = ended.stderr.decode("utf-8", "replace").strip().splitlines()
+    return "" if ended.returncode == 0 else without_credentials(lines[-1] if lines else "git gave no reason")
+
+
+def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
+    """Return a folder with the files of a commit as they are stored, cached by its hash.
+
+    Filters and export attributes do not apply; submodules are empty folders. Raises `BadRepository` if a file would be
+    written outside the folder, or a link points there.
+    """
+    folder = cache / commit.sha
+    cache.mkdir(parents=True, exist_ok=True)
+    with FileLock(cache / f"{commit.sha}.lock"):
+        if not folder.is_dir():
+            partial = Path(tempfile.mkdtemp(prefix=f"{commit.short}-", dir=cache))
+            try:
+                _write_files(repository, commit, partial)
+                partial.chmod(0o755)
+                partial.rename(folder)
+            finally:
+                shutil.rmtree(partial, ignore_errors=True)
+    return folder
+
+
+def _write_files(repository: Repository, commit: Commit, folder: Path) -> None:
+    tree = repository.tree(commit.sha)
+    contents = repository.contents(entry.blob for entry in tree.values() if entry.is_regular or entry.is_link)
+    top = folder.resolve()
+    # Links come last, so that no file is written through one.
+    for path, entry in sorted(tree.items(), key=lambda item: item[1].is_link):
+        place = folder / path
+        if not _stays_inside(path):
+            raise BadRepository(f"commit {commit.short} has a file outside its folder: {path!r}")
+        place.parent.mkdir(parents=True, exist_ok=True)
+        if entry.is_link:
+            place.symlink_to(os.fsdecode(contents[entry.blob]))
+        elif entry.is_regular:
+            place.write_bytes(contents[entry.blob])
+            place.chmod(0o755 if entry.is_executable else 0o644)
+        else:
+            place.mkdir(exist_ok=True)
+    for path in (path for path, entry in tree.items() if entry.is_link):
+        if not (folder / path).resolve().is_relative_to(top):
+            raise BadRepository(f"commit {commit.short} has a link that points outside its folder: {path!r}")
+
+
+def _stays_inside(path: str) -> bool:
+    parts = PurePosixPath(path).parts
+    return not path.startswith("/") and not any(part == ".." or part.lower() == ".git" for part in parts)
 
 
 def _pull_request(subject: str, body: str) -> int | None:

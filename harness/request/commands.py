@@ -1,23 +1,71 @@
-"""Turns a command, its project and `--with` into a repro with requirements."""
+"""Turns `--run`, `--repro`, `--project` and `--with` into a repro with requirements.
+
+`--with` takes requirements, `-r FILE`, and folders in place of releases: `.`, `peft @ ./clone`, or a commit
+`peft @ ./clone@1a2b3c4`.
+"""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import Requirement
 
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
-from harness.request.folders import folder_of, read_folder
-from harness.request.lockfiles import environment_of
+from harness.repository.declared import project_folder
+from harness.repository.git import Repository, archive_of
+from harness.request.lockfiles import environment_of, read_requirement_file
+from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project
-from harness.request.requirement_files import read_requirement_file
+from harness.request.repros import chosen_repro, digest_of, parameters
+from harness.request.wrappers import unwrapped
+
+if TYPE_CHECKING:
+    from harness.settings import Settings
 
 _TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
 _INSTALLERS = ("setuptools", "pip", "wheel")
+_NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*(?P<path>[.~/].*|file://.*)$")
+
+
+@frozen
+class ChosenCommand:
+    """The repro that the options name, the requirements of `--with`, and the choices made for the user.
+
+    `replaced` are the projects of which `--with` gives a folder.
+    """
+
+    repro: Repro
+    with_: tuple[str, ...]
+    told: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+def chosen_command(
+    repro: str | None,
+    run: str | None,
+    subject: str | None,
+    settings: Settings,
+    project: ChosenProject,
+    projects: Projects,
+) -> ChosenCommand:
+    """Return the repro of a question; a command runs in a copy of its project. Raises `UserMistake` and `BadRepro`."""
+    beside = read_beside(settings.with_, projects)
+    replaced = tuple(folder.name for folder in beside.folders)
+    if not run:
+        if project.folder is not None:
+            raise UserMistake("--project goes with --run", hint='for instance --project . --run "pytest"')
+        found = chosen_repro(repro, run, subject, settings.params)
+        return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
+    if repro:
+        raise UserMistake("give either --repro or --run")
+    chosen = read_command(run, beside, projects, project, start=Path.cwd(), content_digest=digest_of(run))
+    return evolve(chosen, repro=chosen.repro.with_params(parameters(settings.params)), replaced=replaced)
 
 
 @frozen
@@ -78,15 +126,6 @@ class ChosenProject:
     good_day: str = ""
 
 
-@frozen
-class Command:
-    """A command as a repro with all its dependencies, and the choices made for it."""
-
-    repro: Repro
-    told: tuple[str, ...] = ()
-    project: Project | None = None
-
-
 def read_command(
     run: str,
     beside: Beside,
@@ -95,7 +134,7 @@ def read_command(
     *,
     start: Path,
     content_digest: str = "",
-) -> Command:
+) -> ChosenCommand:
     """Read a command that runs in a copy of the chosen project, or of the nearest one from `start` upwards.
 
     Without a project it runs in an empty folder.
@@ -103,9 +142,11 @@ def read_command(
     Raises `UserMistake` and `BadRepro`.
     """
     root = chosen.folder or find_project(start)
+    run = unwrapped(run, root)
     if root is None:
         repro = command_repro(run, content_digest=content_digest)
-        return Command(with_folders(_with_tool(repro, _names(beside.asked)), beside.folders), beside.told)
+        repro = with_folders(_with_tool(repro, _names(beside.asked)), beside.folders)
+        return ChosenCommand(repro, beside.requirements, beside.told)
     day = chosen.good_day
     is_whole = beside.is_whole or _is_whole(beside, command_repro(run))
     project = projects.read(root, chosen.extras, chosen.groups, find=not is_whole, day=day)
@@ -113,7 +154,7 @@ def read_command(
     inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
         command_repro(run, content_digest=f"{project.digest} {inside}"),
-        dependencies=tuple(text for text in own if _name(text) != project.name),
+        dependencies=tuple(text for text in own if required_name(text) != project.name),
         project=str(project.tree),
         inside=inside,
         search_path=project.search_path,
@@ -123,7 +164,7 @@ def read_command(
     if beside.requirements:
         what = "all that the tests require (other files of the project are not read)" if is_whole else "added"
         told.append(f"--with: {', '.join(beside.requirements)}: {what}")
-    return Command(with_folders(repro, beside.folders), tuple(told), project)
+    return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(told))
 
 
 def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
@@ -139,8 +180,8 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
         repro,
         digest=f"{repro.digest}-{'-'.join(folder.digest[:8] for folder in folders)}",
         dependencies=(
-            *(text for text in repro.dependencies if _name(text) not in own),
-            *(text for folder in folders for text in folder.requirements if _name(text) not in own),
+            *(text for text in repro.dependencies if required_name(text) not in own),
+            *(text for folder in folders for text in folder.requirements if required_name(text) not in own),
         ),
         search_path=tuple(dict.fromkeys((*paths, *repro.search_path))),
     )
@@ -181,13 +222,40 @@ def _is_whole(beside: Beside, repro: Repro) -> bool:
 
 
 def _names(requirements: Iterable[str]) -> frozenset[str]:
-    return frozenset(map(_name, requirements))
+    return frozenset(map(required_name, requirements))
 
 
-def _name(text: str) -> str:
-    try:
-        return normalized_name(Requirement(text).name)
-    except InvalidRequirement as error:
+def folder_of(text: str) -> tuple[str, str] | None:
+    """Return the folder that a `--with` value names, with `@REVISION` if it has one, and the project name or "".
+
+    None for a requirement.
+    """
+    if (named := _NAMED_FOLDER.match(text)) is not None:
+        return named.group("path").removeprefix("file://"), named.group("name")
+    return (text, "") if text.startswith((".", "/", "~")) else None
+
+
+def read_folder(text: str, projects: Projects, name: str = "") -> Project:
+    """Read the project in a folder, or in a commit of its repository, with its requirements.
+
+    Raises `UserMistake` and `BadRepository`.
+    """
+    path = Path(text).expanduser()
+    folder, at, revision = text.rpartition("@")
+    if path.is_dir():
+        project = projects.read(path, for_tests=False)
+    elif not at or not folder:
+        raise UserMistake(f"--with {text}: there is no such folder")
+    else:
+        repository = Repository.open(Path(folder))
+        commit = repository.commit(revision)
+        files = archive_of(repository, commit, projects.workspace.clones / "commits")
+        inside = project_folder(repository, commit.sha, name)
+        project = projects.read(files / inside, for_tests=False, as_of=commit.date)
+        project = evolve(project, told=(f"commit {commit.described}", *project.told))
+    if name and project.name and normalized_name(name) != normalized_name(project.name):
         raise UserMistake(
-            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="write for instance 'torch==2.8.0'"
-        ) from error
+            f"--with {name} @ {text}: the project in that folder is {project.name}",
+            hint="name the folder of the project itself, the one with its pyproject.toml",
+        )
+    return project

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from datetime import UTC, datetime, time, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -78,6 +78,11 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
 def day_end(moment: datetime) -> End:
     """Return the end for a time that the harness chose itself."""
     return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
+
+
+def release_end(version: str) -> End:
+    """Return the end at a release of the subject."""
+    return End(EndKind.RELEASE, version)
 
 
 def newest_end(as_of: str | None) -> End:
@@ -156,7 +161,8 @@ def _moment(text: str, now: datetime) -> datetime | None:
     except ValueError:
         return None
     if len(text) == len("2025-06-20") and "-" in text:
-        return datetime.combine(moment.date(), time(), UTC) + timedelta(days=1)
+        day = datetime.combine(moment.date(), time(), UTC)
+        return day + timedelta(days=1) if moment.date() < date.max else datetime.max.replace(tzinfo=UTC)
     if ":" not in text:
         return None  # 20250620 is a version of some projects
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)

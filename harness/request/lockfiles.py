@@ -1,4 +1,4 @@
-"""Reads lock files as pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda.
+"""Reads pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda, an environment.
 
 Entries that are not on an index (an editable install, a folder, an archive, a repository) are replaced by releases of
 their project, and reported. Markers select the entries for this machine.
@@ -6,7 +6,9 @@ their project, and reported. Markers select the entries for this machine.
 
 from __future__ import annotations
 
+import json
 import re
+import subprocess
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -15,16 +17,38 @@ from typing import Any
 
 from attrs import frozen
 from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, default_environment
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.request.requirement_files import read_requirement_file
+from harness.redact import hide_secrets
+from harness.repository.git import without_credentials
 
 _YAML = (".yml", ".yaml")
 _MOST_BRACKETS = 500
 _NESTED_LIST = re.compile(r"(?:[-?] ){50}")
 # Damaged files may have a number in place of a table, or lists nested thousands of levels deep.
 _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError)
+# The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
+_LINES = re.compile(r"(?<!\\)\n")
+_LONGEST_LINE = 50_000
+# Run in the user's own interpreter: the standard library of Python 3.8 and later only. The first of two packages with
+# one name is the one that is imported. Like pip, it leaves out what an interrupted upgrade left ("~ep-1.1.dist-info").
+_ASK = """
+import importlib.metadata as m, json, platform
+found = {}
+for d in m.distributions():
+    try:
+        origin = json.loads(d.read_text("direct_url.json") or "{}")
+    except ValueError:
+        origin = {}
+    folder = getattr(getattr(d, "_path", None), "name", "")
+    if d.metadata.get("Name") and not folder.startswith("~"):
+        found.setdefault(d.metadata["Name"], [d.metadata.get("Version") or "", origin.get("url", "")])
+print(json.dumps([platform.python_version(), found]))
+"""
+_INSTALLERS = frozenset({"pip", "wheel"})
 
 
 @frozen
@@ -89,8 +113,7 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
         raise UserMistake(
             f"{path} is not a lock file", hint="known lock files are pylock.toml, uv.lock, poetry.lock or pdm.lock"
         )
-    lines = read_requirement_file(path, environment)
-    return Pins(lines.requirements, lines.told)
+    return read_requirement_file(path, environment)
 
 
 def _reader(path: Path) -> Callable[[dict[str, Any], Mapping[str, str]], Iterable[_Entry]] | None:
@@ -117,11 +140,13 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
     for entry in entries:
         name = normalized_name(entry.name)
         if entry.elsewhere and not entry.version:
-            told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by releases of {name}")
+            told.append(f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by releases of {name}")
             found.setdefault(name, name)
         else:
             if entry.elsewhere:
-                told.append(f"{name} of {entry.elsewhere} is not on an index: replaced by release {entry.version}")
+                told.append(
+                    f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by release {entry.version}"
+                )
             found[name] = f"{name}=={entry.version}"
     return Pins(tuple(found.values()), tuple(told))
 
@@ -264,3 +289,93 @@ def _holds(marker: str, environment: Mapping[str, str]) -> bool:
         return Marker(marker).evaluate(dict(environment))
     except (InvalidMarker, UndefinedEnvironmentName):
         return True
+
+
+def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
+    """Read a file of requirement lines; `environment` has the marker variables. Raises `UserMistake`.
+
+    A line with a folder, an archive or a repository is replaced by its project's name, or left out if it has none.
+    """
+    from pip_requirements_parser import InstallationError, RequirementsFile
+
+    try:
+        if any(len(line) > _LONGEST_LINE for line in _LINES.split(path.read_text(encoding="utf-8", errors="replace"))):
+            raise UserMistake(f"can't read {path}: one of its lines is too long to be a requirement")
+        parsed = RequirementsFile.from_file(str(path), include_nested=True)
+    except (OSError, UnicodeDecodeError, InstallationError) as error:
+        raise UserMistake(f"can't read {path}: {error}") from error
+    if parsed.invalid_lines:
+        line = parsed.invalid_lines[0]
+        raise UserMistake(f"{path}, line {line.line_number}: can't be read as a requirement: {line.line.strip()}")
+    found: list[str] = []
+    told: list[str] = []
+    for asked in parsed.requirements:
+        if asked.marker is not None and not Marker(str(asked.marker)).evaluate(dict(environment)):
+            continue
+        if asked.link is not None or asked.is_editable:
+            where = _shown(asked.link.url if asked.link is not None else asked.line)
+            if asked.name:
+                told.append(f"{asked.name} of {where} is not on an index: replaced by releases of {asked.name}")
+                found.append(asked.name)
+            else:
+                told.append(f"{where} is not on an index: left out")
+            continue
+        if (text := plain_requirement(str(asked.req), path)) is not None:
+            found.append(text)
+    return Pins(tuple(found), tuple(told))
+
+
+def plain_requirement(text: str, path: Path) -> str | None:
+    """Return a requirement without its marker. Raises `UserMistake` if it is invalid."""
+    try:
+        requirement = Requirement(text)
+    except InvalidRequirement as error:
+        raise UserMistake(f"{path}: {text!r} is not a requirement: {str(error).splitlines()[0]}") from error
+    requirement.marker = None
+    return str(requirement)
+
+
+def installed_pins(python: Path) -> Pins:
+    """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-c", _ASK],
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        version, found = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
+    pins, told = [], []
+    for name, (release, origin) in sorted(found.items()):
+        project = normalized_name(name)
+        if project in _INSTALLERS:
+            continue
+        if not _is_version(release):
+            told.append(f"{project} is installed without a version: left out")
+            continue
+        if origin.startswith("file:"):
+            told.append(f"{project} of {origin.removeprefix('file://')} is a local project: left out")
+            continue
+        if origin:
+            told.append(f"{project} of {_shown(origin)} is not on an index: replaced by release {release}")
+        pins.append(f"{project}=={release}")
+    if not pins:
+        raise UserMistake(f"nothing is installed in the environment of {python}")
+    return Pins(tuple(dict.fromkeys(pins)), tuple(told), version)
+
+
+def _is_version(text: str) -> bool:
+    try:
+        Version(text)
+    except InvalidVersion:
+        return False
+    return True
+
+
+def _shown(address: str) -> str:
+    """Return the address of a package for people: without passwords and tokens."""
+    return hide_secrets(without_credentials(address))

@@ -1,7 +1,8 @@
-"""Parses the versions, requirements and dates that users write; errors are one sentence."""
+"""Parses the versions, requirements, dates and durations that users write; errors are one sentence."""
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from packaging.requirements import InvalidRequirement, Requirement
@@ -9,10 +10,13 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.model.as_of import AsOf, moment_of
+from harness.model.combination import AsOf, moment_of
 
 if TYPE_CHECKING:
     from datetime import datetime
+
+_WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)\Z")
+_SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 60.0}
 
 
 def version_of(text: str) -> Version:
@@ -39,11 +43,30 @@ def as_of(text: str | None) -> AsOf:
         return AsOf.read(text)
     except ValueError as error:
         raise UserMistake(f"--as-of {error}") from error
+    except OverflowError as error:
+        raise UserMistake(f"--as-of {text} is no day that a calendar has") from error
 
 
 def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
     """Parse the date of an option as a time in UTC; `takes` says what the option accepts. Raises `UserMistake`."""
     try:
         return moment_of(text)
-    except ValueError as error:
+    except (ValueError, OverflowError) as error:
         raise UserMistake(f"{option} takes {takes}, not {text!r}") from error
+
+
+def read_duration(text: str, option: str = "") -> float:
+    """Return a duration in seconds. Raises `UserMistake`, which names `option`, unless it is above zero."""
+    found = _WRITTEN.match(text.strip().lower())
+    seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
+    if seconds <= 0:
+        raise UserMistake(f"{option} {text!r} is not a duration".lstrip(), hint="write for example 90s, 10m or 1h")
+    return seconds
+
+
+def told_duration(seconds: float) -> str:
+    """Format a duration in seconds: "45 s", "10 min", "2 h"."""
+    for size, unit in ((3600.0, "h"), (60.0, "min")):
+        if seconds >= size:
+            return f"{seconds / size:.3g} {unit}"
+    return f"{seconds:.3g} s"

@@ -10,7 +10,7 @@ import ast
 import shlex
 from typing import TYPE_CHECKING, Any
 
-from harness.request.pyproject import read_ini, read_toml
+from harness.repository.declared import read_ini, read_toml
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -64,7 +64,7 @@ _MARKS = {
     "vcr": "pytest-vcr",
     "trio": "pytest-trio",
 }
-_MODULES = {
+MODULES = {
     "factory": "factory-boy",
     "faker": "faker",
     "flaky": "flaky",
@@ -160,11 +160,11 @@ def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names in one node of a test file that show a tool in use, each with its project."""
     if isinstance(node, ast.Import):
         names = [alias.name.split(".")[0] for alias in node.names]
-        yield from ((name, _MODULES[name]) for name in names if name in _MODULES)
+        yield from ((name, MODULES[name]) for name in names if name in MODULES)
     elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
         name = node.module.split(".")[0]
-        if name in _MODULES:
-            yield name, _MODULES[name]
+        if name in MODULES:
+            yield name, MODULES[name]
     elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         if node.name.startswith("test") or node.decorator_list:
             yield from ((arg.arg, _FIXTURES[arg.arg]) for arg in node.args.args if arg.arg in _FIXTURES)

@@ -1,28 +1,47 @@
-"""A user's project: a fresh copy of the files tracked by git, built once, with its own requirements."""
+"""A user's project: a fresh copy of the files tracked by git, built once as a wheel, with its own requirements."""
 
 from __future__ import annotations
 
+import hashlib
+import os
+import re
+import shutil
+import tempfile
+import zipfile
+from configparser import ConfigParser
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 from filelock import FileLock
-from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
 
 from harness.errors import UnknownProject, UserMistake
-from harness.model import normalized_name
-from harness.model.words import listed
+from harness.model.text import counted, listed
+from harness.repository.declared import read_ini, read_toml
+from harness.repository.git import git_output
 from harness.request.lockfiles import environment_of
-from harness.request.project_build import INSTALLABLE, Wheels
-from harness.request.project_files import content_digest, copy_files, files_of, last_commit, version_of_tag
+from harness.request.parsing import required_name
 from harness.request.project_requirements import Wanted, requirements_of
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
     from harness.environment import Index, Interpreter, Uv, Workspace
 
-
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
+INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
+_PROGRAM = re.compile(r"\w[\w.+ -]*")
+# A copy has no git history from which a build could take its version.
+_VERSION_VARIABLES = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS")
+_IN_A_TAG = re.compile(r"\d+(\.\d+)*[\w.]*$")
+_NOT_COPIED = {
+    *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "env", "node_modules", "__pycache__"),
+    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results"),
+}
+_TEST_FOLDERS = ("tests", "test")
+_LFS_POINTER = b"version https://git-lfs.github.com/spec/"
+_LONGEST_POINTER = 1024  # bytes
 # Projects that publish their wheels under another name.
 _WITH_WHEELS = {"psycopg2": "psycopg2-binary"}
 
@@ -53,18 +72,25 @@ class Project:
 def find_project(start: Path) -> Path | None:
     """Return the nearest project folder from `start` upwards, or None.
 
-    The search ends at the root of a git repository and at the home folder.
+    The search ends at the root of a git repository and at the home folder. A folder with tests but without any file of
+    a project is one too.
     """
     for folder in (start, *start.parents):
         if any((folder / name).is_file() for name in INSTALLABLE) or any(folder.glob("requirements*.txt")):
             return folder
-        if (folder / ".git").exists() or folder == Path.home():
-            return None
-    return None
+        if (folder / ".git").exists():
+            return folder if _has_tests(folder) or _has_tests(start) else None
+        if folder == Path.home():
+            break
+    folder = start.parent if start.name in _TEST_FOLDERS else start
+    return folder if folder not in (Path.home(), Path(folder.anchor)) and _has_tests(folder) else None
 
 
-def _name(text: str) -> str:
-    return normalized_name(Requirement(text).name)
+def _has_tests(folder: Path) -> bool:
+    if any((folder / name).is_file() for name in ("conftest.py", "pytest.ini", "tox.ini")):
+        return True
+    places = [folder, *(folder / name for name in _TEST_FOLDERS)]
+    return any(next(place.glob(pattern), None) for place in places for pattern in ("test_*.py", "*_test.py"))
 
 
 @frozen
@@ -104,31 +130,196 @@ class Projects:
             raise UserMistake(f"{root} has no files tracked by git", hint="git add its files first")
         digest = content_digest(root, files)
         home = self.workspace.projects / digest
-        wheels = Wheels(self.workspace, self.uv, self.interpreter)
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 copy_files(root, files, home)
-            built, words = wheels.unpacked(home, as_of or last_commit(root) or day, version_of_tag(root))
+            built, words = self._unpacked(home, as_of or last_commit(root) or day, version_of_tag(root))
         wanted = Wanted(tuple(extras), tuple(groups), find, for_tests)
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:
             told = (*told, f"could not be built, so its modules are imported from the folder: {words}")
+        if pointers := _lfs_pointers(home / "tree", files):
+            what = f"Git LFS pointers, not the files themselves: {listed(pointers)}"
+            told = (*told, f"{counted(len(pointers), 'file')} are {what}; git lfs pull gets them")
         missing = [text for text in found.for_tests if not self._can_be_had(text)]
         if missing:
             told = (*told, f"not installed for the tests, because there is no file for this machine: {listed(missing)}")
         kept = (text for text in found.requirements if text not in missing)
-        requirements = (*kept, *(_WITH_WHEELS[name] for name in map(_name, missing) if name in _WITH_WHEELS))
+        requirements = (*kept, *(_WITH_WHEELS[name] for name in map(required_name, missing) if name in _WITH_WHEELS))
         return Project(root, digest, home / "tree", built, found.name, requirements, told)
+
+    def _unpacked(self, home: Path, day: str, version: str) -> tuple[Path | None, str]:
+        """Return the folder of the unpacked wheel of `home / "tree"`, or None and the reason ("" if not installable).
+
+        `version` is for a project that takes its version from git. The build uses the packages of `day` (ISO 8601),
+        because build tools may have changed since, and today's if that fails.
+        """
+        site, note = home / f"built-{self.interpreter.cache_tag}", home / f"not-built-{self.interpreter.cache_tag}.txt"
+        if site.is_dir():
+            return site, ""
+        if note.is_file():
+            return None, note.read_text(encoding="utf-8")
+        if not _is_installable(home / "tree"):
+            return None, ""
+        words = ""
+        for date in dict.fromkeys((day, "")):
+            with tempfile.TemporaryDirectory(prefix="build-", dir=self.workspace.building) as folder:
+                wheel, why = self._wheel(home / "tree", Path(folder), date, version)
+                if wheel is not None:
+                    _unpack(wheel, Path(folder, "site"))
+                    Path(folder, "site").rename(site)
+                    return site, ""
+                words = words or why
+        note.write_text(words, encoding="utf-8")
+        return None, words
+
+    def _wheel(self, tree: Path, folder: Path, day: str, version: str) -> tuple[Path | None, str]:
+        source = folder / "source"
+        shutil.copytree(tree, source, symlinks=True)
+        make_repository(source)
+        newest = ("--exclude-newer", day) if day else ()
+        variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
+        answer = evolve(self.uv, extra_environment=variables).call(
+            "build", "--wheel", *newest, "--python", self.interpreter.path, "--out-dir", folder / "out", source,
+            cwd=folder,
+        )  # fmt: skip
+        wheel = next((folder / "out").glob("*.whl"), None) if answer.returncode == 0 else None
+        return wheel, _last_words(answer.words)
 
     def _can_be_had(self, text: str) -> bool:
         """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""
         if self.index is None:
             return True
         try:
-            releases = self.index.releases(Requirement(text).name)
+            releases = self.index.releases(required_name(text))
         except UnknownProject:
             return False
         version, tags = self.interpreter.version, frozenset(self.interpreter.wheel_tags())
         compiled = any(not wheel.endswith("-any.whl") for release in releases for wheel in release.wheels)
         return not compiled or any(release.left_out_because(python=version, tags=tags) is None for release in releases)
+
+
+def _is_installable(tree: Path) -> bool:
+    if (tree / "setup.py").is_file():
+        return True
+    pyproject = read_toml(tree / "pyproject.toml")
+    if "project" in pyproject or "build-system" in pyproject or "poetry" in pyproject.get("tool", {}):
+        return True
+    return read_ini(tree / "setup.cfg").has_option("metadata", "name")
+
+
+def _unpack(wheel: Path, site: Path) -> None:
+    """Unpack a wheel like an installer; console scripts become small programs in `bin`."""
+    with zipfile.ZipFile(wheel) as packed:
+        packed.extractall(site)
+    for data in list(site.glob("*.data")):
+        for kind in ("purelib", "platlib"):
+            if (data / kind).is_dir():
+                shutil.copytree(data / kind, site, dirs_exist_ok=True)
+        if (data / "scripts").is_dir():
+            shutil.copytree(data / "scripts", site / "bin", dirs_exist_ok=True)
+        shutil.rmtree(data)
+    for points in site.glob("*.dist-info/entry_points.txt"):
+        settings = ConfigParser(interpolation=None, delimiters=("=",))
+        settings.optionxform = str  # type: ignore[method-assign,assignment]
+        settings.read(points, encoding="utf-8")
+        for name, where in settings.items("console_scripts") if settings.has_section("console_scripts") else ():
+            if not _PROGRAM.fullmatch(name):
+                raise UserMistake(
+                    f"the project's wheel has an entry point named {name!r}, which is no name of a program",
+                    hint="it would be written outside its folder",
+                )
+            module, _, attribute = where.split("[")[0].strip().partition(":")
+            (site / "bin").mkdir(exist_ok=True)
+            program = (
+                "#!/usr/bin/env python\nimport sys\n"
+                "from importlib import import_module\nfrom operator import attrgetter\n"
+                f"sys.exit(attrgetter({attribute!r})(import_module({module!r}))())\n"
+            )
+            (site / "bin" / name).write_text(program, encoding="utf-8")
+    for script in (site / "bin").glob("*"):
+        script.chmod(0o755)
+
+
+def _last_words(words: str) -> str:
+    lines = [line.strip() for line in words.splitlines() if line.strip() and not line.strip().startswith("hint")]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return (raised or lines or ["no error message"])[-1]
+
+
+def files_of(root: Path) -> Iterator[Path]:
+    """Yield files relative to the folder: those tracked by git, or without git all except environments and caches."""
+    listed = git_output(root, "ls-files", "-z", "--cached", "--recurse-submodules")
+    if listed:
+        yield from (Path(name) for name in listed.split("\0") if name and _is_there(root / name))
+        return
+    for parent, folders, names in os.walk(root):
+        folders[:] = [
+            name
+            for name in folders
+            if name not in _NOT_COPIED
+            and not name.endswith(".egg-info")
+            and not Path(parent, name, "pyvenv.cfg").exists()
+        ]
+        # In a worktree and in a submodule `.git` is a file that names the repository.
+        yield from (Path(parent, name).relative_to(root) for name in names if name != ".git")
+
+
+def _is_there(path: Path) -> bool:
+    return path.is_symlink() or path.is_file()
+
+
+def _lfs_pointers(tree: Path, files: Iterable[Path]) -> list[str]:
+    """Return the files that are pointers of Git LFS: a few lines in place of the content."""
+    small = (
+        file for file in files if not (tree / file).is_symlink() and (tree / file).stat().st_size < _LONGEST_POINTER
+    )
+    return [str(file) for file in small if (tree / file).read_bytes().startswith(_LFS_POINTER)]
+
+
+def last_commit(root: Path) -> str:
+    """Return the time of the last commit (ISO 8601), "" if there is none."""
+    return git_output(root, "log", "-1", "--format=%cI")
+
+
+def version_of_tag(root: Path) -> str:
+    """Return the version of the nearest tag with the local label "copy": "1.2+copy"; "0+copy" if there is none."""
+    tag = git_output(root, "describe", "--tags", "--abbrev=0")
+    found = _IN_A_TAG.search(tag)
+    try:
+        return f"{Version(found[0]).public}+copy" if found else "0+copy"
+    except InvalidVersion:
+        return "0+copy"
+
+
+def make_repository(folder: Path) -> None:
+    """Make a folder a git repository with all its files, because some builds only use tracked files."""
+    # Without the user's configuration: it may name filters, which the copy's .gitattributes would start.
+    own = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_NOSYSTEM": "1", "GIT_DIR": str(folder / ".git")}
+    own |= {f"GIT_{who}_{what}": "copy" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
+    for words in (["init", "--template="], ["add", "--all", "--force"], ["commit", "--no-verify", "-m", "A copy"]):
+        git_output(folder, *words, variables=own)
+
+
+def content_digest(root: Path, files: Iterable[Path]) -> str:
+    """Return the digest of all files, so that a changed test is a new question."""
+    digest = hashlib.sha256()
+    for file in files:
+        path = root / file
+        content = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+        mode = b"" if path.is_symlink() or not path.stat().st_mode & 0o100 else b"x"
+        digest.update(b"\0".join([os.fsencode(file), mode, hashlib.sha256(content).digest()]))
+    return digest.hexdigest()[:20]
+
+
+def copy_files(root: Path, files: Iterable[Path], home: Path) -> None:
+    """Copy files of a folder to `home / "tree"`, completely or not at all."""
+    home.mkdir(parents=True, exist_ok=True)
+    partial = Path(tempfile.mkdtemp(prefix="tree-", dir=home))
+    for file in files:
+        target = partial / file
+        target.parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / file, target, follow_symlinks=False)
+    partial.chmod(0o755)
+    partial.rename(home / "tree")

@@ -1,31 +1,55 @@
-"""Reads a project's own requirements with the chosen extras and groups, and those of its tests."""
+"""Finds what a project requires: its own requirements, with the chosen extras and groups, and those of its tests.
+
+There is no standard place for what tests need, so all places are read together: extras and dependency groups for tests,
+tox, requirements files for tests, `tests_require`. Of extras, groups and files for development and other requirements
+files only what the tests import is taken; everything, where nothing is declared for tests. Tools that the project does
+not use are left out, because they could only conflict with others. The versions of exact pins are ignored, because they
+would hide what upgrades change.
+"""
 
 from __future__ import annotations
 
+import ast
 import email.parser
+import re
 from typing import TYPE_CHECKING, Any
 
-from attrs import field, frozen
+from attrs import define, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.model.words import listed
-from harness.request.plugins_in_use import plugins_in_use
-from harness.request.pyproject import declared_in_setup, read_toml
-from harness.request.requirement_files import read_requirement_file
-from harness.request.requirements_of_tests import (
-    TestsNeed,
-    group_requirements,
-    lifted,
-    named_for_tests,
-    requirements_of_tests,
-    without_tools,
-)
+from harness.model.text import listed
+from harness.repository.declared import Declared, declared_in, read_ini, read_toml
+from harness.request.lockfiles import read_requirement_file
+from harness.request.parsing import required_name
+from harness.request.plugins_in_use import MODULES, nodes_of, plugins_in_use, test_files
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
+
+_FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
+_FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
+_CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
+_REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
+_OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
+_WORD = re.compile(r"[\w-]+")
+_PINNED = ("==", "===")
+# Tools that format, check, publish or start tests: no test needs one unless it uses it.
+_CHECKS = re.compile(
+    r"^(autoflake|autopep8|bandit|black|check-manifest|codacy-coverage|codecov|coveralls|docformatter|flake8.*|isort|mypy"
+    r"|mypy-extensions|nox|pep8-naming|pip-tools|pre-commit|pycodestyle|pydocstyle|pylint.*|pyright|pyroma|pyupgrade|ruff"
+    r"|safety|tox.*|twine|virtualenv|zest-releaser.*)$"
+)
+# The same, and tools for building, documentation and interactive work.
+_NO_TEST_TOOLS = re.compile(
+    r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codecov|commitizen"
+    r"|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy|mypy-extensions"
+    r"|nox|pip|pip-tools|poetry|pre-commit|pycodestyle|pydocstyle|pylava|pylint.*|pymdown-extensions|pyright|pyupgrade"
+    r"|readme-renderer|reno|restructuredtext-lint|rstcheck|ruff|safety|semantic-version|setuptools-scm|sphinx.*|towncrier|tox.*"
+    r"|twine|types-.*|.*-stubs|virtualenv|watchdog|wheel|zest-releaser.*)$"
+)
 
 
 @frozen
@@ -55,94 +79,138 @@ class Requires:
 
 
 @frozen
-class _Declared:
-    """Name, requirement lines and offered extras, from the metadata of the wheel or from the files."""
+class _Source:
+    """A place that lists requirements: their lines, and the project's extras that it names."""
 
-    name: str
-    lines: tuple[str, ...]
-    extras: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    where: str
+    requirements: tuple[str, ...] = ()
+    extras: tuple[str, ...] = ()
 
 
 def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment: Mapping[str, str]) -> Requires:
     """Return the requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
     pyproject = read_toml(tree / "pyproject.toml")
-    declared = _of_wheel(built) or _of_files(tree, pyproject)
+    project = _of_wheel(built) or declared_in(tree)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
-    for kind, names, known in (("extra", wanted.extras, declared.extras), ("group", wanted.groups, groups)):
+    found = _Found(tree, project, environment, list(_applying(project, (), environment)))
+    if wanted.extras or wanted.groups:
+        found.more += _named(project, groups, wanted, environment)
+    elif wanted.find:
+        found.read_all(pyproject, groups)
+    elif wanted.for_tests:
+        found.take(_of_kinds(_FOR_TESTS, project.extras, groups))
+    if wanted.find:
+        found.add_plugins()
+    if found.unused:
+        found.told.append(f"without tools that no test uses ({listed(dict.fromkeys(found.unused))})")
+    more = tuple(text for text in dict.fromkeys(found.more) if text not in found.own)
+    told = (f"requirements: {'; '.join(found.told)}",) if found.told else ()
+    name = normalized_name(project.name) if project.name else ""
+    return Requires(name, (*found.own, *more), told, () if wanted.extras or wanted.groups else more)
+
+
+@define
+class _Found:
+    """The requirements found so far: the project's own, those for its tests, and what to tell about them."""
+
+    tree: Path
+    project: Declared
+    environment: Mapping[str, str]
+    own: list[str]
+    more: list[str] = field(factory=list)
+    told: list[str] = field(factory=list)
+    unused: list[str] = field(factory=list)
+
+    def read_all(self, pyproject: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
+        """Read every place: those for tests, the project's own files, and what the tests import of the others."""
+        tree, extras = self.tree, self.project.extras
+        tools = {**_tool_groups(pyproject), **groups}
+        self.take(_of_kinds(_FOR_TESTS, extras, tools))
+        self.take(_of_tox(tree, pyproject, self.environment))
+        for path in _files_for(tree, _FOR_TESTS):
+            self.take(_of_file(path, self.environment))
+        self.take(_Source("tests_require of the setup file", lifted(declared_in(tree).tests)))
+        others = [_of_kinds(_FOR_DEVELOPMENT, extras, tools)]
+        others += [_of_file(path, self.environment) for path in _files_for(tree, _FOR_DEVELOPMENT)]
+        if is_all := not self.more:
+            for source in others:
+                self.take(source, is_mixed=True)
+        if not self.own:
+            self._take_own_files()
+        if not is_all:
+            others += [_of_file(path, self.environment) for path in _requirements_files(tree)]
+            used = _imported(tree)
+            for source in others:
+                self.take(source, only=used)
+
+    def take(self, source: _Source, *, is_mixed: bool = False, only: frozenset[str] | None = None) -> None:
+        """Add the requirements of a place, without tools that the project does not use; `only` names those to take.
+
+        `is_mixed` says that the place is not only for tests.
+        """
+        known = {normalized_name(extra) for extra in self.project.extras}
+        extras = tuple(extra for extra in source.extras if normalized_name(extra) in known)
+        with_extras = [text for text in _applying(self.project, extras, self.environment) if text not in self.own]
+        listed_there = evolve(self.project, requires=source.requirements)
+        found = (*lifted(with_extras), *_applying(listed_there, (), self.environment))
+        there = {required_name(text) for text in (*self.own, *self.more)}
+        found = tuple(text for text in found if required_name(text) not in there)
+        if only is not None:
+            found = tuple(text for text in found if required_name(text) in only)
+            what = f"{listed(map(required_name, found))} of {source.where}"
+        else:
+            found, unused = _without_tools(found, self.tree, is_mixed=is_mixed)
+            self.unused += unused
+            what = source.where
+        self.more += found
+        if found:
+            self.told.append(what)
+
+    def _take_own_files(self) -> None:
+        files = _with_sources(self.tree, ("requirements", "requirements/base"))
+        files = files or ([] if self.more else sorted(self.tree.glob("requirements*.txt"))[:1])
+        for file in files:
+            lines = read_requirement_file(file, self.environment)
+            own, unused = _without_tools(lines.requirements, self.tree, is_mixed=False)
+            self.own += [text for text in own if text not in self.own]
+            self.unused += unused
+            self.told += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.told]
+
+    def add_plugins(self) -> None:
+        """Add the well-known test tools that the project uses without declaring them."""
+        there = {required_name(text) for text in (*self.own, *self.more)} | {normalized_name(self.project.name)}
+        used = {tool: shown for tool, shown in plugins_in_use(self.tree).items() if tool not in there}
+        self.more += used
+        self.told += [f"{tool} ({shown} is used)" for tool, shown in used.items()]
+
+
+def _named(
+    project: Declared, groups: Mapping[str, Any], wanted: Wanted, environment: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the requirements of the extras and groups that the user named. Raises `UserMistake` if one is missing."""
+    for kind, names, known in (("extra", wanted.extras, project.extras), ("group", wanted.groups, groups)):
         for one in names:
             if normalized_name(one) not in {normalized_name(name) for name in known}:
                 raise UserMistake(
-                    f"{declared.name or 'the project'} has no {kind} {one!r}",
+                    f"{project.name or 'the project'} has no {kind} {one!r}",
                     hint=f"it has: {', '.join(known) or 'none'}",
                 )
-    found = _for_tests(tree, declared, groups, wanted, environment)
-    extras = wanted.extras or _offered(found.extras, declared.extras)
-    own = tuple(_chosen(declared, (), environment))
-    chosen = [text for text in _chosen(declared, extras, environment) if text not in own]
-    more = tuple(chosen) if wanted.extras else lifted(chosen)
-    more += tuple(_chosen(_Declared(declared.name, found.requirements, declared.extras), (), environment))
-    is_named = bool(wanted.extras or wanted.groups)
-    more, unused = without_tools(more, tree, is_mixed=found.is_mixed) if not is_named else (more, ())
-    told = [found.where] if found.where else []
-    if not own and wanted.find and (file := _requirements_file(tree, is_last=not more)) is not None:
-        lines = read_requirement_file(file, environment)
-        own, tools = without_tools(lines.requirements, tree, is_mixed=False)
-        unused += tools
-        told += [f"{file.name} (--with changes it)", *lines.told]
-    if unused:
-        told.append(f"without tools that no test uses ({listed(unused)})")
-    if wanted.find:
-        in_use = plugins_in_use(tree)
-        there = {normalized_name(Requirement(text).name) for text in (*own, *more)} | {normalized_name(declared.name)}
-        used = {project: shown for project, shown in in_use.items() if project not in there}
-        more += tuple(used)
-        told += [f"{project} ({shown} is used)" for project, shown in used.items()]
-    name = normalized_name(declared.name) if declared.name else ""
-    told = [f"requirements: {'; '.join(told)}"] if told else []
-    unnamed = () if is_named else tuple(text for text in more if text not in own)
-    return Requires(name, tuple(dict.fromkeys((*own, *more))), tuple(told), unnamed)
+    yield from _applying(project, wanted.extras, environment)
+    lines = tuple(text for group in wanted.groups for text in _group_requirements(groups, group))
+    yield from _applying(evolve(project, requires=lines), (), environment)
 
 
-def _for_tests(
-    tree: Path, declared: _Declared, groups: Mapping[str, Any], wanted: Wanted, environment: Mapping[str, str]
-) -> TestsNeed:
-    """Return the requirements of the groups that the user named; if no extra or group was named, those of the tests."""
-    if wanted.extras or wanted.groups:
-        return TestsNeed(tuple(text for group in wanted.groups for text in group_requirements(groups, group)))
-    if not wanted.for_tests:
-        return TestsNeed()
-    if wanted.find:
-        return requirements_of_tests(tree, declared.extras, groups, environment)
-    return named_for_tests(declared.extras, groups)
-
-
-def _of_wheel(built: Path | None) -> _Declared | None:
+def _of_wheel(built: Path | None) -> Declared | None:
     for path in built.glob("*.dist-info/METADATA") if built is not None else ():
         message = email.parser.HeaderParser().parsestr(path.read_text(encoding="utf-8"))
         extras = dict.fromkeys(message.get_all("Provides-Extra") or [], ())
-        return _Declared(str(message["Name"]), tuple(message.get_all("Requires-Dist") or ()), extras)
+        return Declared(str(message["Name"]), tuple(message.get_all("Requires-Dist") or ()), extras)
     return None
 
 
-def _of_files(tree: Path, pyproject: Mapping[str, Any]) -> _Declared:
-    project = pyproject.get("project", {})
-    setup = declared_in_setup(tree)
-    extras = {
-        **setup.extras,
-        **{name: tuple(lines) for name, lines in project.get("optional-dependencies", {}).items()},
-    }
-    lines = (*project.get("dependencies", ()), *setup.requires)
-    return _Declared(str(project.get("name", "")) or setup.name, lines, extras)
-
-
-def _offered(names: Iterable[str], known: Iterable[str]) -> tuple[str, ...]:
-    offered = {normalized_name(name) for name in known}
-    return tuple(name for name in names if normalized_name(name) in offered)
-
-
-def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:
+def _applying(project: Declared, extras: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:
     """Yield the requirements that apply on this machine with these extras, including extras that name other extras."""
-    pending = [*declared.lines, *(line for extra in extras for line in declared.extras.get(extra, ()))]
+    pending = [*project.requires, *(line for extra in extras for line in project.extras.get(extra, ()))]
     every, seen = list(pending), {normalized_name(extra) for extra in extras}
     while pending:
         text = pending.pop(0)
@@ -154,17 +222,187 @@ def _chosen(declared: _Declared, extras: tuple[str, ...], environment: Mapping[s
         if marker is not None and not any(marker.evaluate({**environment, "extra": e}) for e in ("", *sorted(seen))):
             continue
         requirement.marker = None
-        if declared.name and normalized_name(requirement.name) == normalized_name(declared.name):
+        if project.name and normalized_name(requirement.name) == normalized_name(project.name):
             more = {normalized_name(extra) for extra in requirement.extras} - seen
             seen |= more
-            pending += [line for extra in more for line in declared.extras.get(extra, ())]
+            pending += [line for extra in more for line in project.extras.get(extra, ())]
             pending += every if more else []
             continue
         yield str(requirement)
 
 
-def _requirements_file(tree: Path, *, is_last: bool) -> Path | None:
-    """Return the file of the project's own requirements; with `is_last` any requirements file, or None."""
-    named = (tree / name for name in ("requirements.in", "requirements.txt", "requirements/base.txt"))
-    others = sorted(tree.glob("requirements*.txt")) if is_last else []
-    return next((path for path in (*named, *others) if path.is_file()), None)
+def _of_kinds(kinds: tuple[str, ...], extras: Iterable[str], groups: Mapping[str, Any]) -> _Source:
+    """Return the extra and the dependency group with the first of these names that each has."""
+    chosen, chosen_groups = _first_of(kinds, extras), _first_of(kinds, groups)
+    requirements = [text for group in chosen_groups for text in _group_requirements(groups, group)]
+    where = [f"extra {name} (--extra changes it)" for name in chosen]
+    where += [f"group {name} (--group changes it)" for name in chosen_groups]
+    return _Source(", ".join(where), lifted(requirements), chosen)
+
+
+def _first_of(kinds: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
+    known = {normalized_name(name): name for name in names}
+    return tuple(known[kind] for kind in kinds if kind in known)[:1]
+
+
+def _group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return a dependency group with the groups that it includes (PEP 735). Raises `UserMistake`."""
+    from packaging.dependency_groups import resolve_dependency_groups
+
+    try:
+        return tuple(resolve_dependency_groups(groups, name))
+    except (LookupError, ValueError, TypeError) as error:
+        raise UserMistake(f"the project's dependency group {name!r} can't be read: {error}") from error
+
+
+def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the dependency groups of Poetry, PDM, uv and Hatch from before PEP 735."""
+    tool = pyproject.get("tool", {})
+    poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
+    found = {name: list(group.get("dependencies", ())) for name, group in hatch.items() if isinstance(group, dict)}
+    if "default" in found and not any(name in found for name in _FOR_TESTS):
+        found["dev"] = found.pop("default")
+    found |= {name: list(texts) for name, texts in tool.get("pdm", {}).get("dev-dependencies", {}).items()}
+    if "dev-dependencies" in tool.get("uv", {}):
+        found["dev"] = list(tool["uv"]["dev-dependencies"])
+    by_group = {name: group.get("dependencies", {}) for name, group in poetry.get("group", {}).items()}
+    by_group |= {"dev": poetry["dev-dependencies"]} if "dev-dependencies" in poetry else {}
+    found |= {name: [_of_poetry(*one) for one in group.items()] for name, group in by_group.items()}
+    return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in found.items()}
+
+
+def _of_poetry(name: str, wanted: object) -> str:
+    """Convert a requirement of Poetry to pip's format, without its upper bound; "" if that is not possible."""
+    extras = ""
+    if isinstance(wanted, dict):
+        extras = f"[{','.join(wanted['extras'])}]" if wanted.get("extras") else ""
+        wanted = wanted.get("version", "")
+    if not isinstance(wanted, str) or name == "python":
+        return ""
+    lower = re.match(r"^(?:\^|~|>=)?\s*(\d[\w.]*)$", wanted.strip())
+    return f"{name}{extras}>={lower[1]}" if lower and wanted.strip()[0] in "^~>" else f"{name}{extras}"
+
+
+def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> _Source:
+    """Return `deps` and `extras` of tox's base environment, from any file that tox reads."""
+    native = pyproject.get("tool", {}).get("tox", {})
+    base = {**read_toml(tree / "tox.toml").get("env_run_base", {}), **native.get("env_run_base", {})}
+    settings = read_ini(tree / "tox.ini")
+    if not settings.has_section("testenv"):
+        settings = read_ini(tree / "setup.cfg")
+    if not settings.has_section("testenv") and isinstance(native.get("legacy_tox_ini"), str):
+        settings.read_string(native["legacy_tox_ini"])
+    section = settings["testenv"] if settings.has_section("testenv") else {}
+    lines = [line for line in base.get("deps", ()) if isinstance(line, str)]
+    for line in section.get("deps", "").splitlines():
+        named = _REFERENCE.match(line.strip())
+        text = settings.get(named["section"], named["key"], fallback="") if named else line
+        lines += text.splitlines()
+    extras = [str(one) for one in base.get("extras", ())] + re.split(r"[\s,]+", section.get("extras", "").strip())
+    found: list[str] = []
+    for line in lines:
+        text = line.split(" #")[0].strip()
+        if (own := _OWN_EXTRAS.match(text)) is not None:
+            extras += own["extras"].split(",")
+            continue
+        found += _of_line(text, tree, environment)
+    kept = tuple(dict.fromkeys(extra.strip() for extra in extras if re.fullmatch(r"[\w.-]+", extra.strip())))
+    return _Source("the deps of tox (--with changes them)", lifted(found), kept)
+
+
+def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the requirements of one line of tox's `deps`; a line for particular environments is ignored."""
+    if line.startswith("-r"):
+        path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
+        source = path.with_suffix(".in")  # the input of pip-compile
+        return _of_file(source if source.is_file() else path, environment).requirements
+    if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
+        return ()
+    return (line,)
+
+
+def _files_for(tree: Path, kinds: tuple[str, ...]) -> list[Path]:
+    """Return the requirements files of a project that are named after one of these kinds."""
+    stems = [f"requirements{mark}{kind}" for kind in kinds for mark in ("-", "_", ".", "/")]
+    stems += [f"{kind}{mark}requirements" for kind in kinds for mark in ("-", "_", "/")]
+    return _with_sources(tree, stems)
+
+
+def _requirements_files(tree: Path) -> list[Path]:
+    """Return the requirements files of a project, whatever they are for."""
+    return sorted(path for pattern in ("*requirements*.txt", "requirements/*.txt") for path in tree.glob(pattern))
+
+
+def _with_sources(tree: Path, stems: Iterable[str]) -> list[Path]:
+    """Return the files with these names; the input of pip-compile, NAME.in, replaces NAME.txt."""
+    found = (
+        next((path for end in (".in", ".txt") if (path := tree / f"{stem}{end}").is_file()), None) for stem in stems
+    )
+    return [path for path in found if path is not None]
+
+
+def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
+    try:
+        found = read_requirement_file(path, environment).requirements
+    except UserMistake:  # nobody named this file
+        return _Source("")
+    return _Source(f"{path.name} (--with changes it)", lifted(found))
+
+
+def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Return the requirements without exact versions and without duplicates; invalid ones are left out."""
+    found: dict[str, str] = {}
+    for text in requirements:
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement:
+            continue
+        if any(one.operator in _PINNED for one in requirement.specifier) or requirement.url:
+            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
+            marker = f"; {requirement.marker}" if requirement.marker else ""
+            text = f"{requirement.name}{extras}{marker}"
+        found.setdefault(text, text)
+    return tuple(found)
+
+
+def _without_tools(
+    requirements: Sequence[str], tree: Path, *, is_mixed: bool
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the requirements without tools that the project does not use, and the names of these tools.
+
+    A tool is used if a file imports it or a text in a test contains its name. Without `is_mixed` the requirements are
+    meant for tests, so only tools that format, check, publish or start tests are left out.
+    """
+    named = {text: normalized_name(Requirement(text).name) for text in requirements}
+    pattern = _NO_TEST_TOOLS if is_mixed else _CHECKS
+    tools = {text: name for text, name in named.items() if pattern.match(name)}
+    used = _used(tree) if tools else frozenset()
+    unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
+    return tuple(text for text in requirements if text not in unused), tuple(unused.values())
+
+
+def _used(tree: Path) -> frozenset[str]:
+    """Return the top-level modules that any file of the project imports, and the words in strings of its tests."""
+    tests = set(test_files(tree))
+    found: set[str] = set()
+    for path in tree.rglob("*.py"):
+        nodes = nodes_of(path)
+        found.update(_modules(nodes))
+        if path in tests:
+            texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+            found |= {word for text in texts for word in _WORD.findall(text)}
+    return frozenset(found)
+
+
+def _imported(tree: Path) -> frozenset[str]:
+    """Return the projects (normalised names) whose modules the tests import, as far as the names tell."""
+    modules = {module for path in test_files(tree) for module in _modules(nodes_of(path))}
+    return frozenset(normalized_name(MODULES.get(module, module)) for module in modules)
+
+
+def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]

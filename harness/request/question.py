@@ -1,62 +1,76 @@
-"""A question about one subject, as the user asked it. The plan fills in what is None."""
+"""A question as a user asks it: what runs, two ends where the verdict differs, and how to search between them."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from attrs import field, fields, frozen
 
-from attrs import frozen
-
-if TYPE_CHECKING:
-    from harness.model import Repro
-    from harness.settings import Settings
+from harness.errors import UserMistake
+from harness.model.culprit import Level
+from harness.request.commands import ChosenProject
+from harness.search import Noise
 
 
 @frozen
-class Question:
-    """Which release of `subject` broke (or, with `find_fix`, fixed) `repro`?
+class Policy:
+    """How a question is searched, whatever its ends are.
 
-    `good` and `bad` are versions; `with_` and `hold` requirements; `as_of` is "era", "none" or an ISO date;
-    `python` a version or a path; `confirm` is how often both sides of the change are run again (None: until the answer
-    is certain enough). `flaky` says that one run does not tell good from bad. `confidence` is the probability that a
-    release needs to be named. `trust_ends` says that there is a change and that the bug never shows before it.
-    `device` is "auto", "cpu", "cuda" or "emulated". `from_source` names projects that may be built from source. `git`
-    names the subject's repository, for the commit level. `fork` allows forked runs in the search for lines. `time_s`
-    is the time limit of the search below the release, in seconds.
-    `typed` are the words that name the repro and the settings, quoted for a shell.
+    `find_fix` looks for what fixed it: the good end is the newer one. `prereleases` tries pre-releases too. `confirm`
+    is how often both sides of the change are run again (None: until the answer is certain enough). `flaky` says that
+    one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
+    `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
+    search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
+    the time limit of the search below the release, in seconds.
     """
 
-    subject: str
-    repro: Repro
-    good: str | None = None
-    bad: str | None = None
     find_fix: bool = False
-    with_: tuple[str, ...] = ()
-    hold: tuple[str, ...] = ()
-    as_of: str | None = None
     prereleases: bool = False
-    python: str | None = None
-    device: str = "auto"
     confirm: int | None = None
     flaky: bool = False
     confidence: float = 0.99
     trust_ends: bool = False
-    from_source: tuple[str, ...] = ()
-    typed: tuple[str, ...] = ()
-    git: str = ""
     fork: bool = True
+    git: str = ""
     time_s: float = 600.0
 
-    @classmethod
-    def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Question:
-        """Return a question with these settings; `more` are further fields."""
-        return cls(
-            subject,
-            repro,
-            with_=settings.with_,
-            hold=settings.hold,
-            as_of=settings.as_of,
-            python=settings.python,
-            device=settings.device,
-            from_source=settings.from_source,
-            **more,
-        )
+    @property
+    def noise(self) -> Noise:
+        """What the user says about the noise of the bug, for a search over a line."""
+        return Noise(self.flaky, self.confidence, self.trust_ends)
+
+
+def _read_level(level: Level | str | None) -> Level | None:
+    if level is None or isinstance(level, Level):
+        return level
+    try:
+        return Level(level)
+    except ValueError as error:
+        known = ", ".join(one.value for one in Level)
+        raise UserMistake(f"depth is {level!r}, not a level", hint=f"the levels are {known}") from error
+
+
+@frozen
+class Question:
+    """What broke it? The question of `harness bisect`, with the values of its options.
+
+    `subject` is the package to look at ("python" for the Python itself), None to find the package. What runs is a
+    `repro` (a name or a path; default: the one that names the subject) or the command `run`, in a copy of the
+    `project`. `good` and `bad` are the ends: a release, a day, a lock file, an environment, a commit or a Python.
+    `depth` is how deep to go: "release", "package", "file", "region" or "commit".
+    """
+
+    subject: str | None = None
+    repro: str | None = None
+    run: str | None = None
+    good: str | None = None
+    bad: str | None = None
+    depth: Level | None = field(default=None, converter=_read_level)
+    policy: Policy = Policy()
+    project: ChosenProject = ChosenProject()
+
+    @property
+    def set(self) -> frozenset[str]:
+        """The names of the parts of the policy and the project that differ from their defaults, and "depth"."""
+        found = {"depth"} if self.depth is not None else set()
+        for value, plain in ((self.policy, Policy()), (self.project, ChosenProject())):
+            found |= {one.name for one in fields(type(value)) if getattr(value, one.name) != getattr(plain, one.name)}
+        return frozenset(found)

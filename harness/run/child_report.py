@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import fields, frozen
 
 from harness.model import RaisedException, Returned, StackFrame, Trace
-from harness.model.text import plain
-from harness.model.words import listed
+from harness.model.text import listed, plain
 from harness.run.launch import METRICS_LIMIT
 
 if TYPE_CHECKING:
@@ -79,7 +78,7 @@ def read_report(path: Path) -> ChildReport | None:
         message=_text(report.get("message")),
         exception=exception,
         chain=tuple(_pairs(report.get("chain"))),
-        loaded={name: tuple(_texts(files)) for name, files in _items(report.get("loaded"))},
+        loaded=files_of(report.get("loaded")),
         installed=tuple(_pairs(report.get("installed"))),
         machine=machine,
         python=_text(report.get("python")),
@@ -219,6 +218,11 @@ def _trace(trace: dict[str, Any]) -> Trace:
 
 def _simple(value: Any) -> str | int | float | bool | None:
     return _text(value) if isinstance(value, str) else value if isinstance(value, int | float) else None
+
+
+def files_of(value: Any) -> dict[str, tuple[str, ...]]:
+    """Parse the files of each distribution that a child described."""
+    return {name: tuple(_texts(files)) for name, files in _items(value)}
 
 
 def exception_of(value: Any, depth: int = 0) -> RaisedException | None:

@@ -1,19 +1,29 @@
-"""Recognises commands that run pytest or unittest, however they are started.
+"""Commands that run tests: recognised however pytest or unittest is started, restricted to some tests, and read.
 
-Only this module knows their command lines. Pure.
+To collect the result of each test, our plugin is injected into the command and writes a record. A process that runs
+other people's code writes it, so nothing in it is trusted.
 """
 
 from __future__ import annotations
 
 import enum
+import json
 import re
 import shlex
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, field, frozen
+
+from harness.model import Outcome, RaisedException, TestOutcome, TestResult
+from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, bounded
+from harness.model.text import one_line, plain
+from harness.run.child_report import Unreadable, content_of, exception_of, files_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
+
+    from harness.run.result import Ran
 
 _ONLY = "--harness-only="
 _PYTHON = re.compile(r"python(\d(\.\d+)?)?")
@@ -21,6 +31,19 @@ _ASSIGNMENT = re.compile(r"[A-Za-z_]\w*=.*", re.DOTALL)
 _ISOLATED = re.compile(r"-[A-Za-z]*[IE]")
 _PYTEST = ("pytest", "py.test")
 _MOST_TYPED = 12
+_PLUGINS = Path(__file__).with_name("inside") / "collect"
+_RECORD = "tests.jsonl"
+_ONLY_FILE = "only.json"
+_RECORD_LIMIT = 128 * 1024 * 1024
+_NO_TESTS = "no tests were found"
+_PYTEST_ENDS = {
+    2: "pytest was interrupted",
+    3: "pytest or one of its plugins failed",
+    4: "pytest could not start",
+    5: _NO_TESTS,
+}
+_UNITTEST_ENDS = {5: _NO_TESTS}
+_RAN_NONE = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
 
 
 class TestTool(enum.StrEnum):
@@ -47,25 +70,21 @@ class TestCommand:
 def recognised(argv: Sequence[str]) -> TestCommand | None:
     """Parse a command; None if it runs neither pytest nor unittest."""
     words, only_these = _split(argv)
-    at = _program(words)
-    if at >= len(words):
+    at = program_at(words)
+    if at >= len(words) or any(word.startswith("PYTHONPATH=") for word in words[:at]):  # it would hide our variables
         return None
-    name = words[at].rpartition("/")[2]
+    name, found = words[at].rpartition("/")[2], None
     if name in _PYTEST:
-        return TestCommand(TestTool.PYTEST, words, at, only_these)
-    if name == "coverage" and words[at + 1 : at + 2] == ("run",):
+        found = at
+    elif name == "coverage" and words[at + 1 : at + 2] == ("run",):
         found = _module_of_coverage(words, at + 2)
     elif _PYTHON.fullmatch(name):
         found = _module_of_python(words, at + 1)
-    else:
-        return None
     if found is None:
         return None
-    if words[found] in _PYTEST:
+    if found == at or words[found] in _PYTEST:
         return TestCommand(TestTool.PYTEST, words, found, only_these)
-    if words[found] == "unittest":
-        return TestCommand(TestTool.UNITTEST, words, found, only_these)
-    return None
+    return TestCommand(TestTool.UNITTEST, words, found, only_these) if words[found] == "unittest" else None
 
 
 def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
@@ -93,24 +112,6 @@ def typed(argv: Sequence[str]) -> str:
     return shlex.join((*kept, *asked))
 
 
-def collecting(
-    command: TestCommand, *, folder: str, results: str, only_file: str, given: Mapping[str, str]
-) -> tuple[tuple[str, ...], dict[str, str]]:
-    """Return the arguments and environment variables that make a command write its results.
-
-    `folder` contains our plugins, `results` is the file to write, `only_file` a JSON list of `command.only`; `given`
-    are the variables of the original command.
-    """
-    words = command.argv
-    if command.tool is TestTool.PYTEST:
-        words = (*words[: command.at + 1], "-p", "_harness_pytest", *words[command.at + 1 :])
-    else:
-        words = (*words[: command.at], "_harness_unittest", *words[command.at + 1 :])
-    path = given.get("PYTHONPATH", "")
-    variables = {"PYTHONPATH": f"{path}:{folder}" if path else folder, "HARNESS_TESTS": results}
-    return words, variables | ({"HARNESS_TESTS_ONLY": only_file} if command.only else {})
-
-
 def _split(argv: Sequence[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Split off the tests that `only` selected; returns the original arguments and these tests."""
     words = tuple(word for word in argv if not word.startswith(_ONLY))
@@ -131,18 +132,6 @@ def program_at(words: Sequence[str]) -> int:
             at += 1
         if at < len(words) and words[at].startswith("-"):
             return 0
-    return at
-
-
-def _program(words: Sequence[str]) -> int:
-    """The index of the program, after `env` and variable assignments."""
-    at = 0
-    if words and words[0].rpartition("/")[2] == "env":
-        at = 1
-        while at < len(words) and _ASSIGNMENT.fullmatch(words[at]):
-            if words[at].startswith("PYTHONPATH="):
-                return len(words)  # it would hide our variables
-            at += 1
     return at
 
 
@@ -173,3 +162,169 @@ def _covers(word: str, names: Iterable[str]) -> bool:
     """Whether an argument names a folder, module or test that contains one of the names."""
     path = word.split("::")[0].rstrip("/").removeprefix("./")
     return any(name == path or name.startswith((f"{path}/", f"{path}.")) for name in names) if path else False
+
+
+@frozen
+class Record:
+    """A parsed record: the results, the tests that started but did not end, and whether the run ended."""
+
+    tests: tuple[TestResult, ...] = ()
+    running: tuple[str, ...] = ()
+    ended: bool = False
+    loaded: Mapping[str, tuple[str, ...]] = field(factory=dict)
+    complaint: str = ""
+
+
+@frozen
+class Collection:
+    """Collects the tests of one run; `folder` holds the record."""
+
+    command: TestCommand
+    folder: Path
+
+    def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
+        """Return the command to start instead of `argv`, and add the variables that it needs to `env`."""
+        path, words = env.get("PYTHONPATH", ""), list(argv)
+        if self.command.tool is TestTool.PYTEST:
+            words[self.command.at + 1 : self.command.at + 1] = ["-p", "_harness_pytest"]
+        else:
+            words[self.command.at] = "_harness_unittest"
+        env["PYTHONPATH"] = f"{path}:{_PLUGINS}" if path else str(_PLUGINS)
+        env["HARNESS_TESTS"] = str(self.folder / _RECORD)
+        if self.command.only:
+            (self.folder / _ONLY_FILE).write_text(json.dumps(self.command.only), encoding="utf-8")
+            env["HARNESS_TESTS_ONLY"] = str(self.folder / _ONLY_FILE)
+        return words
+
+    def added_to(self, ran: Ran) -> Ran:
+        """Return the result of a run with its tests. If the process died, the test in which it died is an error."""
+        record = read_record(self.folder / _RECORD)
+        if ran.outcome is Outcome.COMPLETED and not record.tests and _RAN_NONE.search(ran.tail):
+            # Up to Python 3.11, unittest has exit code 0 although it ran no tests.
+            ran = evolve(ran, outcome=Outcome.EXITED, detail=_NO_TESTS)
+        died = _last_words(ran, record)
+        tests = record.tests
+        if died is not None:
+            tests += tuple(TestResult(test, TestOutcome.ERROR, died) for test in record.running or (WHOLE_RUN,))
+        return evolve(
+            ran,
+            tests=bounded(tests),
+            detail=_detail(self.command.tool, ran, tests, record) + record.complaint,
+            loaded=dict(record.loaded),
+        )
+
+
+def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
+    """Return the collection for a command, with the record in `folder`; None if it runs neither pytest nor unittest."""
+    command = recognised(argv)
+    return Collection(command, folder) if command is not None else None
+
+
+def read_record(path: Path) -> Record:
+    """Read the record at `path`. Drops invalid results; the record of an unreadable file has only a complaint."""
+    try:
+        content = content_of(path, _RECORD_LIMIT)
+    except Unreadable as why:
+        return Record(complaint=f"; the record of its tests {why}")
+    results: dict[str, TestResult] = {}
+    running: dict[str, None] = {}
+    loaded: dict[str, tuple[str, ...]] = {}
+    ended = False
+    for line in (content or b"").splitlines():
+        told = _object(line)
+        if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
+            running[plain(told["start"])] = None
+        elif isinstance(told.get("test"), str) and len(results) < TESTS_LIMIT:
+            result = _result(told)
+            running.pop(plain(told["test"]), None)
+            if result is not None:
+                results[result.id] = result
+        elif told.get("end") is True:
+            ended, loaded = True, files_of(told.get("loaded"))
+    owners = {file: name for name, files in loaded.items() for file in files}
+    tests = tuple(evolve(one, exception=_with_packages(one.exception, owners)) for one in results.values())
+    return Record(tests, tuple(running), ended, loaded)
+
+
+def _object(line: bytes) -> dict[str, Any]:
+    try:
+        told = json.loads(line)
+    except (ValueError, RecursionError):
+        return {}
+    return told if isinstance(told, dict) else {}
+
+
+def _result(told: Mapping[str, Any]) -> TestResult | None:
+    seconds = told.get("seconds")
+    try:
+        outcome = TestOutcome(told.get("outcome", ""))
+    except ValueError:
+        return None
+    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
+    duration = float(seconds) if is_number and seconds else 0.0
+    return TestResult(plain(told["test"]), outcome, exception_of(told.get("exception")), duration)
+
+
+def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) -> RaisedException | None:
+    """Return the exception with the distribution of each frame, if known, instead of its top-level folder."""
+    if raised is None:
+        return None
+    return evolve(
+        raised,
+        frames=tuple(
+            evolve(frame, package=owners.get(frame.file, frame.package)) if frame.package else frame
+            for frame in raised.frames
+        ),
+        cause=_with_packages(raised.cause, owners),
+    )
+
+
+def _last_words(ran: Ran, record: Record) -> RaisedException | None:
+    """The failure of the tests in which the process died, or of the whole run if no test explains it."""
+    in_test = bool(record.running) and not record.ended
+    if not in_test and any(test.outcome.is_failure for test in record.tests):
+        return None
+    where = " in this test" if in_test else ""
+    match ran.outcome:
+        case Outcome.CRASHED:
+            return RaisedException("Crashed", ran.detail)
+        case Outcome.TIMED_OUT:
+            return RaisedException("TimedOut", f"the run timed out{where}")
+        case Outcome.EXITED if in_test:
+            return RaisedException("Exited", f"the process ended{where} with exit code {ran.exit_code}")
+        case Outcome.EXITED if ran.exit_code not in (0, 5):
+            return RaisedException("Exited", _last_line(ran.tail) or ran.detail)
+        case _:
+            return None
+
+
+def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Record) -> str:
+    """One sentence about how the run ended."""
+    running = "" if record.ended or not record.running else f" in {_named(record.running)}"
+    if ran.outcome is not Outcome.EXITED:
+        return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
+    failed = [test.id for test in tests if test.outcome.is_failure and test.id != WHOLE_RUN]
+    told = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
+    if failed and tool is TestTool.PYTEST and not any("::" in test for test in failed):
+        told = f"could not import {_named(failed)}"
+    ends = _PYTEST_ENDS if tool is TestTool.PYTEST else _UNITTEST_ENDS
+    end = ends.get(ran.exit_code or 0)
+    whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)
+    if whole is not None and not told:
+        told = f"{whole.name}: {one_line(whole.message, 200)}"
+    if running:
+        return f"{ran.detail}{running}"
+    if end is not None:
+        return f"{end} (exit code {ran.exit_code})" + (f": {told}" if told else "")
+    return told or ran.detail
+
+
+def _last_line(text: str) -> str:
+    """The last non-empty line, where pytest puts a usage error."""
+    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    errors = [line for line in lines if "error" in line.lower()]
+    return (errors or lines or [""])[-1]
+
+
+def _named(tests: Sequence[str]) -> str:
+    return tests[0] + (f" and {len(tests) - 1} more" if len(tests) > 1 else "")

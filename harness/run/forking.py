@@ -6,6 +6,7 @@ import array
 import contextlib
 import json
 import os
+import select
 import socket
 import subprocess
 import tempfile
@@ -14,7 +15,7 @@ from io import FileIO
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from attrs import define, field, frozen
+from attrs import define, field
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,19 +23,11 @@ if TYPE_CHECKING:
 _ZYGOTE = Path(__file__).with_name("inside") / "zygote.py"
 _GUARD = Path(__file__).with_name("guard.py")
 _ENDS_WITHIN_S = 10.0
+_FORKS_WITHIN_S = 10.0
 
 
 class ZygoteFailed(Exception):
     """The zygote could not be started or must not be forked; the message says why."""
-
-
-@frozen
-class Preloaded:
-    """A zygote's report: how many modules it loaded, which failed to import, and how many seconds the imports took."""
-
-    loaded: int
-    failed: tuple[str, ...]
-    seconds: float
 
 
 @define
@@ -59,7 +52,6 @@ class ForkedGuard:
 class Zygote:
     """A running zygote; `close` stops it. A lock serialises calls of `guard` from several threads."""
 
-    preloaded: Preloaded
     _process: subprocess.Popen[bytes]
     _control: socket.socket
     _folder: tempfile.TemporaryDirectory[str]
@@ -81,64 +73,38 @@ class Zygote:
 
         Raises `ZygoteFailed` if that fails, or if an import started a thread or initialised CUDA.
         """
-        folder = tempfile.TemporaryDirectory(prefix="z", dir=scratch_root)
-        try:
-            return cls._started(folder, python, modules, env, emulation, sandbox, timeout)
-        except BaseException:
-            folder.cleanup()
-            raise
-
-    @classmethod
-    def _started(
-        cls,
-        folder: tempfile.TemporaryDirectory[str],
-        python: Path,
-        modules: Sequence[str],
-        env: Mapping[str, str],
-        emulation: Mapping[str, Any] | None,
-        sandbox: Sequence[str],
-        timeout: float,
-    ) -> Zygote:
-        place = Path(folder.name)
-        (place / "script").mkdir()
-        order = place / "order.json"
-        order.write_text(
-            json.dumps(
-                {
-                    "modules": list(modules),
-                    "emulation": dict(emulation) if emulation else None,
-                    "guard": str(_GUARD),
-                    "script_folder": str(place / "script"),
-                }
-            ),
-            encoding="utf-8",
-        )
-        ours, theirs = socket.socketpair()
-        with theirs, (place / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [*sandbox, str(python), str(_ZYGOTE), str(order)],
-                stdin=theirs.fileno(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=place,
-                env=dict(env),
-                start_new_session=True,
-            )
-        try:
-            report = _answer(ours, timeout)
-        except ZygoteFailed as error:
-            _end(process, ours)
-            words = (place / "log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise ZygoteFailed(f"{error}: {words[-1]}" if words else str(error)) from error
-        problem = _problem(report)
-        if problem:
-            _end(process, ours)
-            raise ZygoteFailed(problem)
-        preloaded = Preloaded(int(report["loaded"]), tuple(map(str, report["failed"])), float(report["seconds"]))
-        return cls(preloaded, process, ours, folder)
+        with contextlib.ExitStack() as undo:
+            folder = tempfile.TemporaryDirectory(prefix="z", dir=scratch_root)
+            undo.callback(folder.cleanup)
+            place = Path(folder.name)
+            (place / "script").mkdir()
+            order = {
+                "modules": list(modules),
+                "emulation": dict(emulation) if emulation else None,
+                "guard": str(_GUARD),
+                "script_folder": str(place / "script"),
+            }
+            (place / "order.json").write_text(json.dumps(order), encoding="utf-8")
+            ours, theirs = socket.socketpair()
+            with theirs, (place / "log").open("wb") as log:
+                process = subprocess.Popen(
+                    [*sandbox, str(python), str(_ZYGOTE), str(place / "order.json")],
+                    stdin=theirs.fileno(),
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    cwd=place,
+                    env=dict(env),
+                    start_new_session=True,
+                )
+            if problem := _answer(ours, timeout):
+                _end(process, ours)
+                words = (place / "log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise ZygoteFailed(": ".join([problem, *words[-1:]]))
+            undo.pop_all()
+            return cls(process, ours, folder)
 
     def guard(self) -> ForkedGuard:
-        """Fork a guard that waits for the request of a run. Raises `ZygoteFailed` if the zygote has ended."""
+        """Fork a guard that waits for the request of a run. Raises `ZygoteFailed` if it can't be forked."""
         order_out, order_in = os.pipe()
         report_out, report_in = os.pipe()
         try:
@@ -152,7 +118,12 @@ class Zygote:
         finally:
             os.close(order_out)
             os.close(report_in)
-        return ForkedGuard(FileIO(order_in, "wb"), FileIO(report_out, "rb"))
+        guard = ForkedGuard(FileIO(order_in, "wb"), FileIO(report_out, "rb"))
+        if problem := _fork_problem(guard.stdout):
+            guard.kill()
+            guard.stdout.close()
+            raise ZygoteFailed(problem)
+        return guard
 
     def close(self) -> None:
         """Stop the zygote and remove its folder."""
@@ -160,37 +131,35 @@ class Zygote:
         self._folder.cleanup()
 
 
-def _answer(control: socket.socket, timeout: float) -> dict[str, Any]:
-    """Read the zygote's report on its imports; `timeout` is in seconds. Raises `ZygoteFailed` if there is none."""
+def _fork_problem(report: FileIO) -> str:
+    """Wait for the first byte of a forked guard; returns why there is none, "" if it has come."""
+    poller = select.poll()
+    poller.register(report, select.POLLIN)
+    if not poller.poll(_FORKS_WITHIN_S * 1000):
+        return f"a fork hung: it did not start within {_FORKS_WITHIN_S:g} s"
+    return "" if report.read(1) else "a fork died before it started"
+
+
+def _answer(control: socket.socket, timeout: float) -> str:
+    """Wait `timeout` seconds for the report on the imports; returns why the zygote can't be forked, "" if it can."""
     control.settimeout(timeout)
     said = b""
     try:
         while not said.endswith(b"\n"):
             piece = control.recv(1 << 16)
             if not piece:
-                raise ZygoteFailed("an import ended the process")
+                return "an import ended the process"
             said += piece
         report = json.loads(said)
-    except TimeoutError as error:
-        raise ZygoteFailed(f"the imports timed out after {timeout:g} s") from error
-    except (OSError, ValueError) as error:
-        raise ZygoteFailed(f"it did not answer: {error}") from error
-    finally:
-        control.settimeout(None)
-    return report if isinstance(report, dict) else {}
-
-
-def _problem(report: Mapping[str, Any]) -> str:
-    """Why a zygote must not be forked, "" if it may."""
-    try:
         if report["threads"]:
             return f"an import started threads ({', '.join(report['threads'][:3])}), which a fork would not have"
-        if report["device"]:
-            return "an import initialised CUDA, which does not survive a fork"
-        float(report["seconds"]), int(report["loaded"]), list(report["failed"])
-    except (KeyError, TypeError, ValueError):
-        return "its answer can't be read"
-    return ""
+        return "an import initialised CUDA, which does not survive a fork" if report["device"] else ""
+    except TimeoutError:
+        return f"the imports timed out after {timeout:g} s"
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        return f"its answer can't be read: {error}"
+    finally:
+        control.settimeout(None)
 
 
 def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:

@@ -6,7 +6,7 @@ It reads the output of the tree from a pipe and writes it to the log, up to a li
 """
 
 # Importing pathlib or typing would take as long as all the rest of this module.
-# ruff: noqa: PTH100, PTH101, PTH114, PTH118, PTH120, PTH123
+# ruff: noqa: PTH101, PTH110, PTH114, PTH118, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -19,18 +19,6 @@ import select
 import signal
 import sys
 import time
-
-if __name__ in ("__main__", "_harness_guard"):
-    # -I leaves out the script's folder. Add it after the standard library, so that no module in it shadows one there.
-    if __name__ == "__main__":
-        sys.path.append(os.path.dirname(os.path.abspath(__file__)))
-    from bounded_log import BoundedLog  # type: ignore[import-not-found,unused-ignore]
-    from process_tree import Tree  # type: ignore[import-not-found,unused-ignore]
-    from staged import Stage  # type: ignore[import-not-found,unused-ignore]
-else:
-    from harness.run.bounded_log import BoundedLog
-    from harness.run.process_tree import Tree
-    from harness.run.staged import Stage
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -45,6 +33,7 @@ _PIECES_AT_ONCE = 16  # then check the clock and the memory
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # prctl(2)
 _F_SETPIPE_SZ = 1031  # fcntl(2); in the fcntl module from Python 3.10 on
+_PAGE = os.sysconf("SC_PAGE_SIZE")
 
 
 class Guard:
@@ -67,10 +56,11 @@ class Guard:
         self._settle()
         oom_kills = _oom_kills()
         begun = time.monotonic()
-        problem = self._start()
+        deadline = begun + self._request["wall_s"]
+        problem = self._start(deadline)
         if problem:
             return {"problem": problem}
-        reason = self._watch(begun + self._request["wall_s"], self._request["memory"])
+        reason = self._watch(deadline, self._request["memory"])
         if reason == "timeout":
             self._ask_for_tracebacks()
         left = self._end_all()
@@ -116,7 +106,7 @@ class Guard:
     def _on_terminate(self, *_: object) -> None:
         self._cancelled = True
 
-    def _start(self) -> int:
+    def _start(self, deadline: float) -> int:
         """Start the command; returns the errno if it can't be started, else 0."""
         request = self._request
         argv = request["argv"]
@@ -133,7 +123,12 @@ class Guard:
                 os._exit(127)
         for end in (self._tell, self._print_end, *([self._stage.tell_end] if self._stage else [])):
             os.close(end)
-        problem = os.read(told, 16)
+        # A fork may hang before it starts the command, for example on a lock that was held when it was forked.
+        poller = select.poll()
+        for end in (told, 0, self._wake):
+            poller.register(end, select.POLLIN)
+        ready = [end for end, _ in poller.poll(max(0.0, deadline - time.monotonic()) * 1000)]
+        problem = os.read(told, 16) if told in ready else b""
         os.close(told)
         if problem:
             os.waitpid(self._main, 0)
@@ -250,6 +245,172 @@ class Guard:
                     os.kill(pid, signal.SIGKILL)
             self._pump()
             select.select([self._wake], [], [], 0.005)
+
+
+class Tree:
+    """The descendants of this process, including those that detached from their parents."""
+
+    def __init__(self) -> None:
+        self._walk = os.path.exists(f"/proc/self/task/{os.getpid()}/children")
+        self._groups: set[int] = set()
+
+    def members(self) -> list[int]:
+        """Return their process ids, without that of this process."""
+        return self._members_by_walk() if self._walk else list(self._members_by_ps())
+
+    def memory(self, limit: int) -> int:
+        """Return the memory in use, in bytes: an estimate, or the exact value if the tree may exceed `limit`."""
+        if not self._walk:
+            return sum(self._members_by_ps().values())
+        resident, private, shared, members = 0, 0, 0, self._members_by_walk()
+        for pid in members:
+            try:
+                fields = _read(f"/proc/{pid}/statm").split()
+            except OSError:
+                continue
+            all_of_it, of_files = int(fields[1]) * _PAGE, int(fields[2]) * _PAGE
+            resident += all_of_it
+            private += all_of_it - of_files
+            shared = max(shared, of_files)
+        if resident <= limit:
+            return min(resident, private + shared)
+        # Forked workers share most pages; counting shared pages once takes milliseconds per process.
+        return sum(_proportional_memory(pid) for pid in members)
+
+    def _members_by_walk(self) -> list[int]:
+        members: list[int] = []
+        parents = [os.getpid()]
+        while parents:
+            parent = parents.pop()
+            try:
+                for thread in os.listdir(f"/proc/{parent}/task"):
+                    children = [int(pid) for pid in _read(f"/proc/{parent}/task/{thread}/children").split()]
+                    members += children
+                    parents += children
+            except OSError:  # it has ended in the meantime
+                continue
+        return members
+
+    def _members_by_ps(self) -> dict[int, int]:
+        """The memory in bytes of each descendant and each member of their process groups, for systems without /proc."""
+        import subprocess
+
+        listing = subprocess.run(
+            ["ps", "-axo", "pid=,ppid=,pgid=,rss="], capture_output=True, text=True, check=False
+        ).stdout
+        rows = [tuple(map(int, line.split())) for line in listing.splitlines()]
+        family = {os.getpid()}
+        size = 0
+        while size != len(family):
+            size = len(family)
+            family |= {pid for pid, parent, group, _ in rows if parent in family or group in self._groups}
+            self._groups |= {group for pid, _, group, _ in rows if pid in family} - {os.getpgrp(), 0, 1}
+        return {pid: rss * 1024 for pid, _, _, rss in rows if pid in family and pid != os.getpid()}
+
+    def numbered(self, inner: int) -> int | None:
+        """The process id outside the sandbox of the descendant with id `inner` in its innermost namespace, or None."""
+        for pid in self.members():
+            try:
+                lines = _read(f"/proc/{pid}/status").splitlines()
+            except OSError:
+                continue
+            for line in lines:
+                if line.startswith(b"NSpid:") and len(line.split()) > 2 and int(line.split()[-1]) == inner:
+                    return pid
+        return None
+
+
+def _read(path: str) -> bytes:
+    with open(path, "rb", buffering=0) as file:
+        return file.read()
+
+
+def _proportional_memory(pid: int) -> int:
+    try:
+        for line in _read(f"/proc/{pid}/smaps_rollup").splitlines():
+            if line.startswith(b"Pss:"):
+                return int(line.split()[1]) * 1024
+        return int(_read(f"/proc/{pid}/statm").split()[1]) * _PAGE
+    except (OSError, IndexError):
+        return 0
+
+
+class BoundedLog:
+    """Writes at most `keep` bytes of its input to a file, and a line that says how many were left out.
+
+    A full disk raises nothing: `error` has the errno, and the rest is left out.
+    """
+
+    def __init__(self, path: str, keep: int) -> None:
+        # The reader has already created the file; never follow a link that took its place.
+        self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
+        self._head_left = keep - keep // 2
+        self._tail_limit = keep // 2
+        self._tail = bytearray()
+        self._dropped = 0
+        self.size = 0
+        self.error = 0
+
+    def add(self, data: bytes) -> None:
+        """Add more output."""
+        self.size += len(data)
+        if self._head_left:
+            head, data = data[: self._head_left], data[self._head_left :]
+            self._head_left -= len(head)
+            self._write(head)
+        self._tail += data
+        if len(self._tail) > 2 * self._tail_limit:
+            self._cut_tail()
+
+    def finish(self) -> None:
+        """Write the tail; call nothing after this."""
+        if len(self._tail) > self._tail_limit:
+            self._cut_tail()
+        if self._dropped:
+            self._write(b"\n[harness: %d bytes of output left out here]\n" % self._dropped)
+        self._write(bytes(self._tail))
+        os.close(self._file)
+
+    def _cut_tail(self) -> None:
+        over = len(self._tail) - self._tail_limit
+        del self._tail[:over]
+        self._dropped += over
+
+    def _write(self, data: bytes) -> None:
+        try:
+            while data and not self.error:
+                data = data[os.write(self._file, data) :]
+        except OSError as problem:
+            self.error = problem.errno or 1
+
+
+class Stage:
+    """The pipe on which inside/stage.py reports on the command that it starts."""
+
+    def __init__(self) -> None:
+        self._told, self.tell_end = os.pipe()
+        os.set_blocking(self._told, False)
+        os.set_inheritable(self.tell_end, True)
+        self._said = b""
+        self.child = 0
+
+    def result(self, sandbox_status: int | None) -> tuple[int, int | None]:
+        """Return the errno if the command could not be started, else 0, and its wait status, None if unknown."""
+        with contextlib.suppress(BlockingIOError):
+            while piece := os.read(self._told, 1024):
+                self._said += piece
+        problem, status = 0, None
+        for word in self._said.split():
+            if word.startswith(b"p"):
+                self.child = int(word[1:])
+            elif word.startswith(b"e"):
+                problem = int(word[1:])
+            else:
+                status = int(word[1:])
+        # The whole sandbox was killed, and the command with it.
+        if status is None and sandbox_status is not None and os.WIFSIGNALED(sandbox_status):
+            status = sandbox_status
+        return problem, status
 
 
 def _oom_kills() -> int:

@@ -1,27 +1,230 @@
-"""Prepares the files and the request of a run and keeps its log, with the standard library only.
+"""Prepares a run: a scratch folder, an environment without secrets, its limits, its request, and at the end its log.
 
-A node without the harness uses this same file, so runs start and end there in the same way. Python 3.9 and later.
+Standard library only, Python 3.9 and later, because a node without the harness uses this same file: runs start and end
+there in the same way.
 """
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
 import gzip
 import json
 import os
+import re
+import shutil
+import sys
 import tempfile
+import zlib
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
-    from harness.run.scratch_folder import ScratchFolder
-
+_PASSED = re.compile(
+    r"""LANG | LANGUAGE | LC_[A-Z]+ | TZ | USER | LOGNAME
+    | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
+    | (DY)?LD_LIBRARY_PATH | CUDA_(VISIBLE_DEVICES|DEVICE_ORDER|HOME|PATH) | NVIDIA_[A-Z_]+
+    | (OMP|MKL|OPENBLAS|NUMEXPR)_NUM_THREADS | OMP_WAIT_POLICY
+    """,
+    re.VERBOSE,
+)
+_PROXIES = re.compile(r"(https?|all|ftp)_proxy", re.IGNORECASE)
+_SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH")
+_CACHES = {
+    "CUDA_CACHE_PATH": "cuda",
+    "HF_HOME": "huggingface",
+    "MPLCONFIGDIR": "matplotlib",
+    "NUMBA_CACHE_DIR": "numba",
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "TORCH_EXTENSIONS_DIR": "torch-extensions",
+    "TORCH_HOME": "torch",
+    "TRITON_CACHE_DIR": "triton",
+    "XDG_CACHE_HOME": "xdg-cache",
+    "XDG_CONFIG_HOME": "xdg-config",
+    "XDG_DATA_HOME": "xdg-data",
+    "XDG_STATE_HOME": "xdg-state",
+    "XDG_RUNTIME_DIR": "xdg-runtime",
+}
+# Threads of OpenMP that wait sleep instead of spinning, which would take CPU time from runs on other lanes. It changes
+# no result, unlike fewer threads, which may add numbers in another order.
+_SHARED_CPUS = {"OMP_WAIT_POLICY": "PASSIVE"}
+_SYSTEM_PATH = "/usr/local/bin:/usr/bin:/bin"
 METRICS_LIMIT = 8 * 1024 * 1024
 LOG_KEPT = 16 * 1024 * 1024
 OUTPUT_LIMIT = 1024 * 1024 * 1024  # a run that prints more is killed
 _GZIP_LEVEL = 3  # logs compress well at any level, and higher levels take seconds
 _SHARE_OF_MEMORY = 0.9
+LOG_TAIL = 64 * 1024  # as much as the harness inspects after a run
+_LOG_READ = LOG_KEPT + (1 << 16)  # a few kilobytes can decompress to terabytes
+_PIECE = 1 << 20
+_PR_SET_DUMPABLE = 4  # prctl(2): without it /proc/PID/environ and /proc/PID/mem belong to root
+_ENV_START, _ENV_END = 49, 50  # proc(5): fields of /proc/PID/stat, counted from 0
+
+
+@dataclass(frozen=True)
+class ScratchFolder:
+    """The folders of one run; `root` contains the others and is removed after the run."""
+
+    root: Path
+
+    @property
+    def work(self) -> Path:
+        """The working directory, empty at the start."""
+        return self.root / "work"
+
+    @property
+    def script(self) -> Path:
+        """The folder of the script, separate from the working directory."""
+        return self.root / "script"
+
+    @property
+    def home(self) -> Path:
+        """The home folder."""
+        return self.root / "home"
+
+    @property
+    def temporary(self) -> Path:
+        """The folder for temporary files."""
+        return self.root / "tmp"
+
+    @property
+    def metrics(self) -> Path:
+        """The metrics file of the repro."""
+        return self.root / "metrics.json"
+
+    @property
+    def report(self) -> Path:
+        """The report file of the child driver, in a folder that scripts don't use."""
+        return self.root / "harness" / "report.json"
+
+    @property
+    def imports(self) -> Path:
+        """The file with the import graph, which the child driver of a traced run writes."""
+        return self.root / "harness" / "imports.json"
+
+    @property
+    def job(self) -> Path:
+        """The file with the job for the child driver."""
+        return self.root / "harness" / "job.json"
+
+    @property
+    def log(self) -> Path:
+        """The file for stdout and stderr."""
+        return self.root / "harness" / "log"
+
+    @property
+    def stubs(self) -> Path:
+        """The folder of stubs that replace the user's Python tools on the PATH."""
+        return self.root / "not-in-the-environment"
+
+    def variables(self) -> dict[str, str]:
+        """The environment variables that point a process to these folders."""
+        places = {name: str(self.root / "cache" / folder) for name, folder in _CACHES.items()}
+        return {
+            **places,
+            "HOME": str(self.home),
+            "TMPDIR": str(self.temporary),
+            "HARNESS_METRICS": str(self.metrics),
+        }
+
+
+@contextlib.contextmanager
+def scratch_folder(scratch_root: Path) -> Iterator[ScratchFolder]:
+    """Create a folder below `scratch_root` and remove it when the context ends."""
+    scratch_root.mkdir(parents=True, exist_ok=True)
+    # Keep the path short: paths of sockets, such as those of multiprocessing below TMPDIR, have at most 108 characters.
+    scratch = ScratchFolder(Path(tempfile.mkdtemp(prefix="r", dir=scratch_root)).resolve())
+    try:
+        for folder in (scratch.work, scratch.script, scratch.home, scratch.temporary, scratch.report.parent):
+            folder.mkdir()
+        for cache in _CACHES.values():
+            (scratch.root / "cache" / cache).mkdir(parents=True, mode=0o700)
+        yield scratch
+    finally:
+        remove_tree(scratch.root)
+
+
+def remove_tree(folder: Path) -> None:
+    """Remove a folder and all in it, even if read-only. Ignores what can't be removed."""
+    shutil.rmtree(folder, ignore_errors=True)
+    if not folder.is_dir():
+        return
+    for parent, names, _ in os.walk(folder):
+        for name in names:
+            path = Path(parent, name)
+            if not path.is_symlink():
+                with contextlib.suppress(OSError):
+                    path.chmod(0o700)
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+def process_environment(
+    scratch: ScratchFolder,
+    *,
+    ours: Mapping[str, str],
+    python: Path,
+    pass_env: Sequence[str] = (),
+    extra: Mapping[str, str] | None = None,
+    pycache_prefix: Path | None = None,
+    stubs: bool = False,
+) -> dict[str, str]:
+    """Return all environment variables of a probe, made from the harness's own (`ours`).
+
+    Only variables known to be harmless and those in `pass_env` are passed on; `extra` is added last. The folder of
+    `python` comes first on PATH, then the stubs if there are any. Bytecode goes below `pycache_prefix` if given.
+    """
+    environment = dict(_SHARED_CPUS)
+    environment |= {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
+    environment |= scratch.variables()
+    if hub := _hub_cache(ours):
+        environment["HF_HUB_CACHE"] = str(hub)
+    environment |= {
+        "PATH": os.pathsep.join([str(python.parent), *([str(scratch.stubs)] if stubs else []), user_path(ours)]),
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "PYTHONNOUSERSITE": "1",
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONFAULTHANDLER": "1",
+        "TOKENIZERS_PARALLELISM": "false",
+    }
+    if pycache_prefix is not None:
+        environment["PYTHONPYCACHEPREFIX"] = str(pycache_prefix)
+    return environment | dict(extra or {})
+
+
+def user_path(ours: Mapping[str, str]) -> str:
+    """Return the user's own PATH."""
+    return ours.get("PATH") or _SYSTEM_PATH
+
+
+def _is_harmless(name: str, value: str) -> bool:
+    if _PROXIES.fullmatch(name):
+        return not _has_credentials(value)
+    return _PASSED.fullmatch(name) is not None and _SECRET.search(name) is None
+
+
+def _has_credentials(url: str) -> bool:
+    try:
+        return "@" in urlsplit(url if "//" in url else f"//{url}").netloc
+    except ValueError:
+        return True
+
+
+def _hub_cache(ours: Mapping[str, str]) -> Path | None:
+    """The user's download cache of model files. It is addressed by content, so it is safe to share."""
+    home = Path(ours.get("HOME", "/nonexistent"))
+    for folder in (
+        ours.get("HF_HUB_CACHE"),
+        ours.get("HUGGINGFACE_HUB_CACHE"),
+        ours.get("HF_HOME") and Path(ours["HF_HOME"], "hub"),
+        Path(ours.get("XDG_CACHE_HOME") or home / ".cache", "huggingface", "hub"),
+    ):
+        if folder and Path(folder).is_dir():
+            return Path(folder).absolute()
+    return None
 
 
 def script_command(
@@ -53,25 +256,33 @@ def script_command(
     return [str(python), str(inside / "child.py"), str(scratch.job)]
 
 
-def repro_variables(params: Mapping[str, Any], device: str) -> dict[str, str]:
-    """Return the environment variables for a repro: its parameters and its device."""
-    told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device}
+def repro_variables(params: Mapping[str, Any], device: str, hash_seed: int) -> dict[str, str]:
+    """Return the environment variables for a repro: its parameters, its device and the seed of its hashes."""
+    told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device, "PYTHONHASHSEED": str(hash_seed)}
     # A verdict on the CPU must not come from a GPU.
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
-class GuardLimits(NamedTuple):
-    """The limits that the guard enforces: wall time in seconds, memory and output in bytes, and one CPU or all."""
+class Limits(NamedTuple):
+    """The limits of a process tree: wall time in seconds, memory (None: 90 % of the machine's) and output in bytes.
+
+    With `one_cpu` all its threads share one CPU, where the operating system supports that.
+    """
 
     wall_s: float
-    memory: int
+    memory: int | None = None
     output: int = OUTPUT_LIMIT
     one_cpu: bool = False
+
+    @property
+    def bytes(self) -> int:
+        """The effective memory limit."""
+        return self.memory if self.memory is not None else int(physical_memory() * _SHARE_OF_MEMORY)
 
 
 def guard_request(
     argv: Sequence[str],
-    limits: GuardLimits,
+    limits: Limits,
     *,
     env: Mapping[str, str],
     cwd: Path,
@@ -85,7 +296,7 @@ def guard_request(
         "env": dict(env),
         "cwd": str(cwd),
         "wall_s": limits.wall_s,
-        "memory": limits.memory,
+        "memory": limits.bytes,
         "output": str(output),
         "log_keep": LOG_KEPT,
         "output_limit": limits.output,
@@ -94,11 +305,6 @@ def guard_request(
         "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
     }
     return json.dumps(request).encode() + b"\n"
-
-
-def memory_limit(asked: int | None) -> int:
-    """Return the memory limit of a process tree in bytes: `asked`, or else 90 % of the machine's memory."""
-    return asked if asked is not None else int(physical_memory() * _SHARE_OF_MEMORY)
 
 
 def physical_memory() -> int:
@@ -120,10 +326,53 @@ def keep_log(log: BinaryIO, target: Path) -> None:
     try:
         with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
             left = LOG_KEPT + 4096  # including the line that says how much was left out
-            while left > 0 and (piece := log.read(min(left, 1 << 20))):
+            while left > 0 and (piece := log.read(min(left, _PIECE))):
                 packed.write(piece)
                 left -= len(piece)
         Path(part).replace(target)
     except BaseException:
         Path(part).unlink(missing_ok=True)
         raise
+
+
+def read_log(path: Path) -> str:
+    """Return the stored output of a run, "" if there is no log."""
+    return _read(path).decode("utf-8", "replace")
+
+
+def read_tail(path: Path) -> str:
+    """Return the end of a log, as much as the harness inspects after a run."""
+    return _read(path)[-LOG_TAIL:].decode("utf-8", "replace")
+
+
+def _read(path: Path) -> bytes:
+    pieces, left = [], _LOG_READ
+    try:
+        with path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as packed:
+            while left > 0 and (piece := packed.read(min(left, _PIECE))):
+                pieces.append(piece)
+                left -= len(piece)
+    except (OSError, EOFError, zlib.error):
+        pass
+    return b"".join(pieces)
+
+
+def hide_environment() -> None:
+    """Clear the memory that the kernel shows as /proc/PID/environ; os.environ and getenv keep their values.
+
+    Otherwise a repro without a sandbox could read every token of the user's shell. setproctitle(3) overwrites the same
+    memory. Does nothing on systems other than Linux, or if the memory does not look as expected.
+    """
+    if not sys.platform.startswith("linux"):
+        return
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        shown = Path("/proc/self/environ").read_bytes()
+        # The program name is in parentheses and may contain spaces.
+        fields = [b"", b"", *Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()]
+        start, end = int(fields[_ENV_START]), int(fields[_ENV_END])
+        if not shown or end - start != len(shown) or ctypes.string_at(start, len(shown)) != shown:
+            return
+        for name, value in os.environ.items():
+            os.putenv(name, value)  # from now on the C library keeps its own copy
+        ctypes.memset(start, 0, len(shown))
+        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

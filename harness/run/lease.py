@@ -1,6 +1,6 @@
-"""A lease: one GPU for one probe, once it has enough free memory.
+"""Makes a run wait for what it needs: a GPU of its own with enough free memory, and room in the machine's memory.
 
-A lease is a file lock named after the GPU. It works between the lanes of this process and between all harness
+A lease of a GPU is a file lock named after it. It works between the lanes of this process and between all harness
 processes that share a cache folder, and the system releases it if the process dies.
 """
 
@@ -11,11 +11,11 @@ import threading
 import time
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import define, field, frozen
 from filelock import FileLock, Timeout
 
 from harness.events import SILENT, Note, Reporter
-from harness.model.size import size_in_words
+from harness.model.text import size_in_words
 from harness.run.devices import Gpu, find_gpus, kind_of
 from harness.run.process import Cancelled
 
@@ -27,6 +27,8 @@ DEFAULT_WAIT_S = 600.0
 # A CUDA context with library workspaces takes several hundred MiB before the first tensor.
 DEFAULT_NEED = 2**30
 _LOOK_S = 2.0  # nvidia-smi itself may take a second
+_EXPECTED = 4 * 2**30  # bytes per run, until the peak of a run is known
+_LOOK_AT_MEMORY_S = 0.25
 
 
 @frozen
@@ -136,3 +138,54 @@ def _one_of(gpus: tuple[Gpu, ...]) -> str:
 
 def _duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:g} s"
+
+
+def _available() -> int:
+    import psutil  # type: ignore[import-untyped,unused-ignore]  # imported late: most commands run nothing
+
+    return int(psutil.virtual_memory().available)
+
+
+@define
+class MemoryGate:
+    """Lets a run start if no other one is running, or if there is enough available memory for all of them.
+
+    Each run is expected to need as much as the largest one so far. `available` returns the available memory in bytes.
+    """
+
+    available: Callable[[], int] = _available
+    _largest: int = field(default=0, init=False)
+    _running: int = field(default=0, init=False)
+    _changed: threading.Condition = field(factory=threading.Condition, init=False)
+
+    @contextlib.contextmanager
+    def entered(self, cancel: threading.Event | None = None) -> Iterator[None]:
+        """Wait for memory, and reserve it as long as the context lasts. Raises `Cancelled` if `cancel` is set."""
+        with self._changed:
+            while self._running and not self._has_room():
+                if cancel is not None and cancel.is_set():
+                    raise Cancelled
+                self._changed.wait(_LOOK_AT_MEMORY_S)
+            self._running += 1
+            self._changed.notify_all()
+        try:
+            yield
+        finally:
+            with self._changed:
+                self._running -= 1
+                self._changed.notify_all()
+
+    def note(self, peak: int) -> None:
+        """Record the peak memory of a run, in bytes."""
+        with self._changed:
+            self._largest = max(self._largest, peak)
+
+    def wait_for_run(self, otherwise: threading.Event) -> None:
+        """Wait until a run has started, or until `otherwise` is set."""
+        with self._changed:
+            while not self._running and not otherwise.is_set():
+                self._changed.wait(_LOOK_AT_MEMORY_S)
+
+    def _has_room(self) -> bool:
+        # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
+        return self.available() >= (self._running + 1) * (self._largest or _EXPECTED)

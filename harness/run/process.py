@@ -12,17 +12,18 @@ import subprocess
 import sys
 import time
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any, Protocol
+from typing import IO, TYPE_CHECKING, Any
 
 from attrs import frozen
 
 from harness.errors import HarnessFault
-from harness.run.launch import OUTPUT_LIMIT, GuardLimits, guard_request, memory_limit
-from harness.run.strays import end_strays
+from harness.run.launch import Limits, guard_request
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from harness.run.forking import ForkedGuard
 
 _GUARD = Path(__file__).with_name("guard.py")
 _CANCEL_POLL_MS = 100
@@ -30,6 +31,7 @@ _LONGEST_POLL_MS = 3_600_000.0
 _GUARD_ENDS_WITHIN_S = 20.0
 _SILENT_S = 30.0  # the guard stops a run at its time limit and reports well before this
 _GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
+_STRAYS_END_WITHIN_S = 10.0
 
 
 class Cancelled(Exception):
@@ -48,24 +50,6 @@ class EndReason(enum.StrEnum):
     MEMORY = "memory"
     OUTPUT = "output"
     LOST = "lost"  # its guard was killed, usually by a process of the tree
-
-
-@frozen
-class Limits:
-    """The limits of a process tree: wall time in seconds, memory (None: 90 % of the machine's) and output in bytes.
-
-    With `one_cpu` all its threads share one CPU, where the operating system supports that.
-    """
-
-    wall_s: float
-    memory: int | None = None
-    output: int = OUTPUT_LIMIT
-    one_cpu: bool = False
-
-    @property
-    def bytes(self) -> int:
-        """The effective memory limit."""
-        return memory_limit(self.memory)
 
 
 @frozen
@@ -96,46 +80,7 @@ class Ended:
             return f"signal {-self.returncode}"
 
 
-class GuardProcess(Protocol):
-    """A running guard, with the interface of `subprocess.Popen`."""
-
-    @property
-    def stdin(self) -> IO[bytes] | None:
-        """The stream from which it reads its request."""
-        ...
-
-    @property
-    def stdout(self) -> IO[bytes] | None:
-        """The stream to which it writes its answer."""
-        ...
-
-    @property
-    def returncode(self) -> int:
-        """Its exit status, after `wait`."""
-        ...
-
-    def wait(self, timeout: float | None = None) -> int:
-        """Wait until it has ended, and return its exit status."""
-        ...
-
-    def kill(self) -> None:
-        """Kill it."""
-        ...
-
-
-@frozen
-class Start:
-    """How to start a guard and its command.
-
-    `sandbox` is the command that creates a sandbox and starts the rest of its command line in it (see sandbox.py).
-    `forked` returns a forked guard; None starts a new process.
-    """
-
-    sandbox: Sequence[str] = ()
-    forked: Callable[[], GuardProcess] | None = None
-
-
-def run_guarded(
+def run_guarded(  # noqa: PLR0913 - all of them describe one process tree
     argv: Sequence[str | Path],
     *,
     env: Mapping[str, str],
@@ -144,11 +89,14 @@ def run_guarded(
     output: Path,
     cancel: threading.Event | None = None,
     remove_if_orphaned: Path | None = None,
-    start: Start = Start(),
+    sandbox: Sequence[str] = (),
+    forked: Callable[[], ForkedGuard] | None = None,
 ) -> Ended:
     """Run a command within limits until it ends, and append its output to `output` (see `BoundedLog`).
 
     All its processes have ended on return. `remove_if_orphaned` is a folder that the guard removes if the harness dies.
+    `sandbox` is the command that creates a sandbox and starts the rest of its command line in it (see sandbox.py).
+    `forked` returns a forked guard; None starts a new process.
 
     Raises `OSError` if the command can't be started or the log can't be written, `NoSandbox` if the sandbox can't be
     created, `Cancelled` when `cancel` is set, and `HarnessFault` if the guard itself fails.
@@ -156,15 +104,15 @@ def run_guarded(
     command = [str(argument) for argument in argv]
     request = guard_request(
         command,
-        GuardLimits(limits.wall_s, limits.bytes, limits.output, limits.one_cpu),
+        limits,
         env=env,
         cwd=cwd,
         output=output,
         remove_if_orphaned=remove_if_orphaned,
-        sandbox=start.sandbox,
+        sandbox=sandbox,
     )
     begun = time.monotonic()
-    guard = (start.forked or _new_guard)()
+    guard = (forked or _new_guard)()
     try:
         said = _converse(guard, request, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
     finally:
@@ -175,7 +123,7 @@ def run_guarded(
     return _ended(said, command, guard.returncode, output)
 
 
-def _new_guard() -> GuardProcess:
+def _new_guard() -> subprocess.Popen[bytes]:
     # A new session, so that Ctrl-C in a terminal reaches only the harness.
     return subprocess.Popen(
         [sys.executable, "-I", "-S", str(_GUARD)],
@@ -189,7 +137,9 @@ def _new_guard() -> GuardProcess:
     )
 
 
-def _converse(guard: GuardProcess, request: bytes, cancel: threading.Event | None, deadline: float) -> bytes:
+def _converse(
+    guard: subprocess.Popen[bytes] | ForkedGuard, request: bytes, cancel: threading.Event | None, deadline: float
+) -> bytes:
     stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
     with contextlib.suppress(BrokenPipeError):  # the guard has ended; its answer is on stdout
         unsent = memoryview(request)
@@ -222,7 +172,7 @@ def _stream(stream: IO[bytes] | None) -> IO[bytes]:
     return stream
 
 
-def _dismiss(guard: GuardProcess) -> None:
+def _dismiss(guard: subprocess.Popen[bytes] | ForkedGuard) -> None:
     """Close the pipe, which makes the guard kill the process tree, and wait for the guard."""
     _stream(guard.stdin).close()
     try:
@@ -257,3 +207,30 @@ def ended_from(told: Mapping[str, Any]) -> Ended:
     """Parse the guard's answer. Raises `ValueError` or `TypeError` if it is invalid."""
     known = {name: value for name, value in told.items() if name != "log_error"}
     return Ended(**{**known, "reason": EndReason(told["reason"])})
+
+
+def end_strays(env: Mapping[str, str]) -> None:
+    """Kill the processes of a run whose guard was killed; they have its HOME and TMPDIR. Does nothing without /proc."""
+    if not (env.get("HOME") and env.get("TMPDIR")):
+        return
+    marks = {os.fsencode(f"{name}={env[name]}") for name in ("HOME", "TMPDIR")}
+    until = time.monotonic() + _STRAYS_END_WITHIN_S
+    while time.monotonic() < until:
+        strays = list(_carrying(marks))
+        if not strays:
+            return
+        for pid in strays:
+            with contextlib.suppress(OSError):
+                os.kill(pid, signal.SIGKILL)
+        time.sleep(0.01)
+
+
+def _carrying(marks: set[bytes]) -> Iterator[int]:
+    own = os.getpid()
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            variables = set((folder / "environ").read_bytes().split(b"\0"))
+        except OSError:  # it has ended, or belongs to another user
+            continue
+        if marks <= variables and int(folder.name) != own:
+            yield int(folder.name)

@@ -1,6 +1,7 @@
-"""Finds the program of a command: in the environment first, and never one of the user's Python tools.
+"""Says what is wrong with a command itself: a program or module that the environment lacks, no tests, a wrong path.
 
-A `pytest` from the user's PATH would run with the user's packages instead of the probed ones.
+A `pytest` from the user's PATH would run with the user's packages instead of the probed ones. A failure that comes from
+a wrong command would be found in every release or in none, if the harness took it for the bug.
 """
 
 from __future__ import annotations
@@ -12,10 +13,14 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.run.commands import is_python, program_at
+from harness.model import Outcome
+from harness.model.observation import WHOLE_RUN
+from harness.run.commands import TestTool, is_python, program_at, recognised
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+
+    from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
 _PYTHON_TOOLS = {
@@ -47,6 +52,12 @@ _STUB = """#!/bin/sh
 echo "${0##*/}: command not found in the environment of the probe; add its package with --with NAME" >&2
 exit 127
 """
+_NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re.MULTILINE)
+_NO_TOOL = re.compile(r"python[\d.]*: No module named (?P<name>[\w.]+)")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>\w+)[\w.]*'")
+_NO_FILE = re.compile(r"python[\d.]*: can't open file '(?P<name>[^'\n]+)'")
+_NO_TESTS = re.compile(r"no tests ran in|^Ran 0 tests|^NO TESTS RAN", re.MULTILINE)
+_PYTEST_USAGE = re.compile(r"^ERROR: (?:usage:.*|file or directory not found: .*|not found: .*)", re.MULTILINE)
 
 
 def program_of(argv: Sequence[str]) -> str:
@@ -85,7 +96,7 @@ def missing_program(
         if is_python(program):
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
-    if found is None and not _is_in_shell(program):
+    if found is None and program != "env":
         return f"{program} is neither in the environment nor on the PATH; add its package with --with"
     return ""
 
@@ -131,10 +142,6 @@ def _first(program: str, path: str) -> Path | None:
         if folder and candidate.is_file() and os.access(candidate, os.X_OK):
             return candidate
     return None
-
-
-def _is_in_shell(program: str) -> bool:
-    return program == "env"
 
 
 def _is_python_tool(file: str) -> bool:
@@ -222,3 +229,52 @@ def _leads_away(file: Path) -> bool:
     except OSError:
         return True
     return any("editable" in line or Path(line.strip()).is_absolute() for line in lines)
+
+
+def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
+    """Return one sentence about what is wrong with the command, "" if nothing is.
+
+    `argv` is empty for a script. The only such mistake of a script is to import the user's own project, which is not
+    installed in the environment.
+    """
+    if ran.outcome not in (Outcome.EXITED, Outcome.RAISED, Outcome.NO_REPORT):
+        return ""
+    own = _own_project(ran, invoked_from)
+    if own or not argv:
+        return own
+    if ran.exit_code == 127 and (found := _last(_NOT_FOUND, ran.tail)):
+        return f"{found}: command not found; if a Python package provides it, add that with --with"
+    if ran.exit_code == 126:
+        return "the command can't be executed (exit code 126)"
+    if found := _last(_NO_TOOL, ran.tail):
+        return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
+    if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
+        return f"no such file: {found}"
+    return _test_tool(ran, argv)
+
+
+def _own_project(ran: Ran, invoked_from: Path) -> str:
+    """Say that the run imports the user's own project, which is not installed in the environment; "" if it does not."""
+    found = [match["name"] for match in _NO_MODULE.finditer(ran.tail)]
+    for name in dict.fromkeys(reversed(found)):
+        for folder in (invoked_from, invoked_from / "src"):
+            if (folder / name).is_dir() or (folder / f"{name}.py").is_file():
+                return f"No module named {name!r}: {folder / name} is not installed in the environment"
+    return ""
+
+
+def _test_tool(ran: Ran, argv: Sequence[str]) -> str:
+    command = recognised(argv)
+    if any(test.id != WHOLE_RUN for test in ran.tests):
+        return ""
+    if ran.exit_code in (0, 5) and (command is not None or _NO_TESTS.search(ran.tail)):
+        return "no tests were found"
+    if ran.exit_code == 4 and (usage := _PYTEST_USAGE.search(ran.tail)):
+        return f"pytest usage error: {usage[0].removeprefix('ERROR: ').strip()}"
+    if ran.exit_code == 2 and command is not None and command.tool is TestTool.UNITTEST and "usage:" in ran.tail:
+        return "unittest usage error"
+    return ""
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str:
+    return next((match["name"] for match in reversed(list(pattern.finditer(text)))), "")

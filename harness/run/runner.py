@@ -14,18 +14,25 @@ from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.run.child_report import read_imports
-from harness.run.classify import not_started
-from harness.run.collecting import collection_of
-from harness.run.devices.registry import hidden, passed_variables
-from harness.run.inside.emulation.device_profiles import DEFAULT_CAPABILITY
-from harness.run.launch import keep_log, repro_variables, script_command
-from harness.run.mistakes import mistake_in
-from harness.run.process import Limits, NoSandbox, Start, run_guarded
-from harness.run.programs import missing_program, program_of, write_stubs
-from harness.run.result import LeftBehind, Ran, result_of
-from harness.run.sandbox import FileAccess, Sandbox
-from harness.run.sandbox_view import editable_projects
-from harness.run.scratch_folder import ScratchFolder, process_environment, remove_tree, scratch_folder, user_path
+from harness.run.commands import collection_of
+from harness.run.devices import hidden, passed_variables
+from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
+from harness.run.launch import (
+    LOG_TAIL,
+    Limits,
+    ScratchFolder,
+    keep_log,
+    process_environment,
+    remove_tree,
+    repro_variables,
+    scratch_folder,
+    script_command,
+    user_path,
+)
+from harness.run.process import NoSandbox, run_guarded
+from harness.run.programs import missing_program, mistake_in, program_of, write_stubs
+from harness.run.result import LeftBehind, Ran, not_started, result_of
+from harness.run.sandbox import FileAccess, Sandbox, editable_projects
 
 if TYPE_CHECKING:
     import threading
@@ -34,7 +41,6 @@ if TYPE_CHECKING:
     from harness.run.forking import Zygote
 
 INSIDE = Path(__file__).with_name("inside")
-_TAIL = 64 * 1024
 _PATHS_IN = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -56,7 +62,7 @@ class Job:
     `capability` is the compute capability to emulate. The paths of a command are relative to `invoked_from`. `trace`
     names the installed files to trace, which makes the run slower; `imports` is where to write the import graph of a
     traced run. In `sandbox` (None: no sandbox) the run can also read `readable` and write `writable`. With `zygote` the
-    run is forked from that process, in its sandbox.
+    run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order sets.
     """
 
     python: Path
@@ -77,6 +83,7 @@ class Job:
     writable: tuple[Path, ...] = ()
     zygote: Zygote | None = None
     imports: Path | None = None
+    hash_seed: int = 0
 
     @property
     def limits(self) -> Limits:
@@ -143,11 +150,25 @@ def _run_with(
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
     env = _environment(scratch, job, root)
-    argv = _command(job) if job.repro.argv else _script(scratch, job)
+    argv = (
+        _command(job)
+        if job.repro.argv
+        else script_command(
+            scratch,
+            python=job.python,
+            inside=INSIDE,
+            name=script_name(job.repro),
+            source=job.repro.source,
+            capability=job.capability if job.device is Device.EMULATED else None,
+            trace=job.trace,
+        )
+    )
     if tests is not None:
         argv = tests.start(argv, env)
     try:
-        start = _start(scratch, job, argv, env)
+        sandbox: list[str] = []
+        if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
+            sandbox = job.sandbox.command(_file_access(scratch, job, argv, env))
         begins()
         ended = run_guarded(
             argv,
@@ -157,7 +178,8 @@ def _run_with(
             output=scratch.log,
             cancel=cancel,
             remove_if_orphaned=scratch.root,
-            start=start,
+            sandbox=sandbox,
+            forked=job.zygote.guard if job.zygote is not None else None,
         )
     except NoSandbox as words:
         raise UserMistake(f"the sandbox of a run failed: {words}", hint="--sandbox off runs without it") from None
@@ -172,8 +194,9 @@ def _run_with(
     if tests is not None:
         ran = tests.added_to(ran)
     if mistake := mistake_in(ran, job.repro.argv, root):
-        ran = evolve(ran, mistake=mistake, detail=f"{ran.detail}; {mistake}")
+        ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
+    ran.machine["hash_seed"] = job.hash_seed
     return ran
 
 
@@ -187,22 +210,17 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
         pycache_prefix=job.pycache_prefix,
         stubs=True,
         extra={
-            **repro_variables(job.repro.params, job.device.value),
+            **repro_variables(job.repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
             **search_path(scratch, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )
-    env["PATH"] = os.pathsep.join([*_programs(job.repro), env["PATH"]])
+    # Programs that were built for the repro come first.
+    built = [str(folder) for path in job.repro.search_path if (folder := Path(path, "bin")).is_absolute()]
+    env["PATH"] = os.pathsep.join([*built, env["PATH"]])
     return env
-
-
-def _start(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> Start:
-    """How to start the run: in a new sandbox, or as a fork, which shares the sandbox of its zygote."""
-    if job.zygote is not None:
-        return Start(forked=job.zygote.guard)
-    return Start(job.sandbox.command(_file_access(scratch, job, argv, env)) if job.sandbox is not None else ())
 
 
 def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> FileAccess:
@@ -228,18 +246,6 @@ def _path_in(word: str) -> str:
     return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
 
 
-def _script(scratch: ScratchFolder, job: Job) -> list[str]:
-    return script_command(
-        scratch,
-        python=job.python,
-        inside=INSIDE,
-        name=script_name(job.repro),
-        source=job.repro.source,
-        capability=job.capability if job.device is Device.EMULATED else None,
-        trace=job.trace,
-    )
-
-
 def script_name(repro: Repro) -> str:
     """Return the file name of a repro's script in its scratch folder."""
     return Path(repro.path).name or f"{repro.name}.py"
@@ -250,11 +256,6 @@ def search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
     if not repro.search_path:
         return {}
     return {"PYTHONPATH": os.pathsep.join(str(scratch.work / folder) for folder in repro.search_path)}
-
-
-def _programs(repro: Repro) -> list[str]:
-    """Folders with programs that were built for the repro."""
-    return [str(programs) for folder in repro.search_path if (programs := Path(folder, "bin")).is_absolute()]
 
 
 def _command(job: Job) -> list[str]:
@@ -284,5 +285,5 @@ def _absolute(argument: str, folder: Path) -> str:
 def _tail_of(log: BinaryIO) -> str:
     """The end of a log, as much as the harness inspects."""
     size = log.seek(0, os.SEEK_END)
-    log.seek(max(0, size - _TAIL))
+    log.seek(max(0, size - LOG_TAIL))
     return log.read().decode("utf-8", "replace")

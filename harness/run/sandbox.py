@@ -7,22 +7,26 @@ See docs/guides/sandbox.md.
 
 from __future__ import annotations
 
+import contextlib
 import enum
+import json
+import os
+import pwd
 import shutil
 import subprocess
 import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 
 from harness.errors import UserMistake
 from harness.events import Warned
-from harness.run.sandbox_view import View, hidden_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
 
     from harness.events import Reporter
 
@@ -31,6 +35,11 @@ _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
 # Visible below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
 _KEPT = ("/run/opengl-driver", "/run/current-system", "/run/nvidia-persistenced", "/run/systemd/resolve")
+_EMPTIED = ("/home", "/root", "/run", "/tmp", "/var/tmp")  # noqa: S108 - hidden, not used
+_SCRATCH = {Path("/tmp"): "tmp-in-sandbox", Path("/var/tmp"): "var-tmp-in-sandbox"}  # noqa: S108 - as above
+_SECRET_FILES = ("/etc/shadow", "/etc/gshadow", "/etc/pip.conf", "/etc/netrc", "/etc/krb5.keytab")
+_SECRET_FOLDERS = ("/etc/ssh", "/etc/ssl/private", "/etc/uv", "/etc/xdg/pip")
+_GPUS = ("nvidia*", "dri", "kfd", "dxg")
 
 
 class SandboxMode(enum.StrEnum):
@@ -84,21 +93,14 @@ class Sandbox:
 
     def around(self, access: FileAccess) -> list[str]:
         """Return the command line to which the command to run is appended; it reports only an exit code."""
-        hidden = hidden_folders()
-        view = View(hidden)
+        view = View(hidden_folders())
         for path in (*access.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
             view.show(path)
         for python in (access.python, Path(sys.executable)):
             view.show_python(python)
         for path in (access.scratch, *access.writable):
             view.show(path, write=True)
-        return [
-            *self.namespaces(),
-            *view.mounts(access.scratch),
-            "--chdir",
-            str(access.work),
-            "--",
-        ]
+        return [*self.namespaces(), *view.mounts(access.scratch), "--chdir", str(access.work), "--"]
 
     def namespaces(self) -> list[str]:
         """Return bubblewrap and its options before the mounts."""
@@ -153,3 +155,131 @@ def _version(program: str) -> str:
     except (OSError, subprocess.TimeoutExpired):
         return _PROGRAM
     return said.stdout.strip() or _PROGRAM
+
+
+def hidden_folders() -> list[Path]:
+    """Return the folders that are empty in the sandbox: homes, and folders for temporary and runtime files."""
+    homes = [os.environ.get("HOME", "")]
+    with contextlib.suppress(KeyError):
+        homes.append(pwd.getpwuid(os.getuid()).pw_dir)
+    folders = {Path(os.path.realpath(name)) for name in (*_EMPTIED, *homes) if name.startswith("/")}
+    return sorted(folder for folder in folders if folder.is_dir() and folder != Path("/"))
+
+
+class View:
+    """The file system in a sandbox, as arguments of bubblewrap: read-only, without the hidden folders.
+
+    Collects the paths to make visible although they are in hidden folders.
+    """
+
+    def __init__(self, hidden: Sequence[Path]) -> None:
+        self._hidden = hidden
+        self._binds: dict[Path, bool] = {}
+        self._links: dict[Path, str] = {}
+
+    def show(self, path: Path, *, write: bool = False) -> None:
+        """Make a path visible, including the symlinks that lead to it. A hidden folder itself stays hidden."""
+        real = self._followed(path)
+        if real in self._hidden or not real.exists():
+            return
+        if write or self._is_hidden(real):
+            self._binds[real] = self._binds.get(real, False) or write
+
+    def show_python(self, python: Path) -> None:
+        """Make an interpreter visible, with its libraries and its virtual environment if it has one."""
+        self.show(python.parent.parent)
+        real = self._followed(python)
+        settings = python.parent.parent / "pyvenv.cfg"
+        try:
+            lines = settings.read_text(encoding="utf-8").splitlines()
+        except (OSError, UnicodeDecodeError):
+            lines = []
+        for line in lines:
+            name, _, value = line.partition("=")
+            if name.strip() == "home" and value.strip().startswith("/"):
+                self.show(Path(value.strip()).parent)
+        prefix = real.parent.parent
+        if prefix in self._hidden:  # a Python in ~/bin does not expose the home folder
+            for part in ("bin", "lib", "lib64"):
+                self.show(prefix / part)
+        else:
+            self.show(prefix)
+
+    def mounts(self, scratch: Path | None) -> Iterator[str]:
+        """Yield the arguments of bubblewrap, outer folders first."""
+        yield from _of_every_run()
+        steps = [(path, 0, list(self._emptied(path, scratch))) for path in self._hidden]
+        for path, write in self._binds.items():
+            if not write and any(self._binds.get(parent) for parent in path.parents):
+                continue  # visible already through an outer folder, with the same access
+            steps.append((path, 1, ["--bind" if write else "--ro-bind", str(path), str(path)]))
+        for link, target in self._links.items():
+            if not any(link.is_relative_to(bound) for bound in self._binds):
+                steps.append((link, 2, ["--symlink", target, str(link)]))
+        for _, _, words in sorted(steps, key=lambda step: (len(step[0].parts), step[1], step[0])):
+            yield from words
+        for path in self._hidden:
+            if path not in _SCRATCH:
+                yield from ("--remount-ro", str(path))
+
+    def _emptied(self, path: Path, scratch: Path | None) -> Iterator[str]:
+        if path in _SCRATCH and scratch is not None:
+            own = scratch / _SCRATCH[path]
+            own.mkdir(exist_ok=True)
+            yield from ("--bind", str(own), str(path))
+        else:
+            yield from ("--tmpfs", str(path))
+
+    def _is_hidden(self, path: Path) -> bool:
+        return any(path.is_relative_to(folder) for folder in self._hidden)
+
+    def _followed(self, path: Path) -> Path:
+        """Return the real path, and note the symlinks in hidden folders that lead to it, to recreate them."""
+        here, left = Path("/"), list(Path(os.path.abspath(path)).parts[1:])  # noqa: PTH100 - it must not follow links
+        for _ in range(1000):
+            if not left:
+                return here
+            part = left.pop(0)
+            if part == "..":
+                here = here.parent
+                continue
+            here = here / part
+            if here.is_symlink():
+                target = os.readlink(here)  # noqa: PTH115 - the target as written
+                if self._is_hidden(here):
+                    self._links[here] = target
+                parts = Path(target).parts
+                here, left = (
+                    (Path("/"), [*parts[1:], *left]) if target.startswith("/") else (here.parent, [*parts, *left])
+                )
+        return here
+
+
+def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
+    """Yield the folders of editable installs and those that `.pth` files name (PEP 660, PEP 610)."""
+    for folder in packages:
+        for file in folder.glob("*.pth"):
+            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
+                if line.startswith("/") and Path(line.strip()).is_dir():
+                    yield Path(line.strip())
+        for file in folder.glob("*.dist-info/direct_url.json"):
+            try:
+                url = urlsplit(json.loads(file.read_text(encoding="utf-8"))["url"])
+            except (OSError, ValueError, KeyError, TypeError):
+                continue
+            if url.scheme == "file":
+                yield Path(unquote(url.path))
+
+
+def _of_every_run() -> Iterator[str]:
+    """The arguments for every run: the system read-only with its GPUs, without the usual files with secrets."""
+    yield from ("--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc")
+    for pattern in _GPUS:
+        for device in sorted(Path("/dev").glob(pattern)):
+            yield from ("--dev-bind", str(device), str(device))
+    for name in _SECRET_FILES:
+        if os.path.isfile(name):  # noqa: PTH113
+            yield from ("--ro-bind", "/dev/null", name)
+    for name in _SECRET_FOLDERS:
+        if os.path.isdir(name):  # noqa: PTH112
+            yield from ("--tmpfs", name)

@@ -10,21 +10,23 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from functools import partial
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import define, evolve, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
-from harness.events import Asked, Judged, Progress, Reporter, Started
+from harness.events import Asked, Dropped, Judged, Progress, Reporter, Started
 from harness.run.process import Cancelled
+from harness.scheduling.scheduler import Lanes, Priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
     from harness.model import Judgement, Observation, Verdict
-    from harness.probe import Prepared, Probe
-    from harness.scheduling.lanes import Lanes
+    from harness.probing import Prepared, Probe
+    from harness.probing.probe import Prepares
     from harness.search import Search
 
 C = TypeVar("C")
@@ -36,18 +38,6 @@ _QUICK_S = 0.05
 _FIRST_S = 3.0  # how long requested candidates are prepared alone; a longer wait is one for downloads
 PATIENCE_S = 1.0  # less than preparing a candidate takes that is not needed after all
 _NEARLY_DONE = (0.85, 1.5)  # from and to which share of the usual duration a useless run may go on
-
-
-class Prepares(Protocol):
-    """The part of a prober that the engine needs."""
-
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Resolve a probe and build its environment, or return an observation without a run."""
-        ...
-
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe."""
-        ...
 
 
 @define
@@ -120,13 +110,13 @@ class Engine(Generic[C]):
         works: dict[C, _Work[C]] = {}
         ended: dict[str, Observation] = {}
         took: list[float] = []
-        desk = ThreadPoolExecutor(_BUILDERS, thread_name_prefix="prepare")
+        desk = Lanes(_BUILDERS)
         try:
             while not search.done and not until():
                 asked = search.ask(at_once + _waiting(works))
                 if not asked:
                     raise HarnessFault("the search is not done but asks for no candidate")
-                self._start_new(works, asked, desk, announce=not self.is_proof)
+                self._start_new(works, asked, desk, Priority.ASKED)
                 # Start candidates that are prepared quickly before calling `foresee`, which may take as long.
                 wait([w.preparing for c in asked if (w := works[c]).preparing and not w.running], timeout=_QUICK_S)
                 self._answer_twins(works, ended)
@@ -135,7 +125,7 @@ class Engine(Generic[C]):
                 foreseen = search.foresee(_AHEAD)
                 self._drop(works, {*asked, *foreseen, *self._nearly_done(works, took)})
                 if not self._is_preparing(works, asked):
-                    self._start_new(works, foreseen, desk, announce=False)
+                    self._start_new(works, foreseen, desk, Priority.AHEAD)
                 futures: list[Future[Any]] = [
                     work.future for work in works.values() if work.future is not None and not _is_idle(work)
                 ]
@@ -150,20 +140,19 @@ class Engine(Generic[C]):
         finally:
             for work in works.values():
                 work.cancel.set()
-            desk.shutdown(wait=True, cancel_futures=True)
+            desk.close()
             for work in works.values():
                 if work.running is not None:
                     work.running.cancel()
                     wait([work.running])
 
-    def _start_new(
-        self, works: dict[C, _Work[C]], candidates: tuple[C, ...], desk: ThreadPoolExecutor, *, announce: bool
-    ) -> None:
+    def _start_new(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], desk: Lanes, priority: Priority) -> None:
         for candidate in candidates:
             if candidate not in works:
                 work = works[candidate] = _Work(candidate, self.clock())
-                work.preparing = desk.submit(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
-                if announce:
+                prepare = partial(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
+                work.preparing = desk.submit_as(priority, prepare)
+                if priority is Priority.ASKED and not self.is_proof:
                     self.reporter.report(Asked(self.label_of(candidate)))
 
     def _is_preparing(self, works: dict[C, _Work[C]], asked: tuple[C, ...]) -> bool:
@@ -194,7 +183,8 @@ class Engine(Generic[C]):
             if prepared.observation is None and prepared.key not in keys:
                 self.reporter.report(Started(self.label_of(candidate)))
                 work.begun = self.clock()
-                work.running = self.lanes.submit(self.prober.execute, prepared, cancel=work.cancel)
+                run = partial(self.prober.execute, prepared, cancel=work.cancel)
+                work.running = self.lanes.submit_as(Priority.PROOF if self.is_proof else Priority.ASKED, run)
                 keys.add(prepared.key)
 
     def _collect(
@@ -264,6 +254,7 @@ class Engine(Generic[C]):
         for candidate in [c for c in works if c not in keep]:
             work = works.pop(candidate)
             work.cancel.set()
+            self.reporter.report(Dropped(self.label_of(candidate)))
             if work.future is not None:
                 work.future.cancel()
 

@@ -1,20 +1,13 @@
 """Search algorithms: each only decides which candidate to try next. Pure, without I/O or clock."""
 
-from harness.search.bisection import Bisection
-from harness.search.bisection_result import BisectionResult, BisectionStatus, MovedEnd, Trial
-from harness.search.by_number import ByNumber
-from harness.search.delta import DeltaDebugging, DeltaResult
-from harness.search.effect import Effect
+from harness.search.bisection import Bisection, BisectionResult, BisectionStatus, MovedEnd
+from harness.search.delta import DeltaDebugging
 from harness.search.fewest import FewestChanges, FewestResult
-from harness.search.grid import Grid
-from harness.search.measured import Gauges
-from harness.search.narrowing import Narrowing
-from harness.search.noise import Noise
+from harness.search.measured import ByNumber, Effect, Gauges, Reading, Readings, readings_of
+from harness.search.narrowing import DeltaResult, Narrowing
 from harness.search.noisy import NoisySearch
-from harness.search.posterior import Counts
-from harness.search.protocol import Search
-from harness.search.readings import Reading, Readings, readings_of
-from harness.search.states import PositionState
+from harness.search.protocol import Grid, PositionState, Search, Trial
+from harness.search.rates import Counts, Noise
 from harness.search.sure import SureBisection
 from harness.search.windows import Window, WindowScan, WindowsResult
 

@@ -14,29 +14,13 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.foresight import foresee
-from harness.search.protocol import record
+from harness.search.narrowing import DeltaResult
+from harness.search.protocol import foresee, record
 
 H = TypeVar("H", bound=Hashable)
 
 _KEPT_SWEEPS = 64
 _CHANCES = {Verdict.GOOD: 0.75, Verdict.BAD: 0.25}  # a skip is followed by the same set as GOOD
-
-
-@frozen
-class DeltaResult(Generic[H]):
-    """The result so far: `minimal` is the smallest BAD set that the search has reached.
-
-    `is_minimal`: each of its changes was left out once, with those that require it, and none of these runs was BAD
-    (1-minimal). `unproven` are the changes for which that run was skipped. `runs` counts all verdicts, `unresolved` the
-    skips among them.
-    """
-
-    minimal: frozenset[H]
-    is_minimal: bool
-    unproven: frozenset[H]
-    unresolved: int
-    runs: int
 
 
 @frozen

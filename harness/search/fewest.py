@@ -16,8 +16,7 @@ from collections.abc import Mapping, Sequence
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.foresight import foresee
-from harness.search.protocol import record
+from harness.search.protocol import foresee, record
 
 Candidate = frozenset[str]
 

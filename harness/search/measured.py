@@ -1,23 +1,32 @@
-"""A bug that is recognised by a number: whether the number really differs between the two sides of a change.
+"""A bug that is recognised by a number: whether the number really differs, or on which side of its bound it is.
 
 Each run is good or bad by the bound. That alone could name a release where only noise crosses the bound, so both sides
 are rerun until their numbers differ clearly. If the number varies, only runs made after the change was named count:
 earlier ones were used to select that change.
+
+The difference is the estimator of Hodges and Lehmann ("Estimates of location based on rank tests", Ann. Math. Statist.
+34(2), 1963): the median of all pairwise differences. Its interval comes from the exact distribution of the statistic of
+Mann and Whitney (Ann. Math. Statist. 18(1), 1947), so it holds for any distribution of the noise. Too few runs yield no
+interval.
 """
 
 from __future__ import annotations
 
+import math
+from functools import lru_cache
+from statistics import NormalDist, median
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.effect import FEWEST, Effect, effect_of
+from harness.search.protocol import Trial, record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection
+    from collections.abc import Callable, Collection, Sequence
 
-    from harness.search.bisection_result import Trial
+    from harness.search.protocol import Search
+
 
 _ENOUGH = 5  # repetitions of each side: the fewest that yield a 0.99 interval
 _MOST = 12  # repetitions of each side, after which the number is reported as too variable
@@ -97,3 +106,244 @@ class Measurements:
         """The numbers of the judged trials at some positions."""
         judged = (t for t in trials if t.position in positions and self._told[t] is not Verdict.SKIP)
         return [number for number in map(self._number, judged) if number is not None]
+
+
+FEWEST = 2  # with fewer runs of a side, its noise is unknown
+_PLAIN = 10.0  # a difference of this many spreads needs no test
+_EXACT = 400  # with more pairs, the normal approximation is good enough
+
+
+@frozen
+class Effect:
+    """A number on both sides of a change: the medians `good` and `bad`, the difference bad - good and its interval.
+
+    `confidence` is the confidence level of the interval from `low` to `high`. It is 0 if there were too few runs for an
+    interval; then these are the smallest and the largest observed difference. `spread` is the range of the number on
+    the side where it varies more.
+    """
+
+    good: float
+    bad: float
+    difference: float
+    low: float
+    high: float
+    spread: float
+    confidence: float
+    good_runs: int
+    bad_runs: int
+
+    @property
+    def is_clear(self) -> bool:
+        """Whether the sides differ: by the interval, or, with few runs, by many times the spread."""
+        nearest = max(self.low, -self.high)
+        if self.confidence:
+            return nearest > 0
+        enough = min(self.good_runs, self.bad_runs) >= FEWEST and self.good_runs + self.bad_runs > 2 * FEWEST
+        return enough and nearest > _PLAIN * self.spread
+
+
+def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) -> Effect | None:
+    """The effect between two sides; None if a side has no number, or one that is not finite.
+
+    With a confidence of 1 there is no interval, however many runs there are.
+    """
+    differences = sorted(b - g for b in bad for g in good)
+    if not differences or not all(math.isfinite(value) for value in (*good, *bad, differences[0], differences[-1])):
+        return None
+    cut = _rank(len(good), len(bad), confidence)
+    low, high = differences[max(cut, 1) - 1], differences[-max(cut, 1)]
+    spread = max(max(side) - min(side) for side in (good, bad))
+    sure = confidence if cut else 0.0
+    return Effect(median(good), median(bad), median(differences), low, high, spread, sure, len(good), len(bad))
+
+
+@lru_cache(maxsize=256)
+def _rank(m: int, n: int, confidence: float) -> int:
+    """Which of the sorted pairwise differences, counted from either end, bounds the interval; 0 if none does."""
+    tail = (1 - confidence) / 2
+    if tail <= 0:
+        return 0
+    if m * n > _EXACT:
+        deviation = math.sqrt(m * n * (m + n + 1) / 12)
+        return max(0, math.floor(m * n / 2 - 0.5 - NormalDist().inv_cdf(1 - tail) * deviation) + 1)
+    allowed, rank = tail * math.comb(m + n, m), 0
+    while (allowed := allowed - _orders(rank, m, n)) >= 0:
+        rank += 1
+    return rank
+
+
+@lru_cache(maxsize=1 << 16)
+def _orders(statistic: int, m: int, n: int) -> int:
+    """In how many orders of m and n values the statistic has this value (the recursion of Mann and Whitney)."""
+    if statistic <= 0 or not m or not n:
+        return int(statistic == 0)
+    return _orders(statistic - n, m - 1, n) + _orders(statistic, m, n - 1)
+
+
+_FEW_LOST = 4  # with more lost runs than this, the position itself is skipped
+_LOOKS = (2, 8, 12)  # runs after which the side is tested; a test after every run would mistake noise for a result
+_NEAR = 20.0  # two runs are enough if they are this many times nearer to each other than to the bound
+_CONFIDENCE = 0.99
+
+
+class ByNumber:
+    """Search over the positions of another search, each run until its side of the bound is clear (see `Readings`).
+
+    Its candidates are `Trial`s, and the wrapped search is told one verdict for each position. A position whose first
+    run has no number gets the verdict of that run.
+    `reading` returns the number of a recorded run, None if the run was judged by something else.
+    """
+
+    def __init__(self, search: Search[int], reading: Callable[[Trial], Reading | None]) -> None:
+        self._search = search
+        self._reading = reading
+        self._told: dict[Trial, Verdict] = {}
+        self._asked: tuple[Trial, ...] = ()
+        self._settled: dict[int, Verdict] = {}
+
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n trials to run now; earlier requests that still matter come first."""
+        positions = self._search.ask(n)
+        missing = [trial for position in positions for trial in self._missing(position)]
+        still = [trial for trial in self._asked if trial in missing]
+        wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
+        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        return wanted
+
+    def foresee(self, n: int) -> tuple[Trial, ...]:
+        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
+        fresh = (Trial(position) for position in self._search.foresee(n))
+        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
+
+    def tell(self, candidate: Trial, verdict: Verdict) -> None:
+        """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
+        record(self._told, candidate, verdict)
+        position = candidate.position
+        if position not in self._settled and (settled := self._side(position)) is not None:
+            self._search.tell(position, settled)
+            self._settled[position] = settled
+
+    @property
+    def done(self) -> bool:
+        """Whether the wrapped search is done."""
+        return self._search.done
+
+    def remaining(self) -> int:
+        """Upper estimate of the runs left, if the number of each position is the same in every run."""
+        return self._search.remaining() * (2 if any(map(self._reading, self._told)) else 1)
+
+    def is_settled(self, position: int) -> bool:
+        """Whether a position has its final verdict."""
+        return position in self._settled
+
+    def _side(self, position: int) -> Verdict | None:
+        """The verdict of a position, None while runs are missing."""
+        first = self._told.get(Trial(position))
+        if first is None:
+            return None
+        if first is Verdict.SKIP or self._reading(Trial(position)) is None:
+            return first
+        if self._missing(position):
+            return None
+        return (self._readings(position).verdict or Verdict.SKIP) if self._is_measured(position) else Verdict.SKIP
+
+    def _missing(self, position: int) -> tuple[Trial, ...]:
+        """The runs of a position that are needed and have no verdict yet."""
+        told = [trial for trial in self._told if trial.position == position]
+        if not told:
+            return (Trial(position),)
+        lost = sum(self._told[trial] is Verdict.SKIP or self._reading(trial) is None for trial in told)
+        if position in self._settled or lost == len(told) or lost > _FEW_LOST:
+            return ()
+        wanted = self._readings(position).wanted + lost
+        return tuple(trial for attempt in range(wanted) if (trial := Trial(position, attempt)) not in self._told)
+
+    def _is_measured(self, position: int) -> bool:
+        return not self._readings(position).is_open
+
+    def _readings(self, position: int) -> Readings:
+        trials = sorted(trial for trial in self._told if trial.position == position)
+        return readings_of([r for trial in trials if (r := self._reading(trial)) is not None])
+
+
+@frozen
+class Reading:
+    """The number of one run (`value`), how far it is past the bound (`excess`, above 0 is bad), and the verdict."""
+
+    value: float
+    excess: float
+    verdict: Verdict
+
+
+@frozen
+class Readings:
+    """The number of a candidate over all its runs: the median, and its interval from `low` to `high`.
+
+    `confidence` is the confidence level of the interval, 0 if there is none; then these are the smallest and the
+    largest value. `verdict` is the side of the bound, None if the runs do not show it; `wanted` is the number of runs
+    that could.
+    """
+
+    median: float
+    low: float
+    high: float
+    confidence: float
+    runs: int
+    bad: int
+    verdict: Verdict | None
+    wanted: int
+
+    @property
+    def is_open(self) -> bool:
+        """Whether more runs could show the side of the bound."""
+        return self.wanted > self.runs
+
+
+def readings_of(readings: Sequence[Reading]) -> Readings:
+    """Combine the readings of a candidate, in the order of its runs. Raises ValueError if there are none.
+
+    A number that is the same in each run needs two runs. One that varies is run 8 times, or 12 if those do not agree;
+    then its side is that of the median.
+    """
+    if not readings:
+        raise ValueError("there is no run")
+    for look in _LOOKS:
+        seen = readings[:look]
+        verdict = _side(seen) if len(seen) == look else None
+        if verdict is not None or len(seen) < look:
+            return _summed(readings, verdict, len(readings) if verdict is not None else look)
+    return _summed(readings, None, len(readings))
+
+
+def _side(readings: Sequence[Reading]) -> Verdict | None:
+    """The side of the bound, None if these runs do not show it."""
+    bad = sum(reading.verdict is Verdict.BAD for reading in readings)
+    side = Verdict.BAD if 2 * bad > len(readings) else Verdict.GOOD
+    if len(readings) < _LOOKS[1]:
+        nearest = min(abs(reading.excess) for reading in readings)
+        spread = _spread([reading.excess for reading in readings])
+        is_plain = spread == 0 or nearest > _NEAR * spread
+        return side if bad in (0, len(readings)) and is_plain else None
+    return side if min(bad, len(readings) - bad) < _outliers(len(readings)) else None
+
+
+def _summed(readings: Sequence[Reading], verdict: Verdict | None, wanted: int) -> Readings:
+    values = sorted(reading.value for reading in readings)
+    rank = _outliers(len(values)) if all(map(math.isfinite, values)) else 0
+    low, high = values[max(rank, 1) - 1], values[-max(rank, 1)]
+    bad = sum(reading.verdict is Verdict.BAD for reading in readings)
+    sure = _CONFIDENCE if rank else 0.0
+    return Readings(median(values), low, high, sure, len(values), bad, verdict, wanted)
+
+
+def _spread(values: Sequence[float]) -> float:
+    """The range of the values; 0 if all are equal, even if they are infinite."""
+    return 0.0 if len(set(values)) == 1 else max(values) - min(values)
+
+
+def _outliers(runs: int) -> int:
+    """Which of the sorted values, counted from either end, bounds the 0.99 interval of the median; 0 if none does.
+
+    This is the sign test (Dixon and Mood, J. Amer. Statist. Assoc. 41(236), 1946), as a table.
+    """
+    return (runs >= 8) + (runs >= 12)

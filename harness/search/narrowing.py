@@ -14,8 +14,9 @@ import math
 from collections.abc import Callable, Collection, Hashable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
+from attrs import frozen
+
 from harness.model.verdict import Verdict
-from harness.search.delta import DeltaResult
 from harness.search.protocol import record
 
 H = TypeVar("H", bound=Hashable)
@@ -26,6 +27,22 @@ _DOUBT = 0.02
 _SIDESTEPS = 4  # neighbours of a skipped middle that are tried
 _EXPECTED_SKIPS = 1.0  # prior of the skip rate: this many skips ...
 _EXPECTED_SIZE = 30.0  # ... in sets of this many changes in total
+
+
+@frozen
+class DeltaResult(Generic[H]):
+    """The result so far: `minimal` is the smallest BAD set that the search has reached.
+
+    `is_minimal`: each of its changes was left out once, with those that require it, and none of these runs was BAD
+    (1-minimal). `unproven` are the changes for which that run was skipped. `runs` counts all verdicts, `unresolved` the
+    skips among them.
+    """
+
+    minimal: frozenset[H]
+    is_minimal: bool
+    unproven: frozenset[H]
+    unresolved: int
+    runs: int
 
 
 class Narrowing(Generic[H]):

@@ -9,22 +9,21 @@ number of runs.
 from __future__ import annotations
 
 import math
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
+from attrs import frozen
+
 from harness.model.verdict import Verdict
-from harness.search.bisection_result import BisectionResult, BisectionStatus, Trial
-from harness.search.next_runs import NextRuns
-from harness.search.noise import CONFIDENCE
-from harness.search.noisy_knowledge import Knowledge
-from harness.search.posterior import Counts
-from harness.search.prior import FLAKY
-from harness.search.protocol import record
-from harness.search.states import PositionState, state_of
+from harness.search.bisection import BisectionResult, BisectionStatus
+from harness.search.protocol import PositionState, Trial, record, state_of
+from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from harness.search.prior import Prior
+    from harness.search.rates import Prior
+
 
 MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
 PASSES = 12  # passes of the bad end that show that there is no bug: at a rate of 0.3, 99 % would have failed once
@@ -229,3 +228,207 @@ class NoisySearch:
             chosen.append(Trial(position, following.get(position, 0)))
             following[position] = chosen[-1].attempt + 1
         return chosen
+
+
+@frozen
+class Knowledge:
+    """Judged runs by index, the indexes that were skipped more often than judged, and the posterior.
+
+    Running an `untestable` index again is a waste. A boundary c is between the indexes c - 1 and c.
+    """
+
+    length: int
+    counts: Mapping[int, Counts]
+    untestable: frozenset[int]
+    posterior: Posterior
+
+    @classmethod
+    def of(cls, length: int, told: Iterable[tuple[int, Verdict]], prior: Prior) -> Knowledge:
+        """Compute what follows from verdicts by index; indexes out of range are ignored."""
+        tally = {verdict: [0] * length for verdict in Verdict}
+        for index, verdict in told:
+            if 0 <= index < length:
+                tally[verdict][index] += 1
+        rows = enumerate(zip(tally[Verdict.GOOD], tally[Verdict.BAD], tally[Verdict.SKIP], strict=True))
+        counts: dict[int, Counts] = {}
+        untestable = set()
+        for index, (good, bad, skipped) in rows:
+            if good or bad:
+                counts[index] = Counts(bad, good + bad)
+            if skipped > good + bad:
+                untestable.add(index)
+        return cls(length, counts, frozenset(untestable), Posterior.of(length, counts, prior))
+
+    @property
+    def fails(self) -> int:
+        """How many runs failed."""
+        return sum(c.bad for c in self.counts.values())
+
+    @property
+    def runs(self) -> int:
+        """How many runs were judged."""
+        return sum(c.runs for c in self.counts.values())
+
+    @property
+    def flaky(self) -> tuple[int, ...]:
+        """The indexes that both passed and failed."""
+        return tuple(i for i, c in self.counts.items() if 0 < c.bad < c.runs)
+
+    def groups(self) -> list[range]:
+        """Groups of boundaries that no run can tell apart, because every index between them is untestable."""
+        groups: list[range] = []
+        start = 1
+        for cut in range(1, self.length):
+            if cut not in self.untestable or cut == self.length - 1:
+                groups.append(range(start, cut + 1))
+                start = cut + 1
+        return groups
+
+    def mass(self, cuts: Sequence[int]) -> float:
+        """The probability that the change is at one of these boundaries."""
+        return sum(self.posterior.cuts[cut] for cut in cuts)
+
+    def runs_at(self, index: int) -> int:
+        """How many runs at an index were judged."""
+        return self.counts.get(index, Counts()).runs
+
+    def shows_at(self, index: int, *, is_bad: bool) -> bool:
+        """Whether a run at an index failed, or passed if `is_bad` is false."""
+        counts = self.counts.get(index, Counts())
+        return counts.bad > 0 if is_bad else counts.bad < counts.runs
+
+    def shows(self, low: int, high: int) -> bool:
+        """Whether a run at `low` passed and a run at `high` failed."""
+        return self.shows_at(low, is_bad=False) and self.shows_at(high, is_bad=True)
+
+    def sides(self, cut: int) -> tuple[Counts, Counts]:
+        """The runs before a boundary, and those after it."""
+        good = [c for i, c in self.counts.items() if i < cut]
+        bad = [c for i, c in self.counts.items() if i >= cut]
+        return (
+            Counts(sum(c.bad for c in good), sum(c.runs for c in good)),
+            Counts(sum(c.bad for c in bad), sum(c.runs for c in bad)),
+        )
+
+    def credible(self, confidence: float) -> list[int]:
+        """The fewest boundaries that together have this probability, given that there is a change; likeliest first."""
+        cuts = self.posterior.cuts
+        wanted, chosen, total = confidence * sum(cuts), [], 0.0
+        for cut in sorted(range(1, self.length), key=lambda c: -cuts[c]):
+            if total >= wanted:
+                break
+            chosen.append(cut)
+            total += cuts[cut]
+        return chosen
+
+    def chance_of_a_verdict(self, index: int) -> float:
+        """The probability that a run at an index can be judged: 1 if one was, else lower next to skips."""
+        if index in self.counts or not self.untestable:
+            return 1.0
+        distance = min(abs(index - other) for other in self.untestable)
+        return distance / (distance + 2)
+
+
+_BRANCHES = 8
+_DIGITS = 9  # precision of comparisons: further digits depend on how this Python adds
+
+_Branch = tuple[float, "Sequence[float]", float]  # its probability; in it, those of the boundaries and of no change
+
+
+@frozen
+class NextRuns:
+    """Chooses runs by what is known. Indexes run from the good end (0) to the bad end.
+
+    `confidence` is the one at which the search ends; `seconds` returns the duration of a run at an index.
+    """
+
+    known: Knowledge
+    confidence: float
+    seconds: Callable[[int], float]
+
+    def worths(self) -> list[float]:
+        """The current value of a run at each index."""
+        return self._worths(self.known.posterior.cuts, self.known.posterior.none)
+
+    def choose(self, running: Sequence[int], n: int) -> list[int]:
+        """The indexes of the n runs that are most informative together, besides those in progress.
+
+        Each is chosen by its average value over the possible outcomes of the others.
+        """
+        posterior, length = self.known.posterior, self.known.length
+        branches: list[_Branch] = [(1.0, posterior.cuts, posterior.none)]
+        for index in running:
+            branches = _split(branches, index, posterior)
+        chosen: list[int] = []
+        for left in reversed(range(n)):
+            worth = [0.0] * length
+            for weight, cuts, none in branches:
+                for i, value in enumerate(self._worths(cuts, none)):
+                    worth[i] += weight * value
+            chosen.append(max(range(length), key=lambda i: (round(worth[i], _DIGITS), i)))
+            branches = _split(branches, chosen[-1], posterior) if left else []
+        return chosen
+
+    def _worths(self, cuts: Sequence[float], none: float) -> list[float]:
+        """Bits per second of a run at each index, 0 where it can't be run.
+
+        Whether there is a change matters only once its location would be known; until then every run informs about
+        both. The expected value is low next to a skip, because untestable releases are often consecutive.
+        """
+        known = self.known
+        if not known.fails:
+            first = next((i for i in reversed(range(known.length)) if i not in known.untestable), None)
+            return [float(i == first) for i in range(known.length)]
+        there = sum(cuts)
+        if there > 0.2 and max(cuts) < self.confidence * there:
+            bits = informs([w / there for w in cuts], 0.0, known.posterior)
+        else:
+            bits = informs(cuts, none, known.posterior)
+        return [
+            0.0 if i in known.untestable else (value + 1e-9) * known.chance_of_a_verdict(i) / max(self.seconds(i), 1e-3)
+            for i, value in enumerate(bits)
+        ]
+
+
+def informs(cuts: Sequence[float], none: float, rates: Posterior) -> tuple[float, ...]:
+    """The information in bits of a run at each index, for these probabilities and the rates of a posterior.
+
+    It is the entropy of the verdict minus its expected entropy once the hypothesis is known.
+    """
+    count = len(cuts)
+    # Position x lies on the bad side of cuts 1..x and on the good side of the others.
+    bad_rate = [0.0, *accumulate(w * r for w, r in zip(cuts, rates.bad, strict=True))]
+    bad_left = [0.0, *accumulate(w * _entropy(r) for w, r in zip(cuts, rates.bad, strict=True))]
+    good_rate = [0.0, *accumulate(w * r for w, r in zip(cuts, rates.good, strict=True))]
+    good_left = [0.0, *accumulate(w * _entropy(r) for w, r in zip(cuts, rates.good, strict=True))]
+    same, same_left = none * rates.same, none * _entropy(rates.same)
+    told = []
+    for x in range(count):
+        rate = bad_rate[x + 1] + good_rate[-1] - good_rate[x + 1] + same
+        left = bad_left[x + 1] + good_left[-1] - good_left[x + 1] + same_left
+        told.append(max(0.0, _entropy(rate) - left))
+    return tuple(told)
+
+
+def _entropy(rate: float) -> float:
+    """The entropy of one verdict in bits."""
+    if rate <= 0.0 or rate >= 1.0:
+        return 0.0
+    return -rate * math.log2(rate) - (1 - rate) * math.log2(1 - rate)
+
+
+def _split(branches: Sequence[_Branch], index: int, rates: Posterior) -> list[_Branch]:
+    """Split each branch by the outcome of a run at an index, bad or good; returns the likeliest few."""
+    split: list[_Branch] = []
+    for weight, cuts, none in branches:
+        for bad in (True, False):
+            chances = [
+                w * (rate if bad else 1 - rate)
+                for cut, w in enumerate(cuts)
+                for rate in (rates.bad[cut] if index >= cut else rates.good[cut],)
+            ]
+            same = none * (rates.same if bad else 1 - rates.same)
+            total = sum(chances) + same
+            if total > 0:
+                split.append((weight * total, [c / total for c in chances], same / total))
+    return sorted(split, key=lambda branch: -branch[0])[:_BRANCHES]

@@ -1,12 +1,22 @@
-"""The ask-and-tell interface of a search: `ask` returns candidates to try next, `tell` records a verdict."""
+"""The ask-and-tell interface of a search: `ask` returns candidates to try next, `tell` records a verdict.
+
+Here is also what all searches share: the trial, the states of positions for display, and the simplest search, a grid.
+"""
 
 from __future__ import annotations
 
+import enum
+import heapq
 from collections.abc import Hashable
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
+from attrs import field, frozen, validators
+
 if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping
+
     from harness.model.verdict import Verdict
+
 
 C = TypeVar("C", bound=Hashable)
 
@@ -46,3 +56,119 @@ def record(told: dict[C, Verdict], candidate: C, verdict: Verdict) -> None:
     before = told.setdefault(candidate, verdict)
     if before is not verdict:
         raise ValueError(f"{candidate!r} was told {before.value} before, and now {verdict.value}")
+
+
+@frozen(order=True)
+class Trial:
+    """One run at a position (0 is the oldest); attempts above 0 repeat it to confirm its verdict."""
+
+    position: int = field(validator=validators.ge(0))
+    attempt: int = field(default=0, validator=validators.ge(0))
+
+
+class PositionState(enum.StrEnum):
+    """What a search knows about a position; `symbol` is its letter in a picture such as [G, ?, ?, B]."""
+
+    UNTRIED = "untried"
+    GOOD = "good"
+    BAD = "bad"
+    SKIP = "skip"
+    EXCLUDED = "excluded"  # not run, and its verdict can no longer matter
+
+    @property
+    def symbol(self) -> str:
+        """One character for display."""
+        return _SYMBOLS[self]
+
+
+_SYMBOLS = {
+    PositionState.UNTRIED: "?",
+    PositionState.GOOD: "G",
+    PositionState.BAD: "B",
+    PositionState.SKIP: "S",
+    PositionState.EXCLUDED: "-",
+}
+
+
+def state_of(verdict: Verdict | None, *, matters: bool) -> PositionState:
+    """The state of a position with this verdict (None: not run); `matters`: its verdict can still matter."""
+    if verdict is not None:
+        return PositionState(verdict.value)
+    return PositionState.UNTRIED if matters else PositionState.EXCLUDED
+
+
+class Grid:
+    """Search over positions 0 to count - 1; its candidates are positions. Raises ValueError if `count` is negative."""
+
+    def __init__(self, count: int) -> None:
+        if count < 0:
+            raise ValueError("a grid can't have fewer than no positions")
+        self._count = count
+        self._told: dict[int, Verdict] = {}
+
+    def ask(self, n: int = 1) -> tuple[int, ...]:
+        """The first n positions without a verdict."""
+        return self._untold()[: max(n, 0)]
+
+    def foresee(self, n: int) -> tuple[int, ...]:
+        """The n positions without a verdict after the first one."""
+        return self._untold()[1 : 1 + max(n, 0)]
+
+    def tell(self, candidate: int, verdict: Verdict) -> None:
+        """Record a verdict. Raises ValueError for an unknown position or a second, different verdict."""
+        if not 0 <= candidate < self._count:
+            raise ValueError(f"position {candidate} is not in a grid of {self._count}")
+        record(self._told, candidate, verdict)
+
+    @property
+    def done(self) -> bool:
+        """Whether every position has a verdict."""
+        return len(self._told) == self._count
+
+    def remaining(self) -> int:
+        """The number of positions without a verdict."""
+        return self._count - len(self._told)
+
+    @property
+    def result(self) -> dict[int, Verdict]:
+        """The recorded verdicts, by position."""
+        return dict(sorted(self._told.items()))
+
+    @property
+    def states(self) -> tuple[PositionState, ...]:
+        """The state of every position, for display."""
+        return tuple(state_of(self._told.get(position), matters=True) for position in range(self._count))
+
+    def _untold(self) -> tuple[int, ...]:
+        return tuple(position for position in range(self._count) if position not in self._told)
+
+
+def foresee(
+    n: int,
+    *,
+    plan: Callable[[Mapping[C, Verdict]], C | None],
+    chances: Callable[[C], Mapping[Verdict, float]],
+    asked: Collection[C],
+) -> tuple[C, ...]:
+    """Up to n candidates that may follow the `asked` ones, the most likely first.
+
+    `plan` returns the first candidate that the search requests if the given verdicts are added to the recorded ones,
+    None if the search is then done. `chances` returns the probability of each verdict. Paths are followed best first,
+    in a small multiple of n steps, so the result may be shorter than n.
+    """
+    found: dict[C, None] = {}
+    order = 0
+    paths: list[tuple[float, int, dict[C, Verdict]]] = [(-1.0, order, {})]
+    for _ in range(8 * n + 4 * len(asked) + 16):
+        if not paths or len(found) >= n:
+            break
+        chance, _, supposed = heapq.heappop(paths)
+        candidate = plan(supposed)
+        if candidate is None:
+            continue
+        if candidate not in asked:
+            found.setdefault(candidate)
+        for verdict, share in chances(candidate).items():
+            order += 1
+            heapq.heappush(paths, (chance * share, order, {**supposed, candidate: verdict}))
+    return tuple(found)

@@ -13,27 +13,23 @@ number, both sides are rerun until their numbers differ clearly (`measured.py`).
 from __future__ import annotations
 
 from collections import Counter
-from copy import copy
 from itertools import count, islice
 from typing import TYPE_CHECKING
 
 from attrs import evolve
 
 from harness.model.verdict import Verdict
-from harness.search.bisection import Bisection
-from harness.search.bisection_result import BisectionResult, BisectionStatus, Trial
+from harness.search.bisection import Bisection, BisectionResult, BisectionStatus
 from harness.search.measured import Gauges, Measurements
-from harness.search.noise import CONFIDENCE, Noise
 from harness.search.noisy import NoisySearch
-from harness.search.posterior import Counts, Posterior
-from harness.search.prior import FLAKY, TRUSTED_ENDS
-from harness.search.protocol import record
+from harness.search.protocol import Trial, record
+from harness.search.rates import CONFIDENCE, FLAKY, TRUSTED_ENDS, Counts, Noise, Posterior
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Mapping
 
-    from harness.search.effect import Effect
-    from harness.search.states import PositionState
+    from harness.search.measured import Effect
+    from harness.search.protocol import PositionState
 
 _PASSES_AGAIN = 6  # repetitions if the bad end passed; of bugs that fail half the time, 1 in 128 passes every run
 _FAILURES = 3  # failures that are enough to show that nothing older is good
@@ -47,13 +43,14 @@ class SureBisection:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
     `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats runs until the result is sure; a number
-    repeats each side exactly that often (0: one run of each is enough, and the result says how sure it is). `noise`:
-    the required confidence, and whether to start as a noisy search. `patient`: the caller does the repetitions, reports
-    them with `support` and `tell`, and requests those still missing with `insist`. `gauges`: the durations of runs, and
-    the numbers by which they were judged.
+    repeats each side exactly that often (0: one run of each is enough, and the result says how sure it is).
+    `insistence`: how often a bad end that passed is rerun before the result is NO_FAILURE; None is 6, or 0 if `confirm`
+    is given. `noise`: the required confidence, and whether to start as a noisy search. `patient`: the caller does the
+    repetitions, reports them with `support` and `tell`, and requests those still missing with `insist`. `gauges`: the
+    durations of runs, and the numbers by which they were judged.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913
         self,
         count: int,
         *,
@@ -61,24 +58,27 @@ class SureBisection:
         bad: int | None = None,
         find_fix: bool = False,
         confirm: int | None = None,
+        insistence: int | None = None,
         noise: Noise = _NO_NOISE,
         patient: bool = False,
         gauges: Gauges = _NO_GAUGES,
     ) -> None:
         self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
+        # Half of the allowed error is kept back: the noisy search may follow on this one, and its prior may be wrong.
+        self._error = (1 - noise.confidence) / 2
+        self._wanted = noise.confidence + self._error
         self._in_noise = NoisySearch(
             count,
             good=good,
             bad=bad,
             find_fix=find_fix,
-            confidence=noise.confidence,
+            confidence=self._wanted,
             seconds=gauges.seconds,
             prior=TRUSTED_ENDS if noise.trusts_ends else FLAKY,
         )
-        # Half of the allowed error: this search or the noisy one that may follow can name a wrong release.
-        self._wanted = 1 - (1 - noise.confidence) / 2
         self._measured = Measurements(gauges.number, CONFIDENCE)
         self._confirm = confirm
+        self._insistence = insistence if insistence is not None else _PASSES_AGAIN if confirm is None else 0
         self._find_fix = find_fix
         self._patient = patient
         self._ends = (
@@ -114,7 +114,7 @@ class SureBisection:
             return
         self._plain.tell(candidate, verdict)
         record(self._told, candidate, verdict)
-        if self._confirm != 0 and self._disagrees():
+        if (self._confirm != 0 or self._insistence) and self._disagrees():
             self._noisy = self._in_noise
             for trial, told in self._told.items():
                 self._noisy.tell(trial, told)
@@ -126,12 +126,10 @@ class SureBisection:
 
     def repetitions(self, passes: int, failures: int) -> tuple[Trial, ...]:
         """The repetitions that will be missing if this many further runs confirm the change; see `support`."""
-        if self.is_noisy or not self.done or self._plain.result.boundary is None:
+        result = self._plain.result
+        if self.is_noisy or not self.done or result.boundary is None or self._confirm is not None:
             return ()
-        supposed = copy(self)
-        supposed.support(passes, failures)
-        supposed.insist()
-        return supposed.ask(_MOST_AGAIN)
+        return self._repetitions(result, (passes, failures))
 
     def insist(self) -> None:
         """Stop being patient: request the repetitions that are still missing."""
@@ -165,11 +163,15 @@ class SureBisection:
     def result(self) -> BisectionResult:
         """What is known so far."""
         if self._noisy is not None:
-            return self._with_effect(self._noisy.result, self._unmeasured)
+            result = self._noisy.result
+            if result.confidence is not None and result.boundary is not None:
+                result = evolve(result, confidence=result.confidence - self._error)
+            return self._with_effect(result, self._unmeasured)
         result = self._plain.result
         if result.boundary is not None and result.status is not BisectionStatus.OPEN:
             good, bad = self._sides(result)
-            result = evolve(result, confidence=self._sureness(result), good_side=good, bad_side=bad)
+            more = dict(zip(self._boundary(result), self._support.get(result.boundary, (0, 0)), strict=True))
+            result = evolve(result, confidence=self._sureness(result, more), good_side=good, bad_side=bad)
         return self._with_effect(result, self._again if self._plain.done else ())
 
     @property
@@ -187,15 +189,15 @@ class SureBisection:
         """The repetitions that are still missing after the plain bisection."""
         result = self._plain.result
         match result.status:
-            case BisectionStatus.NO_FAILURE if self._confirm is None:
+            case BisectionStatus.NO_FAILURE if self._insistence:
                 testable = (t.position for t, verdict in self._from_bad_end() if verdict is not Verdict.SKIP)
-                return self._trials(next(testable), _PASSES_AGAIN)
+                return self._trials(next(testable), self._insistence)
             case BisectionStatus.NOT_A_REGRESSION | BisectionStatus.NOT_FIXED if self._confirm is None:
                 failures = sum(verdict is Verdict.BAD for verdict in self._told.values())
                 nearest_to_good = [t.position for t, verdict in self._from_bad_end() if verdict is Verdict.BAD][-1]
                 return self._trials(nearest_to_good, 1) if failures < _FAILURES else ()
             case _ if result.boundary is not None and self._confirm is None and not self._patient:
-                return self._until_sure(result) or self._unmeasured
+                return self._repetitions(result, self._support.get(result.boundary, (0, 0)))
             case _:
                 return ()
 
@@ -234,18 +236,16 @@ class SureBisection:
         older, newer = range(result.suspects[0]), range(result.suspects[-1], max(self._ends) + 1)
         return self._measured.between(*((newer, older) if self._find_fix else (older, newer)))
 
-    def _until_sure(self, result: BisectionResult) -> tuple[Trial, ...]:
-        """The repetitions that reach the wanted confidence if all of them agree, the good side first."""
-        good, bad = self._boundary(result)
-        more = {good: 0, bad: 0}
-        limit = _MOST_AGAIN - self._repeated(good) - self._repeated(bad)
-        while sum(more.values()) < limit and self._sureness(result, more) < self._wanted:
-            side = max((good, bad), key=lambda p: self._sureness(result, {**more, p: more[p] + 1}))
+    def _repetitions(self, result: BisectionResult, support: tuple[int, int]) -> tuple[Trial, ...]:
+        """The repetitions that reach the wanted confidence if all agree, the good side first, with such support."""
+        sides = self._boundary(result)
+        more = Counter(dict(zip(sides, support, strict=True)))
+        again = Counter({side: self._repeated(side) for side in sides})
+        while again.total() < _MOST_AGAIN and self._sureness(result, more) < self._wanted:
+            side = max(sides, key=lambda position: self._sureness(result, more + Counter([position])))
             more[side] += 1
-        return (
-            *self._trials(good, self._repeated(good) + more[good]),
-            *self._trials(bad, self._repeated(bad) + more[bad]),
-        )
+            again[side] += 1
+        return tuple(trial for side in sides for trial in self._trials(side, again[side])) or self._unmeasured
 
     def _repeated(self, position: int) -> int:
         return sum(trial.position == position and trial.attempt > 0 for trial in self._told)
@@ -275,7 +275,7 @@ class SureBisection:
             if verdict is not Verdict.SKIP and (trial.position >= newer if is_newer else trial.position <= older):
                 yield trial.position, verdict
 
-    def _sureness(self, result: BisectionResult, more: dict[int, int] | None = None) -> float:
+    def _sureness(self, result: BisectionResult, more: Mapping[int, int]) -> float:
         """The probability that the change is where it was found, after `more` runs (by position) that agree."""
         good, bad = self._boundary(result)
         start, end = self._ends
@@ -288,9 +288,8 @@ class SureBisection:
 
         for position, verdict in self._standing(good, bad):
             add(position, verdict)
-        passes, failures = self._support.get(result.boundary or self._ends, (0, 0))
-        add(good, Verdict.GOOD, passes + (more or {}).get(good, 0))
-        add(bad, Verdict.BAD, failures + (more or {}).get(bad, 0))
+        add(good, Verdict.GOOD, more.get(good, 0))
+        add(bad, Verdict.BAD, more.get(bad, 0))
         cuts = Posterior.of(length, counts).cuts
         return sum(cuts[cut] for cut in range(abs(good - start) + 1, abs(bad - start) + 1))
 

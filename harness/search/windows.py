@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.foresight import foresee
-from harness.search.gaps import cut, cut_gap, gaps_of, runs_to_close
-from harness.search.protocol import record
-from harness.search.states import PositionState, state_of
+from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
+from harness.search.protocol import PositionState, foresee, record, state_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping

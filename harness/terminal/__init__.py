@@ -2,8 +2,7 @@
 
 from harness.terminal.answer import print_answer, print_observation
 from harness.terminal.history import print_history
-from harness.terminal.live import LiveView, reporting
-from harness.terminal.plain import PlainView
+from harness.terminal.live import LiveView, PlainView, reporting
 from harness.terminal.table import print_table
 
 __all__ = [

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from harness.model.words import counted
+from harness.model.text import counted
 from harness.terminal.answer import print_observation
+from harness.terminal.console import print_text
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -21,33 +22,36 @@ if TYPE_CHECKING:
 def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:
     """Print what was packed, what was not, sizes, and the next step; `verdicts` are those of known answers."""
     for probe in packed.probes:
-        console.print(
-            Text.assemble(("packed ", "bold green"), f"{probe.label} ({counted(len(probe.packed), 'wheel')})")
-        )
+        packed_wheels = counted(len(probe.packed), "wheel")
+        print_text(console, Text.assemble(("packed ", "bold green"), f"{probe.label} ({packed_wheels})"))
     for (asked, _), verdict in zip(packed.known, verdicts, strict=True):
-        console.print(Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again"))
+        print_text(
+            console, Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again")
+        )
     for label, why in packed.failed:
-        console.print(Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
+        print_text(console, Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
     if not packed.probes:
         console.print(Text("nothing is left to pack"))
         return
     files = {wheel.file for probe in packed.probes for wheel in probe.packed}
-    console.print(Text(f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}"))
+    print_text(console, f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}")
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
         size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # 0 if the index has no sizes
-        console.print(Text(f"  left out, as it is there: {names}{size}"))
-    first = packed.probes[0]
+        print_text(console, f"  left out, as it is there: {names}{size}")
+    first = packed.probes[0].probe
     minor = ".".join(first.lock.python.split(".")[:2])
-    console.print(Text(f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.device.value}"))
-    console.print(Text(f"  there: python {output.name}/run.py"))
-    console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"))
+    print_text(
+        console, f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.combination.device.value}"
+    )
+    console.print(Text(f"  there: python {output.name}/run.py"), soft_wrap=True)
+    console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"), soft_wrap=True)
 
 
 def print_absorbed(console: Console, absorbed: Absorbed) -> None:
     """Print each observation as `harness probe` does, then what is missing or refused."""
     for taken in absorbed.taken:
-        console.print(Text(f"{taken.label}{' (known already)' if taken.known else ''}", style="bold"))
+        print_text(console, f"{taken.label}{' (known already)' if taken.known else ''}", style="bold")
         judgement = taken.judgement
         print_observation(
             console,
@@ -56,12 +60,12 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
             judgement.reason if judgement else "",
         )
     for label, why in absorbed.missing:
-        console.print(Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))
+        print_text(console, Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))
     for label, why in absorbed.refused:
-        console.print(Text.assemble(("refused ", "bold red"), f"{label}: {why}"))
+        print_text(console, Text.assemble(("refused ", "bold red"), f"{label}: {why}"))
     new = sum(not taken.known for taken in absorbed.taken)
     told = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
-    console.print(Text(f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused"))
+    print_text(console, f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused")
 
 
 def mebibytes(size: int) -> str:

@@ -1,14 +1,18 @@
-"""The console: no control characters reach the terminal, except those of its own styles."""
+"""The console, and what all prints share: no control characters reach the terminal, except those of its own styles."""
 
 from __future__ import annotations
 
+import re
+import threading
 from typing import TYPE_CHECKING
 
 import rich.console
+from rich.cells import cell_len
 from rich.segment import Segment
 from rich.text import Text
 
-from harness.model.text import plain
+from harness.model import Verdict
+from harness.model.text import listed_in_order, one_line, plain, without_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -16,14 +20,26 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
+STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
+_LABEL = len("Workaround") + 2
 _LOG_WIDTH = 120  # columns of a line if the output is not a terminal
 
 
 class Console(rich.console.Console):
-    """A rich console for untrusted names, messages and diffs, which may contain escapes or rich's markup."""
+    """A rich console for untrusted names, messages and diffs, which may contain escapes or rich's markup.
+
+    Whoever writes to it holds the lock `writing`. Otherwise, a picture that is drawn while another thread prints a line
+    would erase that line.
+    """
 
     def __init__(self, **options: Any) -> None:
+        self.writing = threading.RLock()
         super().__init__(**{"markup": False, **options})
+
+    def print(self, *objects: Any, **options: Any) -> None:
+        """Print as rich does, while no other thread writes."""
+        with self.writing:
+            super().print(*objects, **options)
 
     def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
         """Render, and remove control characters from the text of each segment."""
@@ -44,3 +60,59 @@ def print_line(console: rich.console.Console, line: Text | str) -> None:
     text = line.copy() if isinstance(line, Text) else Text(line)
     text.truncate(line_width(console), overflow="ellipsis")
     console.print(text, soft_wrap=True)
+
+
+def print_text(console: rich.console.Console, text: Text | str, style: str = "", hang: int = 0) -> None:
+    """Print a text in full: on a terminal, wrapped between words, in a log on one line.
+
+    The other lines are indented as the first one is, and by `hang` columns more. A word that is too long, such as a
+    path, has a line of its own.
+    """
+    told = text if isinstance(text, Text) else Text(text, style)
+    if not console.is_terminal:
+        console.print(told, soft_wrap=True)
+        return
+    indent = len(told.plain) - len(told.plain.lstrip()) + hang
+    cuts, used = [], 0
+    for word in re.finditer(r"\S+\s*", told.plain):
+        width = cell_len(word[0].rstrip())
+        if used > indent and used + width > console.width:
+            cuts.append(word.start())
+            used = indent
+        used = cell_len(told.plain[: word.end()]) if not cuts else used + cell_len(word[0])
+    for number, line in enumerate(told.divide(cuts)):
+        line.rstrip()
+        console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
+
+
+def print_head(console: rich.console.Console, rows: Iterable[tuple[str, str]]) -> None:
+    """Print a line for each label with a text, and an empty line if there is any; nothing is cut."""
+    rows = [(label, text) for label, text in rows if text]
+    for label, text in rows:
+        print_text(console, Text.assemble((f"{label:<{_LABEL}}", "bold"), text), hang=_LABEL)
+    if rows:
+        console.print()
+
+
+def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:
+    """Print the skipped releases (reason not None) of a range; releases with the same reason share a line."""
+    rows = [
+        (release, None if reason is None else short_reason(reason.replace(f"=={release}", "==VERSION")))
+        for release, reason in releases
+    ]
+    for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
+        # listed_in_order needs the other releases, too: they interrupt a sequence.
+        line = listed_in_order((release, reason == told) for release, reason in rows)
+        print_line(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"))
+
+
+def short_reason(reason: str, width: int = 200) -> str:
+    """A reason on one line, without the folders of environments."""
+    return one_line(without_folders(reason), width)
+
+
+def duration(seconds: float) -> str:
+    """Seconds as text, in seconds, minutes or hours."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

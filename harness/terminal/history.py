@@ -6,15 +6,16 @@ from typing import TYPE_CHECKING
 
 from rich.text import Text
 
-from harness.history import HistoryStatus
-from harness.history.answer import RowState
-from harness.terminal.clock import duration
-from harness.terminal.picture import print_skipped
+from harness.asking.history import HistoryStatus, RowState
+from harness.model.text import counted
+from harness.model.verdict import runs_of
+from harness.terminal.console import duration, print_skipped, print_text
 
 if TYPE_CHECKING:
-    from harness.history import History
+    from harness.asking.history import History
     from harness.terminal.console import Console
 
+_LEGEND = "  G good, B bad, S skipped; g and b not run, since the runs around them agree; ? not run"
 _STATUS_STYLE = {HistoryStatus.BROKEN: "bold red", HistoryStatus.NEVER_BROKEN: "bold green"}
 _STATE_STYLE = {
     RowState.GOOD: "bold green",
@@ -28,23 +29,19 @@ _STATE_STYLE = {
 def print_history(console: Console, history: History, results: str) -> None:
     """Print the sentence, the picture of the range, the limits of the answer, and what was skipped."""
     console.print()
-    console.print(Text(history.sentence, style=_STATUS_STYLE.get(history.status, "bold yellow")))
+    print_text(console, history.sentence, _STATUS_STYLE.get(history.status, "bold yellow"))
     console.print(Text("  ").append_text(_picture(history)))
-    console.print(
-        Text("  G good, B bad, S skipped; g and b not run, since the runs around them agree; ? not run", style="dim")
-    )
+    print_text(console, _LEGEND, "dim")
     if history.signature is not None:
-        console.print(f"  recognised by: {history.signature}", markup=False, highlight=False)
+        print_text(console, f"  recognised by: {history.signature}")
     for note in history.notes:
-        console.print(Text(f"  {note}"))
+        print_text(console, f"  {note}")
     tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
     print_skipped(console, ((row.release, row.reason if row.state is RowState.SKIP else None) for row in tried))
-    counted = f"{history.probes} of {history.tried} releases run now, {history.known} known already"
-    console.print(
-        Text(f"  {counted}, {duration(history.wall_s)}; seen on {history.device}; records in {results}", style="dim")
-    )
+    runs = f"{runs_of(history.probes, history.steps)}; {counted(history.tried, 'release')} in the range"
+    print_text(console, f"  {runs}; {duration(history.wall_s)} on {history.device}; records in {results}", "dim")
     if history.advice:
-        console.print(Text(history.advice), soft_wrap=True)
+        print_text(console, history.advice)
 
 
 def _picture(history: History) -> Text:

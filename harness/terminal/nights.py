@@ -7,12 +7,10 @@ from typing import TYPE_CHECKING
 from rich.text import Text
 
 from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, Started, Warned
-from harness.model.words import counted
+from harness.model.text import counted
 from harness.nightly.news import news_of, one_line
-from harness.terminal.clock import duration
-from harness.terminal.console import print_line
-from harness.terminal.picture import probe_line
-from harness.terminal.plain import PlainView
+from harness.terminal.console import duration, print_line, print_text
+from harness.terminal.live import PlainView, probe_line
 
 if TYPE_CHECKING:
     from harness.nightly.record import Night, Past
@@ -38,7 +36,7 @@ class NightView:
         """Print a line, or nothing."""
         match event:
             case Note(sentence) | Warned(sentence):
-                self.console.print(Text(sentence), soft_wrap=True)
+                print_text(self.console, sentence)
             case SearchBegan(progress=Progress(unit="cell")):
                 self._in_cells = True
             case Started(label) if self._in_cells:  # so that a truncated log shows what ran last
@@ -69,10 +67,10 @@ def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> st
 
 def print_night(console: Console, night: Night, past: Past, reports: dict[str, str]) -> None:
     """Print a summary line, then each heading with its sentences; `reports` maps titles to paths of reports."""
-    console.print(Text(one_line(night, past)), soft_wrap=True)
+    print_text(console, one_line(night, past))
     for heading, lines in news_of(night, past).items():
         console.print(Text(f"{heading}:", style=_STYLE.get(heading, "bold yellow")))
         for line in lines:
-            console.print(Text(f"  {line}"), soft_wrap=True)
+            print_text(console, f"  {line}")
     for title, path in reports.items():
-        console.print(Text(f"  report: {path} ({title})"), soft_wrap=True)
+        print_text(console, f"  report: {path} ({title})")

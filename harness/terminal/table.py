@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness.report.matrix.pivot import axis_name, differences, parts, pivot
-from harness.terminal.picture import STYLE
+from harness.report.matrix_table import axis_name, differences, parts, pivot
+from harness.terminal.console import STYLE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
 
-    from harness.matrix.standing import Standing
-    from harness.report.matrix.pivot import Choice, Pivot
+    from harness.matrix.running import Standing
+    from harness.report.matrix_table import Choice, Pivot
     from harness.terminal.console import Console
 
 _NOT_RUN = "-"

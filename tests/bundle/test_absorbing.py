@@ -74,12 +74,15 @@ def spoil_script(bundle, key):
 def spoil_lock(bundle, key):
     path = bundle / "probes" / key / "probe.json"
     packed = json.loads(path.read_text())
-    packed["lock"]["pins"][0]["version"] = "1.3"
+    packed["probe"]["lock"]["pins"][0]["version"] = "1.3"
     path.write_text(json.dumps(packed))
 
 
 def spoil_parameters(bundle, key):
-    rewrite(bundle / "probes" / key / "probe.json", params={"layers": 3})
+    path = bundle / "probes" / key / "probe.json"
+    packed = json.loads(path.read_text())
+    packed["probe"]["repro"]["params"] = {"layers": 3}
+    path.write_text(json.dumps(packed))
 
 
 def spoil_wheel_digest(bundle, key):
@@ -160,8 +163,10 @@ def damage_the_log(bundle, key):
 
 
 def point_elsewhere(bundle, key):
-    packed = bundle / "probes" / key / "probe.json"
-    rewrite(packed, script=f"../{key}/{json.loads(packed.read_text())['script']}")
+    path = bundle / "probes" / key / "probe.json"
+    packed = json.loads(path.read_text())
+    packed["probe"]["repro"]["path"] = f"../{key}/{packed['probe']['repro']['path']}"
+    path.write_text(json.dumps(packed))
 
 
 @pytest.mark.parametrize(
@@ -210,8 +215,8 @@ def test_a_folder_that_is_not_a_bundle_is_refused(tmp_path, parts):
 
 
 def test_a_bundle_with_a_later_schema_is_refused(back, parts):
-    rewrite(back / "bundle.json", schema=2)
-    with pytest.raises(UserMistake, match="schema 2"):
+    rewrite(back / "bundle.json", schema=3)
+    with pytest.raises(UserMistake, match="schema 3"):
         absorb(back, parts.store)
 
 

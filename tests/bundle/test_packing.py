@@ -1,4 +1,4 @@
-"""A bundle contains exactly what its probes need, and a folder in use is left alone."""
+"""A bundle has exactly what its probes need; a packed probe is the same probe on both machines, or is refused."""
 
 from __future__ import annotations
 
@@ -9,6 +9,8 @@ from attrs import evolve
 from carried import asked, pack
 from support import repro_text
 
+from harness.bundle.packing import as_requirements, read_packed
+from harness.bundle.wheels import PackedWheel
 from harness.errors import NoSpace, UserMistake
 from harness.model.repro import parse_repro
 
@@ -17,7 +19,7 @@ def test_a_bundle_names_no_index(back, house):
     texts = [path for path in back.rglob("*") if path.suffix in (".json", ".txt") and "installer" not in path.parts]
     assert len(texts) > 6
     assert not [path for path in texts if "://" in path.read_text() or str(house.root) in path.read_text()]
-    assert json.loads((back / "bundle.json").read_text())["schema"] == 1
+    assert json.loads((back / "bundle.json").read_text())["schema"] == 2
 
 
 def test_a_folder_in_use_is_left_alone(parts, tmp_path, back):
@@ -63,3 +65,35 @@ def test_no_folder_is_left_if_everything_is_known(parts, tmp_path):
     packed = pack(parts, tmp_path / "carry", asked(parts, "1.2"))
     assert (packed.probes, [one.label for one, _ in packed.known]) == ((), ["brittle 1.2"])
     assert not (tmp_path / "carry").exists()
+
+
+def test_a_packed_probe_is_read_back_unchanged(back, parts):
+    folder = next(
+        path for path in (back / "probes").iterdir() if "brittle==1.6" in (path / "requirements.txt").read_text()
+    )
+    packed, probe = read_packed(folder)
+    was = asked(parts, "1.6").probe
+    assert (probe.repro.digest, probe.combination) == (was.repro.digest, was.combination)
+    assert (packed.label, packed.probe.key, packed.from_node, packed.probe.lock.python) == (
+        "brittle 1.6",
+        folder.name,
+        {},
+        was.combination.python,
+    )
+
+
+def test_another_schema_or_none_is_refused(back):
+    folder = next((back / "probes").iterdir())
+    packed = json.loads((folder / "probe.json").read_text())
+    (folder / "probe.json").write_text(json.dumps({**packed, "schema": 3}))
+    with pytest.raises(UserMistake, match="schema 3"):
+        read_packed(folder)
+    for text in ("{", "[]", "{}"):
+        (folder / "probe.json").write_text(text)
+        with pytest.raises(UserMistake, match="can't be read"):
+            read_packed(folder)
+
+
+def test_requirements_name_the_packed_file():
+    wheel = PackedWheel("brittle", "1.2", "brittle-1.2-py3-none-any.whl", "ab" * 32)
+    assert as_requirements([wheel]) == f"brittle==1.2 --hash=sha256:{'ab' * 32}\n"

@@ -21,7 +21,7 @@ import harness
 from harness.bundle import Installed, absorb, read_installed
 from harness.bundle.packing import CARRIED_TOOLS
 from harness.model import Device, Outcome, Verdict
-from harness.probe import probe_key
+from harness.probing import probe_key
 from harness.run.devices import Gpu
 
 HOUSE = Path(harness.__file__).parent
@@ -153,10 +153,10 @@ def test_packages_on_the_machine_are_not_packed_but_are_recorded(parts, tmp_path
     assert run_there(bundle, python=python).code == 0
     own, theirs = absorb(bundle, parts.store).taken
     assert [taken.judgement.verdict for taken in (own, theirs)] == [Verdict.GOOD, Verdict.BAD]
-    assert own.observation.key == packed.probes[0].key
+    assert own.observation.key == packed.probes[0].probe.key
     (pin,) = theirs.observation.lock.pins
     assert (pin.name, pin.version, pin.sha256) == ("brittle", "1.6", "")
-    assert theirs.observation.key != packed.probes[1].key
+    assert theirs.observation.key != packed.probes[1].probe.key
     assert not parts.prober.prepare(asked(parts, "1.6").probe).cached
 
 
@@ -187,7 +187,7 @@ def test_a_gpu_observation_is_stored_under_the_name_of_its_gpu(parts, tmp_path, 
     gpus = (Gpu(0, "NVIDIA Test 1", 1, 1, "550.1"),)
     assert taken.observation.key == probe_key(probe.probe, taken.observation.lock, gpus=gpus, capability="8.6")
     assert taken.judgement.verdict is Verdict.GOOD
-    hidden = tmp_path / "carry" / "observed" / packed.probes[0].key / "run.json"
+    hidden = tmp_path / "carry" / "observed" / packed.probes[0].probe.key / "run.json"
     hidden.write_text(json.dumps({**json.loads(hidden.read_text()), "visible_gpus": ""}))
     assert absorb(tmp_path / "carry", parts.store).refused == (("brittle 1.2", "no GPU was found where it ran"),)
 

@@ -9,6 +9,8 @@ import click
 from click.testing import CliRunner
 
 from harness.cli import cli
+from harness.cli.options import SectionCommand, option, settings_options
+from harness.settings import Group
 
 _HEAVY = ("rich", "attrs", "cattrs", "requests", "pandas", "packaging", "harness.session", "harness.cli.bisect")
 
@@ -27,3 +29,33 @@ def test_listing_imports_no_command():
     )
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.splitlines()[-1] == "[]"
+
+
+def test_a_misspelled_command_or_value_gets_a_suggestion():
+    assert "Did you mean 'bisect'?" in CliRunner().invoke(cli, ["bisct"]).output
+    assert "did you mean 'cpu'?" in CliRunner().invoke(cli, ["bisect", "x", "--device", "cpux"]).output
+    assert "did you mean 'parquet'?" in CliRunner().invoke(cli, ["results", "--format", "parket"]).output
+    assert "No such command 'xyz'." in CliRunner().invoke(cli, ["xyz"]).output
+
+
+def test_a_misspelled_subject_gets_a_suggestion():
+    assert "did you mean transformers?" in CliRunner().invoke(cli, ["bisect", "transfomers"]).output
+
+
+def test_a_folder_that_cannot_be_named_is_a_mistake():
+    ended = CliRunner().invoke(cli, ["results", "--results", "a" * 300])
+    assert ended.exit_code == 2
+    assert "File name too long" in ended.output
+
+
+def test_options_are_listed_in_sections():
+    @click.command(cls=SectionCommand)
+    @option("Ends", "--good", help="Where it works.")
+    @click.option("--plain", help="Without a section.")
+    @settings_options(Group.QUESTION)
+    def command(**_):
+        pass
+
+    lines = CliRunner().invoke(command, ["--help"]).output.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Ends:", "Other options:", "Environment:", "Output:"]

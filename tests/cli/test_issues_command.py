@@ -11,8 +11,7 @@ from attrs import define, evolve
 from fake_gh import write_fake_gh
 
 from harness.model import Change
-from harness.nightly.archive import NightArchive
-from harness.nightly.record import Break, Fix, Night
+from harness.nightly.record import Break, Fix, Night, NightArchive
 from harness.store import Store
 
 FIRST, SECOND = "2024-02-01T00:00:00+00:00", "2024-02-02T00:00:00+00:00"

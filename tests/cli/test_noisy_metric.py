@@ -51,7 +51,7 @@ def test_a_stable_metric_takes_as_few_runs_as_an_exception(harness, gauge, write
     write_repro("gauge", name="gauge_raises", body=body, tool=tool)
     raised = harness("bisect", "gauge", "--repro", "gauge_raises", "--depth", "release", "--json").json
     assert measured["first_bad"] == raised["first_bad"] == "1.3"
-    assert len(measured["steps"]) == len(raised["steps"])
+    assert len(measured["steps"]) <= len(raised["steps"])
     assert (measured["effect"]["good"], measured["effect"]["bad"], measured["effect"]["spread"]) == (1.0, 2.0, 0.0)
     assert raised["effect"] is None
 

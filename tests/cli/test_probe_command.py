@@ -68,6 +68,14 @@ def test_stored_runs_are_reused_unless_fresh(harness, write_repro):
     assert fresh["key"] != first["key"]
 
 
+def test_each_attempt_has_another_hash_seed_and_again_repeats_it(harness, write_repro):
+    write_repro("brittle")
+    first, second = (observed(harness, "brittle_step", "--with", "brittle==1.2", "--fresh") for _ in range(2))
+    again = [observed(harness, "--again", one["key"]) for one in (first, second)]
+    assert [one["attempt"] for one in (first, second, *again)] == [0, 1, 2, 3]
+    assert [one["machine"]["hash_seed"] for one in (first, second, *again)] == [0, 1, 0, 1]
+
+
 def test_again_runs_the_same_lock_even_with_newer_releases(harness, write_repro):
     write_repro("brittle")
     first = observed(harness, "brittle_step", "--with", "brittle==1.6")

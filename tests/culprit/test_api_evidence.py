@@ -8,8 +8,7 @@ import sys
 import pytest
 from wheelhouse import Wheel
 
-from harness.culprit.api_evidence import api_evidence
-from harness.culprit.api_mentions import About, Mention, advice, mentions
+from harness.culprit.api_evidence import About, Mention, advice, api_evidence, mentions
 from harness.model import RaisedException
 
 OLD = {

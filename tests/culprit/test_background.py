@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from harness.culprit.background import Background
-from harness.probe import Prober
+from harness.probing import Prober
 
 WAIT_S = 30
 

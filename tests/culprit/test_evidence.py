@@ -6,8 +6,7 @@ import pytest
 from edited import edits_of, unit
 from test_likelihood import sides_of
 
-from harness.culprit.evidence import Evidence, first_parted
-from harness.culprit.pointers import Pointers
+from harness.culprit.evidence import Evidence, Pointers, first_parted
 from harness.model import Returned, Trace
 
 STEP = "def {0}(x):\n    return x + 1\n\n\n"

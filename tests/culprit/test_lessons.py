@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edited import edits_of, unit
 
-from harness.culprit.consistency import Consistency
+from harness.culprit.ties import Consistency, ties_of
 from harness.model import Device, Observation, Outcome, RaisedException, StackFrame
 
 BEFORE = "A = 1\n\n\ndef f():\n    raise KeyError(1)\n\n\nB = 1\n\n\nC = 1\n"
@@ -19,7 +19,7 @@ def failed_at(line):
 def test_older_lines_that_raised_are_needed_by_what_was_added_to_the_older_release(tmp_path):
     edits = edits_of(tmp_path, {"a.py": BEFORE}, {"a.py": AFTER})
     raising, moved = unit(edits, "KeyError"), frozenset({unit(edits, "A = 1"), unit(edits, "B = 1")})
-    consistency = Consistency(edits, edits.ties())
+    consistency = Consistency(edits, ties_of(edits))
     pairs = consistency.taught(moved, failed_at(5), reverting=False)
     assert sorted(pairs) == sorted((raising, one) for one in moved)
     assert consistency.learn(pairs)
@@ -29,7 +29,7 @@ def test_older_lines_that_raised_are_needed_by_what_was_added_to_the_older_relea
 def test_a_moved_region_that_raised_is_the_one_in_doubt(tmp_path):
     edits = edits_of(tmp_path, {"a.py": BEFORE}, {"a.py": AFTER})
     raising = unit(edits, "KeyError")
-    consistency = Consistency(edits, edits.ties())
+    consistency = Consistency(edits, ties_of(edits))
     moved = frozenset({raising, unit(edits, "A = 1")})
     assert consistency.raised_in(moved, failed_at(5), reverting=True) == raising
     assert consistency.raised_in(moved - {raising}, failed_at(5), reverting=True) is None

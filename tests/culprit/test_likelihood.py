@@ -4,34 +4,20 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.likelihood import (
+from harness.culprit.evidence import (
     called_in_message,
     quoted_in_message,
     ranked_packages,
 )
 from harness.culprit.sides import Side, Sides
 from harness.model import Change, Device, Lock, Observation, Outcome, RaisedException, Repro, StackFrame, Verdict
-from harness.planning.plan import Plan
-from harness.request.question import Question
+from harness.planning.inquiry import Scope
 
 LOCK = Lock("3.11", "linux", ())
 
 
-def plan_of(source, *dependencies, subject="shop"):
-    repro = Repro("r", "d", source=source, dependencies=dependencies)
-    return Plan(
-        question=Question(subject, repro),
-        repro=repro,
-        interpreter=None,
-        device=Device.CPU,
-        releases=(),
-        good=None,
-        bad=None,
-        left_out=(),
-        as_of="none",
-        requirements=(),
-        holds=(),
-    )
+def scope_of(*dependencies):
+    return Scope(Repro("r", "d", source="", dependencies=dependencies), "3.11", (), subject="shop")
 
 
 def sides_of(*frames, loaded=None, message="x"):
@@ -49,14 +35,14 @@ def changes_of(**steps):
 
 def test_packages_with_the_largest_step_come_first():
     changes = changes_of(a=("1.0.0", "1.0.1"), b=("1.0", "2.0"), c=("1.0", "1.1"))
-    assert ranked_packages(changes, sides_of(), plan_of("", "a", "c")) == ("b", "c", "a")
+    assert ranked_packages(changes, sides_of(), scope_of("a", "c")) == ("b", "c", "a")
 
 
 def test_equal_steps_are_ordered_by_traceback_request_subject_and_use():
     names = ("unused", "used", "shop", "asked", "outer", "inner")
     changes = changes_of(**dict.fromkeys(names, ("1.0", "1.1")))
     sides = sides_of(("o.py", "f", "outer"), ("i.py", "f", "inner"), loaded={"used": ("used.py",)})
-    assert ranked_packages(changes, sides, plan_of("", "asked[extra]~=1.0; python_version>'3'")) == (
+    assert ranked_packages(changes, sides, scope_of("asked[extra]~=1.0; python_version>'3'")) == (
         "inner",
         "outer",
         "asked",

@@ -5,8 +5,8 @@ from __future__ import annotations
 from edited import edits_of, unit
 from test_likelihood import sides_of
 
-from harness.culprit.consistency import Consistency
-from harness.culprit.nesting import moved_together
+from harness.culprit.regions import moved_together
+from harness.culprit.ties import Consistency, ties_of
 
 BEFORE = """def train(batches, step):
     total = 0
@@ -52,8 +52,8 @@ def test_regions_of_a_reindented_block_move_together(tmp_path):
     block = {one for one in edits.all if edits.function(one) == "train"}
     assert len(block) > 1
     for one in block:
-        assert edits.ties().closed({one}) == block
-    assert edits.ties().closed({unit(edits, "flush=True")}) == {unit(edits, "flush=True")}
+        assert ties_of(edits).closed({one}) == block
+    assert ties_of(edits).closed({unit(edits, "flush=True")}) == {unit(edits, "flush=True")}
 
 
 def test_a_wrapped_statement_is_not_reindented(tmp_path):
@@ -90,7 +90,7 @@ def test_a_skip_without_names_reverts_the_whole_function(tmp_path):
     edits = edits_of(tmp_path, HALF, OTHER)
     skip = sides_of(("the_repro.py", "main", "")).after.observation
     for is_reverting in (True, False):
-        consistency = Consistency(edits, edits.ties())
+        consistency = Consistency(edits, ties_of(edits))
         one = frozenset({unit(edits, "x += 1")})
         complete = consistency.reverted if is_reverting else consistency.advanced
         assert complete(one) == one
@@ -100,6 +100,6 @@ def test_a_skip_without_names_reverts_the_whole_function(tmp_path):
 
 def test_a_whole_function_adds_no_requirement(tmp_path):
     edits = edits_of(tmp_path, HALF, OTHER)
-    consistency = Consistency(edits, edits.ties())
+    consistency = Consistency(edits, ties_of(edits))
     whole = frozenset(one for one in edits.all if edits.function(one) == "f")
     assert consistency.taught(whole, sides_of(("the_repro.py", "main", "")).after.observation, reverting=True) == []

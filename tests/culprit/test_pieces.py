@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from harness.culprit.edits import Edits
 from harness.culprit.regions import FileDifference
 from harness.culprit.sides import PackageFiles
+from harness.culprit.ties import ties_of
 
 BEFORE = """\
 import os
@@ -89,7 +90,7 @@ def test_each_import_of_one_block_is_a_region_and_those_of_one_module_are_one():
 
 def test_a_base_class_needs_its_own_import_and_no_other(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
-    assert edits.ties().reversed().closed({"m.py#5"}) == {"m.py#5", "m.py#3"}
+    assert ties_of(edits).reversed().closed({"m.py#5"}) == {"m.py#5", "m.py#3"}
 
 
 def test_a_decorator_is_a_region_apart_from_the_header_below_it():
@@ -107,7 +108,7 @@ def test_a_decorator_and_a_changed_header_are_not_tied(tmp_path):
     before = "@renamed('old', to='new')\ndef step(new: Optional[int] = None):\n    return new\n"
     edits = edits_of(tmp_path, before, "def step(new: int | None = None):\n    return new\n")
     assert edits.all == {"m.py#0", "m.py#1"}
-    assert edits.ties().closed({"m.py#0"}) == {"m.py#0"}
+    assert ties_of(edits).closed({"m.py#0"}) == {"m.py#0"}
 
 
 LINES = st.lists(

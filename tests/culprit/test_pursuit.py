@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 from harness.culprit.pursuit import Pursuit
 from harness.model import Device, Observation, Outcome, Verdict
-from harness.probe import Prepared
+from harness.probing import Prepared
 
 UNITS = {"a": 9.0, "b": 8.0, "c": 1.0, "d": 1.0, "e": 1.0}
 

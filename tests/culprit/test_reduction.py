@@ -10,8 +10,8 @@ from support import Heard
 
 from harness.culprit.reduction import Reduction
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
-from harness.probe import Prepared
-from harness.scheduling.lanes import LocalLanes
+from harness.probing import Prepared
+from harness.scheduling.scheduler import Lanes
 
 VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.CRASHED: Verdict.SKIP}
 UNITS = tuple("abcdefgh")
@@ -43,7 +43,7 @@ class Ruled:
 @pytest.fixture
 def reduce():
     """Run a reduction; `flips` says which sets flip the verdict."""
-    pool = LocalLanes(1)
+    pool = Lanes(1)
 
     def run(flips, *, skips=lambda units: False, prober=None, notes=None, flipped=Verdict.BAD, **more):
         shown, else_ = Outcome.RAISED, Outcome.COMPLETED

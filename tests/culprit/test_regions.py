@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.culprit.names import error_line, undefined_in
 from harness.culprit.regions import FileDifference, used_names
+from harness.culprit.syntax import error_line, undefined_in
 
 LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "def f():", "    return 1", "# note", "x\u2028y"]), max_size=25)
 

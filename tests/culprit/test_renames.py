@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.culprit.renames import renamed
+from harness.culprit.regions import renamed
 
 TEXT = b"one\ntwo\nthree\nfour\n"
 

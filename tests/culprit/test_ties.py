@@ -7,13 +7,12 @@ from edited import edits_of, unit
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.culprit.consistency import Consistency
-from harness.culprit.ties import Ties
+from harness.culprit.ties import Consistency, Ties, ties_of
 
 
 def needs(edits, text):
     """The texts that must be reverted with the region of a text."""
-    return edits.ties().closed({unit(edits, text)}) - {unit(edits, text)}
+    return ties_of(edits).closed({unit(edits, text)}) - {unit(edits, text)}
 
 
 def test_a_new_parameter_requires_its_callers_but_not_the_reverse(tmp_path):
@@ -98,7 +97,7 @@ def test_an_import_from_a_new_file_is_tied_to_it(tmp_path):
         "shop/fresh.py": "def start():\n    return 2\n",
     }
     edits = edits_of(tmp_path, before, after)
-    assert edits.ties().closed({"shop/fresh.py"}) == edits.all
+    assert ties_of(edits).closed({"shop/fresh.py"}) == edits.all
     assert needs(edits, "return start") == frozenset()
 
 
@@ -109,7 +108,7 @@ def test_local_names_of_different_functions_are_unrelated(tmp_path):
     edits = edits_of(tmp_path, {"a.py": text.format("x", "x")}, {"a.py": text.format("y", "y")})
     first = {one for one in edits.all if edits.function(one) == "f"}
     assert len(first) == 2
-    assert all(edits.ties().closed({one}) == first for one in first)
+    assert all(ties_of(edits).closed({one}) == first for one in first)
 
 
 def test_an_attribute_and_a_method(tmp_path):
@@ -128,7 +127,7 @@ def test_a_definition_moved_between_files_is_in_every_mixture(tmp_path):
     }
     edits = edits_of(tmp_path, before, after)
     arrived = next(one for one in edits.all if one.startswith("shop/b.py"))
-    assert any(one.startswith("shop/a.py") for one in edits.ties().closed({arrived}))
+    assert any(one.startswith("shop/a.py") for one in ties_of(edits).closed({arrived}))
 
 
 def test_a_statement_is_never_split(tmp_path):
@@ -136,7 +135,7 @@ def test_a_statement_is_never_split(tmp_path):
     after = {"a.py": "VALUES = (\n    1,\n    2,\n    3,\n)\n"}
     edits = edits_of(tmp_path, before, after)
     assert len(edits.all) == 2
-    assert all(edits.ties().closed({one}) == edits.all for one in edits.all)
+    assert all(ties_of(edits).closed({one}) == edits.all for one in edits.all)
 
 
 @pytest.mark.parametrize(
@@ -155,7 +154,7 @@ def test_a_statement_is_never_split(tmp_path):
 def test_parts_of_a_statement_that_stand_apart_are_not_tied(tmp_path, before, after):
     edits = edits_of(tmp_path, {"a.py": before}, {"a.py": after})
     assert len(edits.all) == 2
-    assert all(edits.ties().closed({one}) == {one} for one in edits.all)
+    assert all(ties_of(edits).closed({one}) == {one} for one in edits.all)
 
 
 def test_a_public_name_comes_and_goes_with_its_entry_in_all(tmp_path):
@@ -175,7 +174,7 @@ def test_annotations_that_only_type_checkers_read_need_the_line_that_defers_them
     before = {"a.py": "import typing\n\n\ndef f(x):\n    return x\n"}
     after = {"a.py": LAZY + "\n\ndef f(x: Item):\n    return x\n"}
     edits = edits_of(tmp_path, before, after)
-    needed_there = Consistency(edits, edits.ties()).advanced({unit(edits, "def f")})
+    needed_there = Consistency(edits, ties_of(edits)).advanced({unit(edits, "def f")})
     assert unit(edits, "__future__") in needed_there
 
 
@@ -183,7 +182,7 @@ def test_an_annotation_that_nothing_evaluates_needs_no_import(tmp_path):
     before = {"a.py": LAZY.replace("Item", "Item, Old") + "\n\ndef f(x, y: Old = 1):\n    return x\n"}
     after = {"a.py": LAZY + "\n\ndef f(x):\n    return x\n"}
     edits = edits_of(tmp_path, before, after)
-    consistency = Consistency(edits, edits.ties())
+    consistency = Consistency(edits, ties_of(edits))
     one = unit(edits, "def f")
     assert consistency.reverted({one}) == {one}
     assert not consistency.mixture({one}, "", newer_base=True).flaw
@@ -196,7 +195,7 @@ def test_a_block_with_a_changed_header_is_reverted_with_its_body(tmp_path):
         "a.py": "def f(x):\n    # note\n    if x:\n        x += 1\n\n        # more\n        x += 2\n    return x\n"
     }
     edits = edits_of(tmp_path, before, after)
-    consistency = Consistency(edits, edits.ties())
+    consistency = Consistency(edits, ties_of(edits))
     for one in edits.all:
         text = edits.differences["a.py"].mixed(edits.numbers(consistency.reverted({one}), "a.py"))
         compile(text, "a.py", "exec")
@@ -215,18 +214,10 @@ def test_the_complement_of_a_closed_set_is_closed_the_other_way(pairs, units):
     assert ties.reversed().closed(rest) == rest
 
 
-@given(PAIRS)
-def test_change_sets_are_disjoint_and_closed_under_ties(pairs):
-    ties = Ties.of(pairs)
-    sets = ties.change_sets("abcdefgh")
-    assert sorted(one for group in sets for one in group) == sorted("abcdefgh")
-    assert all(ties.closed(group) == group for group in sets)
-
-
 @pytest.mark.parametrize("text", ["def f(:\n", "print 'x'\n"])
 def test_files_other_than_python_tie_nothing(tmp_path, text):
     edits = edits_of(tmp_path, {"a.py": text}, {"a.py": f"{text}x = 1\n"})
-    assert not edits.ties().needs
+    assert not ties_of(edits).needs
 
 
 def test_places_that_define_what_they_use_are_not_tied(tmp_path):
@@ -237,7 +228,7 @@ def test_places_that_define_what_they_use_are_not_tied(tmp_path):
     )
     edits = edits_of(tmp_path, {"a.py": before}, {"a.py": after})
     assert len(edits.all) == 2
-    assert not edits.ties().needs
+    assert not ties_of(edits).needs
 
 
 def test_the_setter_of_a_new_property_is_reverted_with_it(tmp_path):

@@ -10,11 +10,11 @@ from attrs import evolve
 from support import repro_text
 
 from harness.environment import Environment, watched_environment
-from harness.environment.cleaning import remove_leftovers
-from harness.environment.location import site_packages
+from harness.environment.disk_space import remove_leftovers
+from harness.environment.workspace import site_packages
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
-from harness.probe import Probe, next_attempt
+from harness.probing import Probe, next_attempt
 
 IN_PLACE = """
 import helper

@@ -11,11 +11,11 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import Environment, PipSettings, Uninstallable, watched_environment
 from harness.environment.bytecode import below
-from harness.environment.location import site_packages
+from harness.environment.workspace import site_packages
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Outcome, Pin
 from harness.model.repro import command_repro, parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
 
 
 def picture(folder):

@@ -7,11 +7,12 @@ import os
 from support import repro_text
 
 from harness.environment import watched_environment
-from harness.environment.bytecode_tree import BytecodeTree
-from harness.environment.location import site_packages
+from harness.environment.bytecode import BytecodeTree
+from harness.environment.ledger import files_below, signature
+from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
 
 
 def environment(parts, *requirements):
@@ -32,12 +33,11 @@ def tree_of(parts, made):
 
 
 def unknown_times(parts, made):
-    """The files of the bytecode tree of an environment whose change time the store does not know."""
-    known = parts.builder.bytecode.ctimes(sources(parts, made))
-    tree = tree_of(parts, made)
-    found = [path for path in known if (tree / path).exists()]
+    """The files of the bytecode tree of an environment whose content the ledger does not know."""
+    found = files_below(tree_of(parts, made))
     assert any("helper" in path for path in found)
-    return [path for path in found if os.lstat(tree / path).st_ctime_ns != known[path]]
+    known = parts.builder.bytecode.ledger.known(found.values())
+    return [path for path, state in found.items() if signature(state) not in known]
 
 
 def helper_of(parts, made):

@@ -14,12 +14,12 @@ from attrs import evolve
 from support import make_parts, repro_text
 
 from harness.environment import Environment, PipSettings
-from harness.environment.cleaning import kept_folders, prune_wheels
-from harness.environment.environment_record import EnvironmentRecord
-from harness.environment.location import site_packages
+from harness.environment.disk_space import kept_folders, prune_wheels
+from harness.environment.ledger import EnvironmentRecord
+from harness.environment.workspace import site_packages
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
 
 MIB = 2**20
 MAKERS = (("mkfs.btrfs", "-q"), ("mkfs.xfs", "-q", "-m", "reflink=1"))

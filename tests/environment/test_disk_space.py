@@ -8,14 +8,14 @@ import time
 
 import pytest
 from attrs import evolve
-from support import Heard
+from support import Heard, make_parts
+from wheelhouse import Wheelhouse
 
-from harness.environment import DiskSpace, Workspace
-from harness.environment.cleaning import own_bytes
-from harness.environment.disk_estimate import DiskEstimate
+from harness.environment import DiskSpace, Environment, PipSettings, Workspace
+from harness.environment.disk_space import DiskEstimate, own_bytes
 from harness.errors import NoSpace
 from harness.events import Note
-from harness.model import Combination
+from harness.model import Combination, Pin
 
 MIB = 2**20
 
@@ -111,3 +111,66 @@ def test_nothing_is_removed_where_that_would_not_make_enough_space(parts):
         builder.build(more)
     assert [folder.name for folder in parts.workspace.environments.iterdir()] == [lock.id]
     assert heard.events == []
+
+
+def pin(name, size, version="1.0", tags="py3-none-any"):
+    return Pin(name, version, f"{name}-{version}-{tags}.whl", size=size)
+
+
+def estimate(uv_wheels, *pins):
+    return DiskEstimate.of(pins, lambda pin: pin.size, uv_wheels)
+
+
+@pytest.fixture
+def uv_wheels(tmp_path):
+    """Wheels in the layout of uv: `known` 1.0 and, under a digest of long tags, 2.0."""
+    for entry in ("1.0-py3-none-any", "2.0-516d0c2242d49034"):
+        (tmp_path / "uv" / "wheels-v12" / "index" / "0a1b" / "known" / entry).mkdir(parents=True)
+    return tmp_path / "uv" / "wheels-v12"
+
+
+def test_a_cached_wheel_takes_only_one_copy(uv_wheels):
+    for version, tags in {"1.0": "py3-none-any", "2.0": "cp311-cp311-manylinux_2_17.and_more"}.items():
+        found = estimate(uv_wheels, pin("known", 10 * MIB, version, tags))
+        assert found == DiskEstimate(own=DiskEstimate().own + 45 * MIB)
+        assert str(found) == "nothing to download, uv's cache has all of it"
+
+
+def test_a_missing_wheel_takes_its_packed_and_unpacked_size(uv_wheels):
+    found = estimate(uv_wheels, pin("fresh", 10 * MIB), pin("cuda", 400 * MIB), pin("known", 1))
+    assert (found.download, found.unpacked, found.unsized) == (410 * MIB, 845 * MIB, 0)
+    assert str(found) == "about 410 MiB to download, up to 845 MiB on disk"
+    other = estimate(uv_wheels, pin("known", 10 * MIB, "1.0", "cp312-cp312-linux_x86_64"))
+    assert other.download == 10 * MIB
+    assert estimate(uv_wheels / "none", pin("fresh", MIB)).download == MIB
+
+
+def test_wheels_of_unknown_size_are_counted(uv_wheels):
+    assert str(estimate(uv_wheels, pin("fresh", None))) == "1 wheel of unknown size to download"
+    assert str(estimate(uv_wheels, pin("fresh", None), pin("cuda", MIB))).endswith(
+        "on disk, and 1 wheel of unknown size"
+    )
+
+
+def test_the_cache_layout_of_real_uv_is_understood(tmp_path, interpreter):
+    """The layout of uv's cache is not a public interface: this test fails when a new uv changes it."""
+    house = Wheelhouse(tmp_path / "house")
+    for version in ("1.0", "2.0"):
+        house.add("one", version)
+        house.add_link("linked", version)
+    settings = PipSettings(index_url=house.url, find_links=(str(house.links),))
+    parts = make_parts(tmp_path, settings, tmp_path / "uv", interpreter)
+    builder = evolve(parts.builder, size_of=parts.index.size_of)
+
+    def lock(version):
+        asked = Combination(interpreter.version, (f"one=={version}", f"linked=={version}"))
+        return parts.resolver.resolve(asked).lock
+
+    before = builder.estimate(lock("1.0"))
+    assert (before.unsized, before.download) == (1, 0)  # to read what `linked` requires uv has unpacked it
+    assert isinstance(builder.build(lock("1.0")), Environment)
+    assert builder.estimate(lock("1.0")) is None
+    (parts.workspace.environments / lock("1.0").id).rename(tmp_path / "moved")
+    assert builder.estimate(lock("1.0")) == DiskEstimate()
+    other = builder.estimate(lock("2.0"))
+    assert (other.download, other.unsized) == (0, 1)

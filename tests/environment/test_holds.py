@@ -9,7 +9,7 @@ from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings, Resolution
-from harness.environment.attempt import looser
+from harness.environment.resolve import looser
 from harness.model import Combination
 
 

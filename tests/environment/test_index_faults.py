@@ -10,7 +10,7 @@ from support import step_source
 from wheelhouse import Wheelhouse
 
 from harness.environment import Index, PipSettings
-from harness.environment.installer_errors import doubted_projects, is_lasting
+from harness.environment.uv import doubted_projects, is_lasting
 from harness.errors import IndexFault, UnknownProject, UserMistake
 
 NO_PAGE = (

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from harness.environment import Environment, flaw_of, watched_environment
-from harness.environment.location import site_packages
+from harness.environment.workspace import site_packages
 from harness.model import Combination, Mixture
 
 FILES = {

@@ -11,7 +11,7 @@ from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings, Resolution
-from harness.environment.undated import caps, of_a_torch_backend
+from harness.environment.resolve import caps, of_a_torch_backend
 from harness.model import Combination, Release
 
 DAYS = {"2.6.0": "2024-01-01", "2.7.1": "2024-02-01", "2.8.0": "2024-03-01", "2.6.1": "2024-03-05"}

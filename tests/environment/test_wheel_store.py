@@ -11,11 +11,11 @@ from attrs import evolve
 from support import repro_text
 
 from harness.environment import Environment, Uninstallable
-from harness.environment.location import site_packages
-from harness.environment.manifest import Manifest
+from harness.environment.ledger import Manifest, signature
+from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
 from harness.run.process import Cancelled
 
 
@@ -32,11 +32,12 @@ def environment(parts, *requirements):
 
 
 def unknown_times(parts, made):
-    """The files of an environment whose change time the store does not know."""
+    """The files of an environment whose content the ledger does not know."""
     manifest = Manifest.read(parts.builder.record(parts.builder.location(made.lock)).manifest_path)
-    known = {path: time for key in manifest.wheels for path, time in parts.builder.wheels.ctimes(key).items()}
+    found = {path: os.lstat(made.folder / path) for path in manifest.owners()}
+    known = parts.builder.wheels.ledger.known(found.values())
     assert known
-    return [path for path, time in known.items() if os.lstat(made.folder / path).st_ctime_ns != time]
+    return [path for path, state in found.items() if signature(state) not in known]
 
 
 def test_a_build_that_fails_leaves_no_unknown_change_times(parts):

@@ -9,7 +9,7 @@ from support import repro_text
 from harness.events import SILENT
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
 from harness.run.sandbox import SandboxMode, choose
 
 SANDBOX = choose(SandboxMode.AUTO, network=False, reporter=SILENT)

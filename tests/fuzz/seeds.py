@@ -7,8 +7,10 @@ import json
 
 from attrs import evolve
 
-from harness.bundle.packed_probe import PackedProbe, PackedWheel
-from harness.model import Device, Lock, Observation, Outcome, Pin, RaisedException, StackFrame
+from harness.bundle.packing import PackedProbe
+from harness.bundle.wheels import PackedWheel
+from harness.model import Combination, Device, Lock, Observation, Outcome, Pin, RaisedException, Repro, StackFrame
+from harness.probing.portable import PortableProbe, converter
 
 LOCK = Lock("3.11.7", "linux-x86_64", [Pin("p", "1.0", "p-1.0-py3-none-any.whl", "f" * 64, 12)])
 RAISED = RaisedException(
@@ -18,7 +20,11 @@ OBSERVATION = Observation(
     "ab12", Outcome.RAISED, "step", "d", Device.CPU, "ValueError: x", RAISED, 1, {"loss": 1.5}, {"a": 1}, LOCK
 )
 PACKED = PackedProbe(
-    "ab12", "p 1.0", "x.py", Device.CPU, "8.6", 60.0, LOCK, (PackedWheel("p", "1.0", "p.whl", "f" * 64),), {}, {}
+    "p 1.0",
+    PortableProbe("ab12", Repro("x", "d", path="x.py"), Combination("3.11.7", ("p",)), LOCK, "cpython-311"),
+    (PackedWheel("p", "1.0", "p.whl", "f" * 64),),
+    {},
+    {},
 )
 RUN = {"key": "ab12", "script": "0", "requirements": "0", "files": {}, "gpus": "", "visible_gpus": None}
 METADATA = """requires-python = ">=3.10"
@@ -111,9 +117,8 @@ def _record(observation: Observation) -> bytes:
 
 
 def _order() -> bytes:
-    import cattrs
 
-    return _json({**cattrs.unstructure(PACKED), **RUN})
+    return _json({"schema": 2, **converter.unstructure(PACKED), **RUN})
 
 
 SEEDS: dict[str, tuple[bytes, ...]] = {
@@ -130,10 +135,9 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "store_log": (gzip.compress(b"printed\n" * 50, mtime=0),),
     "child_report": (_json(REPORT),),
     "metrics": (b'{"loss": 1.5, "worst": Infinity, "n": 3}',),
-    "bundle": (_order(), _json({"schema": 1, "probes": ["ab12"]})),
+    "bundle": (_order(), _json({"schema": 2, "probes": ["ab12"]})),
     "installed": (b"p==1.0\nq @ file:///x\n", _json([{"name": "p", "version": "1.0"}])),
     "lock_file": (LOCK_TOML, CONDA, FREEZE),
-    "wheel_record": (b"p.py,sha256=x,12\np-1.0.dist-info/RECORD,,\n",),
     "installers_words": (WORDS.encode(),),
     "secrets": (PRIVATE.encode(),),
     "size": (b"8 GiB", b"1.5 KB"),

@@ -15,20 +15,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.bundle import absorb, read_installed
-from harness.bundle.packed_probe import read_packed
+from harness.bundle.packing import read_packed
 from harness.environment import Index, PipSettings
-from harness.environment.disk_estimate import DiskEstimator
-from harness.environment.index_page import parse_page
-from harness.environment.installer_errors import doubted_projects, is_lasting, raise_surroundings
+from harness.environment.index import parse_page
+from harness.environment.uv import doubted_projects, is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
-from harness.model import Device, Lock, Pin
+from harness.model import Device, Lock
 from harness.model.repro import parse_repro
-from harness.model.size import parse_size
+from harness.model.text import parse_size
 from harness.redact import hide_secrets, redact
 from harness.request.lockfiles import read_pins
-from harness.run.child_report import Unreadable, read_report
-from harness.run.result import read_metrics
+from harness.run.child_report import Unreadable, read_metrics, read_report
 from harness.store import Store, observation_key
 
 URL = "https://host/simple/p/"
@@ -107,7 +105,7 @@ def store_record(data: bytes) -> None:
 
 def store_log(data: bytes) -> None:
     """The compressed log of a run."""
-    from harness.run.logs import read_log, read_tail
+    from harness.run.launch import read_log, read_tail
 
     path = _file("log.gz", data)
     read_log(path)
@@ -128,7 +126,7 @@ def metrics(data: bytes) -> None:
 def bundle(data: bytes) -> None:
     """A bundle that comes back: its table of contents, an order, a record of a run."""
     store = Store(_folder() / "absorbed")
-    _file("bundle/bundle.json", json.dumps({"schema": 1, "probes": [KEY]}).encode())
+    _file("bundle/bundle.json", json.dumps({"schema": 2, "probes": [KEY]}).encode())
     _file(f"bundle/probes/{KEY}/order.json", data)
     _file(f"bundle/observed/{KEY}/run.json", data)
     absorb(_folder() / "bundle", store)
@@ -148,13 +146,6 @@ def lock_file(data: bytes) -> None:
     for name in ("pylock.toml", "uv.lock", "poetry.lock", "pdm.lock", "environment.yml", "requirements.txt"):
         with contextlib.suppress(UserMistake):
             read_pins(_file(f"locks/{name}", data), "3.11.7")
-
-
-def wheel_record(data: bytes) -> None:
-    """The list of files of an unpacked wheel."""
-    _file("shelf/pypi/p/1.0-py3-none-any/p-1.0.dist-info/RECORD", data)
-    lock = Lock("3.11.7", "linux", [Pin("p", "1.0", "p-1.0-py3-none-any.whl"), Pin("p", "2.0")])
-    DiskEstimator(_folder() / "shelf").estimate(lock)
 
 
 def installers_words(data: bytes) -> None:
@@ -193,7 +184,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         bundle,
         installed,
         lock_file,
-        wheel_record,
         installers_words,
         secrets,
         size,

@@ -11,11 +11,12 @@ import pytest
 from git_project import new_project
 
 from harness.errors import BadRepository
-from harness.matrix import Matrix, expanded, tonight
+from harness.matrix import Matrix, expanded
 from harness.matrix.choice import choose
-from harness.matrix.commits import CommitLookup, known_as
-from harness.model.as_of import moment_of
-from harness.model.commit import PinnedCommit
+from harness.matrix.sessions import CommitLookup, known_as
+from harness.model.combination import moment_of
+from harness.model.culprit import PinnedCommit
+from harness.nightly.tonight import tonight
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "matrix.schema.json").read_text(encoding="utf-8"))

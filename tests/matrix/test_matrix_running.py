@@ -10,11 +10,12 @@ from support import SIGNED, Heard, repro_text
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import CellProbes, CellRunner
+from harness.matrix.running import CellRunner
+from harness.matrix.sessions import CellProbes
 from harness.model import Verdict
-from harness.planning.pins import era_of
-from harness.scheduling.lanes import LocalLanes
-from harness.scheduling.probers import Probers
+from harness.planning.releases import era_of
+from harness.probing.probe import Probers
+from harness.scheduling.scheduler import Lanes
 
 
 @pytest.fixture
@@ -26,7 +27,7 @@ def run(parts, interpreter, tmp_path):
         path = tmp_path / f"{project}_step.py"
         path.write_text(repro_text(project, tool=SIGNED if signed else ""), encoding="utf-8")
         cells = tuple(Cell(str(i), str(path), (text,), **more) for i, text in enumerate(requirements))
-        pool = LocalLanes(lanes)
+        pool = Lanes(lanes)
         try:
             bench = CellProbes(parts.index, {None: interpreter})
             prober = Probers({interpreter.version: parts.prober})
@@ -108,7 +109,7 @@ def test_a_pinned_pre_release_is_allowed(parts, interpreter, tmp_path):
 def test_a_mistake_in_one_cell_is_reported_before_any_run(parts, interpreter, tmp_path):
     path = tmp_path / "step.py"
     path.write_text(repro_text("brittle"), encoding="utf-8")
-    notes, pool = Heard(), LocalLanes(1)
+    notes, pool = Heard(), Lanes(1)
     cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
     bench, prober = CellProbes(parts.index, {None: interpreter}), Probers({interpreter.version: parts.prober})
     with pytest.raises(BadRepro, match="no_such_repro"):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.matrix import tonight
+from harness.nightly.tonight import tonight
 
 TEXT = """
 [axes]

@@ -7,7 +7,7 @@ import subprocess
 import pytest
 
 from harness.errors import UserMistake
-from harness.nightly.github import this_repository
+from harness.nightly.tracker import this_repository
 
 
 @pytest.fixture

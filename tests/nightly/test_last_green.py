@@ -8,7 +8,7 @@ from packaging.requirements import Requirement
 
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Outcome, Pin, TestOutcome, TestResult
-from harness.nightly.last_green import FILE, failing_tests, keep_last_green, read_last_green
+from harness.nightly.watch import FILE, failing_tests, keep_last_green, read_last_green
 
 LOCK = Lock("3.11.7", "linux", [Pin("numpy", "1.26.4"), Pin("flask-sqlalchemy", "3.0.5"), Pin("odd.name", "1!2.0rc1")])
 RUN = Observation(

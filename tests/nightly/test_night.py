@@ -16,16 +16,17 @@ from support import make_parts
 from harness.environment import PipSettings
 from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
-from harness.matrix.running import CellProbes
+from harness.matrix.sessions import CellProbes
 from harness.model import Verdict
-from harness.model.commit import PinnedCommit
-from harness.nightly.budget import Budget
+from harness.model.culprit import PinnedCommit
 from harness.nightly.night import Nightly
 from harness.nightly.record import Past, Standing
+from harness.nightly.tonight import Budget
 from harness.nightly.triage import Triage
+from harness.probing.probe import Probers
+from harness.report import Archive
 from harness.request.project import Projects
-from harness.scheduling.lanes import LocalLanes
-from harness.scheduling.probers import Probers
+from harness.scheduling.scheduler import Lanes
 
 
 @define
@@ -64,26 +65,11 @@ class Diary:
                 self.clock.now += self.clock.a_try
 
 
-@define
-class Shelf:
-    """Reports by id."""
-
-    kept: dict = field(factory=dict)
-
-    def get(self, id):  # noqa: A002
-        """One of them."""
-        return self.kept.get(id)
-
-    def write(self, kept):
-        """Store it."""
-        self.kept[kept.id] = kept
-
-
 @pytest.fixture
 def night(nights, tmp_path, uv_cache, interpreter):
     """Run a night of cells by their numbers, under a budget of one minute."""
     parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
-    shelf, history, pool = Shelf(), [], LocalLanes(1)
+    history, pool = [], Lanes(1)
 
     def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0, commits: tuple = ()):
         (tmp_path / "repros").mkdir(exist_ok=True)
@@ -106,10 +92,8 @@ def night(nights, tmp_path, uv_cache, interpreter):
             past=past,
             store=parts.store,
             probers=Probers({interpreter.version: parts.prober}),
-            interpreters={interpreter.version: interpreter},
             index=parts.index,
             lanes=pool,
-            reports=shelf,
             budget=Budget(clock, minutes),
             reporter=diary,
         )
@@ -120,7 +104,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
         run.diary = diary.lines
         return ended
 
-    run.shelf = shelf
+    run.reports = Archive(parts.store).all
     yield run
     pool.close()
 
@@ -157,12 +141,12 @@ def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
     stopped = night(SECOND, Clock(a_try=40), 2, 1)
     assert standings(stopped) == [Standing.TURNED, Standing.TURNED]
     assert stopped.left == ("cell 2", "cell 1")
-    assert night.shelf.kept == {}
+    assert list(night.reports()) == []
     assert "tried" in night.diary
     resumed = night(THIRD, Clock(), 1, 2)
     assert night.diary[0] == "cell 2 bad"
     assert standings(resumed) == [Standing.BROKEN, Standing.BROKEN]
-    (kept,) = night.shelf.kept.values()
+    (kept,) = night.reports()
     assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
 
 
@@ -173,7 +157,7 @@ def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
     night(FIRST, Clock(), 1)
     nights.helper("1.1", "2024-02-01", BROKEN)
     assert standings(night(SECOND, Clock(), 1)) == [Standing.BROKEN]
-    (kept,) = night.shelf.kept.values()
+    (kept,) = night.reports()
     assert kept.answer.signature.output == MESSAGE
     verdicts = {(step.release, step.verdict) for step in kept.answer.steps}
     assert verdicts == {("1.0", Verdict.GOOD), ("1.1", Verdict.BAD)}

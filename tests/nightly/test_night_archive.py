@@ -9,8 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from night_cells import FIRST, SECOND, known, night, record
 
-from harness.nightly.archive import NightArchive
-from harness.nightly.record import Fix
+from harness.nightly.record import Fix, NightArchive
 from harness.store import Store
 
 values = st.one_of(st.text(max_size=5), st.integers(-5, 5), st.booleans(), st.floats(allow_nan=False, width=32))

@@ -6,7 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model import Device, Observation, Outcome
-from harness.nightly.budget import Budget
+from harness.nightly.tonight import Budget
 
 
 def run(device: Device, seconds: float, outcome: Outcome = Outcome.COMPLETED) -> Observation:

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from night_cells import SECOND, known, night, record
 
-from harness.nightly.archive import NightArchive
-from harness.nightly.page import nights_of, write_page
-from harness.nightly.record import Standing
+from harness.nightly.news import nights_of, write_page
+from harness.nightly.record import NightArchive, Standing
 from harness.report import Private
 from harness.store import Store
 

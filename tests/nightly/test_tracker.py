@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from night_cells import FIRST, SECOND, known
 
 from harness.nightly.record import Fix
-from harness.nightly.tracker import Action, ActionKind, Issue, actions, body_of
+from harness.nightly.tracker import Action, ActionKind, Issue, actions, body_of, issues_of
 
 REPORT = "**It broke.**\n"
 
@@ -26,7 +26,7 @@ def after(action: Action, issues: list[Issue]) -> list[Issue]:
 
 
 def brought(breaks, issues):
-    for action in actions(breaks, {"ab": REPORT}, issues):
+    for action in actions(issues_of(breaks, {"ab": REPORT}), issues):
         issues = after(action, issues)
     return issues
 
@@ -51,9 +51,9 @@ def test_each_break_has_at_most_one_issue_in_the_matching_state(nights):
     issues: list[Issue] = [Issue(1, "somebody else's", "no marker", is_open=True)]
     for breaks in nights:
         issues = brought(breaks, issues)
-        assert actions(breaks, {"ab": REPORT}, issues) == ()
+        assert actions(issues_of(breaks, {"ab": REPORT}), issues) == ()
         for known_ in breaks:
-            mine = [issue for issue in issues if issue.break_id == known_.id]
+            mine = [issue for issue in issues if f"harness-break: {known_.id} " in issue.body]
             assert len(mine) <= 1
             assert [issue.is_open for issue in mine] in ([known_.is_open], [] if not known_.is_open else [True])
     assert issues[0] == Issue(1, "somebody else's", "no marker", is_open=True)
@@ -74,5 +74,6 @@ def test_a_report_too_long_for_an_issue_is_linked():
 
 def test_line_endings_of_the_tracker_are_not_a_change():
     there = Issue(3, known().title, body_of(known(), REPORT).replace("\n", "\r\n"), is_open=True)
-    assert actions([known()], {"ab": REPORT}, [there]) == ()
-    assert actions([known(first_seen=FIRST, cells=("x: y",))], {"ab": REPORT}, [there])[0].kind is ActionKind.UPDATE
+    assert actions(issues_of([known()], {"ab": REPORT}), [there]) == ()
+    changed = issues_of([known(first_seen=FIRST, cells=("x: y",))], {"ab": REPORT})
+    assert actions(changed, [there])[0].kind is ActionKind.UPDATE

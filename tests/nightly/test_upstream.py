@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from harness.model import Change
-from harness.nightly.upstream import upstream_issue
+from harness.nightly.tracker import upstream_issue
 
 sys.path.insert(0, str(Path(__file__).parent.parent / "report"))
 from answers import ADVANCED, KEPT, REVERTED, found, kept

@@ -11,8 +11,11 @@ from harness.environment import Index, PipSettings
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Device
 from harness.model.repro import parse_repro
-from harness.planning.plan import make_plan
-from harness.request.question import Question
+from harness.planning.inquiry import Inquiry
+from harness.planning.releases import make_plan
+from harness.request.question import Policy
+
+FIX = Policy(find_fix=True)
 
 
 @pytest.fixture
@@ -20,7 +23,7 @@ def plan(tmp_path, house, interpreter):
     def make(subject="brittle", *, tool="", dependencies=None, **asked):
         repro = parse_repro(repro_text(subject, tool=tool, dependencies=dependencies), name="step")
         index = Index(PipSettings(index_url=house.url), tmp_path, environ={})
-        return make_plan(Question(subject, repro, **asked), index=index, interpreter=interpreter, device=Device.CPU)
+        return make_plan(Inquiry(subject, repro, **asked), index=index, interpreter=interpreter, device=Device.CPU)
 
     return make
 
@@ -33,7 +36,7 @@ def test_only_releases_between_the_ends_are_tried(plan):
     made = plan(good="1.2", bad="1.10")
     assert shown(made) == ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10"]
     assert (made.good, made.bad) == (0, 8)
-    made = plan(find_fix=True, bad="1.9")
+    made = plan(policy=FIX, bad="1.9")
     assert (shown(made)[0], shown(made)[-1], made.bad, made.good) == ("1.9", "1.12", 0, None)
 
 
@@ -46,15 +49,15 @@ def test_the_bounds_of_the_repro_are_used_where_they_fit(plan):
     assert (made.good, shown(made)[-1]) == (None, "1.1")
     made = plan(tool=BOUNDS, good="1.8")
     assert (made.bad, shown(made)[-1]) == (None, "1.12")
-    assert plan(tool=BOUNDS, find_fix=True).releases[0] == plan(good="1.7", bad="1.8").releases[0]
+    assert plan(tool=BOUNDS, policy=FIX).releases[0] == plan(good="1.7", bad="1.8").releases[0]
 
 
 def test_a_requirement_of_the_user_replaces_the_one_in_the_repro(plan):
     dependencies = '["brittle>=1", "helper==2.0", "other"]'
     made = plan(dependencies=dependencies, tool=BOUNDS, with_=("Helper==3.0",), hold=("other==1",))
     assert made.combination(0, None).requirements == ("Helper==3.0", "other", "brittle==1.2")
-    assert made.holds == ("other==1",)
-    assert plan(tool=BOUNDS).holds == ("helper==1.0", "other==2")
+    assert made.scope.holds == ("other==1",)
+    assert plan(tool=BOUNDS).scope.holds == ("helper==1.0", "other==2")
 
 
 def test_only_a_release_without_a_wheel_is_built(plan):
@@ -72,7 +75,7 @@ def test_era_uses_the_date_of_each_release_and_a_date_is_for_all(plan):
 
 
 def test_pre_releases_are_allowed_for_the_subject_alone(plan):
-    made = plan("early", prereleases=True)
+    made = plan("early", policy=Policy(prereleases=True))
     assert shown(made) == ["1.0", "1.1", "1.2rc1", "1.2"]
     assert made.combination(2, None).prereleases == ("early",)
     assert made.combination(3, None).prereleases == ()
@@ -97,7 +100,7 @@ def test_the_reasons_are_given_if_nothing_can_be_tried(plan, house):
     [
         ({"good": "1.8", "bad": "1.2"}, "is newer than"),
         ({"good": "1.2", "bad": "1.2.0"}, "are both"),
-        ({"good": "1.2", "bad": "1.8", "find_fix": True}, "is older than"),
+        ({"good": "1.2", "bad": "1.8", "policy": FIX}, "is older than"),
         ({"as_of": "soon"}, "--as-of takes era, none or a date"),
         ({"with_": ("x=1",)}, "is not a requirement"),
     ],
@@ -112,11 +115,11 @@ FIXED = '[tool.harness.subjects.brittle]\ngood = "1.9"\nbad = "1.6"\n'
 
 def test_a_repro_whose_bad_release_is_older_asks_for_the_fix(plan):
     made = plan(tool=FIXED)
-    assert made.question.find_fix
+    assert made.question.policy.find_fix
     assert (shown(made)[0], shown(made)[-1], made.bad, made.good) == ("1.6", "1.9", 0, 3)
     assert any("looking for the fix" in choice for choice in made.choices)
 
 
 @pytest.mark.parametrize("asked", [{"good": "1.2"}, {"bad": "1.8"}])
 def test_an_end_of_the_user_asks_for_the_regression(plan, asked):
-    assert not plan(tool=FIXED, **asked).question.find_fix
+    assert not plan(tool=FIXED, **asked).question.policy.find_fix

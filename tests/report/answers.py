@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from attrs import evolve
+from support import changed, make_answer
 
-from harness.bisect.answer import Answer, Status
+from harness.asking.answer import Candidate
 from harness.model import (
     Change,
     Device,
@@ -18,9 +19,9 @@ from harness.model import (
     StackFrame,
     Verdict,
 )
-from harness.model.culprit import Culprit, Finding, Level, Proof, Region
-from harness.model.step import Step
-from harness.report import KeptAnswer, KeptRelease
+from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
+from harness.model.verdict import Step
+from harness.report import KeptAnswer
 
 SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'
 DIFF = "@@ -10,3 +10,3 @@\n def sell():\n-    return price(1)\n+    return price()\n"
@@ -83,12 +84,15 @@ def found(*proofs: Proof, package: Change = SHOP) -> Culprit:
     return Culprit((Finding(Level.PACKAGE, (package,), proofs=(REVERTED, ADVANCED)), level))
 
 
-ANSWER = Answer(
-    subject="shop",
-    repro="sale",
-    status=Status.FOUND,
+REPRO = Repro(name="sale", digest="d", source=SOURCE, dependencies=("shop", "till"), summary="Sells a thing.")
+ANSWER = make_answer(
+    "shop",
+    repro=REPRO,
+    requirements=("till",),
+    holds=("coin<2",),
     sentence="shop 1.2 broke it: 1.1 is good, 1.2 is bad.",
     signature=Signature(exception="ValueError"),
+    candidates=tuple(Candidate(f"1.{minor}", f"2025-0{minor + 1}-01") for minor in (0, 1, 2, 3, 4, 5)),
     steps=(
         Step("1.4", Verdict.BAD, "ValueError: no price", "o4", cached=False, seconds=2.5),
         Step("1.0", Verdict.GOOD, "ran to its end", "o0", cached=True, seconds=0.0),
@@ -107,13 +111,31 @@ ANSWER = Answer(
     culprit=found(REVERTED, ADVANCED),
     probes=4,
 )
-REPRO = Repro(name="sale", digest="d", source=SOURCE, dependencies=("shop", "till"), summary="Sells a thing.")
-RELEASES = tuple(KeptRelease(f"1.{minor}", f"2025-0{minor + 1}-01") for minor in (0, 1, 2, 3, 4, 5))
-KEPT = KeptAnswer(
-    "ab12cd34ef", ANSWER, REPRO, "2026-01-02T03:05:00+00:00", RELEASES, requirements=("till",), holds=("coin<2",)
-)
+KEPT = KeptAnswer("ab12cd34ef", ANSWER, "2026-01-02T03:05:00+00:00")
 
 
 def kept(**changes: object) -> KeptAnswer:
     """The kept answer with parts of its answer exchanged."""
-    return evolve(KEPT, answer=evolve(ANSWER, **changes))
+    return evolve(KEPT, answer=changed(ANSWER, **changes))
+
+
+COMMIT = Commit(
+    "0123456789abcdef0123456789abcdef01234567",
+    "A. Author",
+    "2025-06-20T12:00:00+02:00",
+    "Rework | the <b>price</b> (#42)",
+    pull_request=42,
+    link="https://github.com/a/shop/commit/0123456789abcdef0123456789abcdef01234567",
+    pull_request_link="https://github.com/a/shop/pull/42",
+)
+# A clear screen, a link (OSC 8), a C1 escape, and marks that show the text in another order.
+HOSTILE_MARKS = "\x1b[2Jevil \x1b]8;;http://evil.example\x07link\x1b]8;;\x07 \x9b2J \u202egnp.exe \u2066\u200f"
+
+
+def down_to_commit(commit: Commit = COMMIT) -> Culprit:
+    """The culprit of the example answer, with a commit."""
+    assert ANSWER.culprit is not None
+    region = ANSWER.culprit.finest
+    proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))
+    finding = evolve(region, level=Level.COMMIT, proofs=proofs, commits=(commit,), replay="git bisect start\n")
+    return Culprit((*ANSWER.culprit.findings, finding))

@@ -8,11 +8,10 @@ from answers import BAD_RUN, GOOD_RUN, lock_of
 from attrs import evolve
 
 from harness.matrix import Cell
-from harness.matrix.running import CellRun
-from harness.matrix.standing import Standing
+from harness.matrix.running import CellRun, Standing
 from harness.model import Combination, Judgement, Observation, Outcome, Repro, Signature, Verdict
-from harness.probe import Probe
-from harness.report.matrix.record import MatrixStanding
+from harness.probing import Probe
+from harness.report.matrix import MatrixStanding
 
 REPRO = Repro(name="sale", digest="d", dependencies=("shop", "till"), summary="Sells a thing.")
 SIGNATURE = Signature(exception="ValueError", message="no price")

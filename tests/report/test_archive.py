@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 
 import pytest
-from answers import ANSWER, BAD_RUN, KEPT
+from answers import ANSWER, BAD_RUN, KEPT, kept
 from attrs import evolve
+from support import changed
 
 from harness.errors import UserMistake
-from harness.report import Archive
+from harness.model import Signature
+from harness.report import Archive, kept_answer
 from harness.store import Store
 
 
@@ -27,7 +29,7 @@ def test_an_answer_is_read_back_unchanged(archive):
 def test_the_record_names_its_schema(archive):
     archive.put(KEPT)
     record = json.loads((archive.store.root / "answers" / f"{KEPT.id}.json").read_text(encoding="utf-8"))
-    assert record["schema"] == 1
+    assert record["schema"] == 2
 
 
 def test_the_newest_answer_is_taken_without_an_id(archive):
@@ -38,8 +40,8 @@ def test_the_newest_answer_is_taken_without_an_id(archive):
 
 def test_asking_again_replaces_the_answer(archive):
     archive.put(KEPT)
-    archive.put(evolve(KEPT, answer=evolve(ANSWER, sentence="another")))
-    assert [kept.answer.sentence for kept in archive.all()] == ["another"]
+    archive.put(kept(sentence="another"))
+    assert [one.answer.sentence for one in archive.all()] == ["another"]
 
 
 @pytest.mark.parametrize(("prefix", "said"), [("zz", "no answer id starts"), ("a", "2 answer ids start")])
@@ -58,7 +60,7 @@ def test_without_an_answer_it_says_how_to_get_one(archive):
     assert "harness bisect" in caught.value.hint
 
 
-@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 2}', '{"schema": 1, "id": "x"}'])
+@pytest.mark.parametrize("text", ["", "{", "[]", '{"schema": 1}', '{"schema": 2, "id": "x"}'])
 def test_an_unreadable_record_counts_as_absent(archive, text):
     archive.put(KEPT)
     (archive.store.root / "answers" / "broken.json").write_text(text, encoding="utf-8")
@@ -67,5 +69,21 @@ def test_an_unreadable_record_counts_as_absent(archive, text):
 
 def test_nan_and_infinity_survive(archive):
     run = evolve(BAD_RUN, metrics={"loss": float("inf")})
-    archive.put(evolve(KEPT, answer=evolve(ANSWER, sides=(run, run))))
+    archive.put(kept(sides=(run, run)))
     assert archive.get().answer.sides[0].metrics == {"loss": float("inf")}
+
+
+def test_an_answer_to_another_depth_or_failure_is_kept_beside_it(archive):
+    """A coarser answer does not replace a proved region, and of two culprits in one package both are kept."""
+    answers = [
+        ANSWER,
+        changed(ANSWER, culprit=None),
+        changed(ANSWER, signature=Signature(exception="KeyError")),
+        changed(ANSWER, first_bad="1.3"),
+    ]
+    for answer in answers:
+        archive.put(kept_answer(answer, "2026-01-02"))
+    assert len(archive.all()) == len(answers)
+    archive.put(kept_answer(changed(ANSWER, sentence="another"), "2026-01-03"))
+    assert len(archive.all()) == len(answers)
+    assert archive.get().answer.sentence == "another"

@@ -10,7 +10,7 @@ from attrs import evolve
 
 from harness.model import Change, RaisedException, StackFrame, Verdict
 from harness.model.culprit import Proof
-from harness.model.step import Step
+from harness.model.verdict import Step
 from harness.report import RENDERERS, Private, make_content, private_here, redact
 
 HOME = "/srv/people/jane.doe"
@@ -71,8 +71,10 @@ def planted():
     culprit = found(proof)
     region = evolve(culprit.finest.regions[0], diff=f"@@\n+{PLANT}\n")
     finest = evolve(culprit.finest, regions=(region,), notes=(PLANT,))
-    answer = evolve(
-        ANSWER,
+    repro = evolve(KEPT.repro, source=f"{KEPT.repro.source}\n# {PLANT}\n", summary=PLANT, params={"path": PLANT})
+    return kept(
+        repro=repro,
+        holds=(PLANT,),
         sentence=PLANT,
         steps=(*ANSWER.steps, Step("1.5", Verdict.SKIP, PLANT, "o5", cached=False, seconds=1.0)),
         left_out={"1.3.1": PLANT},
@@ -80,8 +82,6 @@ def planted():
         sides=(evolve(GOOD_RUN, detail=PLANT), bad),
         culprit=evolve(culprit, findings=(finest,)),
     )
-    repro = evolve(KEPT.repro, source=f"{KEPT.repro.source}\n# {PLANT}\n", summary=PLANT, params={"path": PLANT})
-    return evolve(KEPT, answer=answer, repro=repro, holds=(PLANT,))
 
 
 @pytest.mark.parametrize("style", RENDERERS)
@@ -146,7 +146,6 @@ def test_passed_variables_are_secret_whatever_their_name():
 
 
 def test_the_value_of_a_mapping_and_its_key_are_redacted():
-    changed = kept(left_out={"1.3.1": f"{ROOT}/x"}, lock_changes=(Change(f"{ROOT}/y", None, "1"),))
-    content = make_content(changed)
+    content = make_content(kept(left_out={"1.3.1": f"{ROOT}/x"}, lock_changes=(Change(f"{ROOT}/y", None, "1"),)))
     assert content.left_out == (("1.3.1", "<home>/x"),)
     assert content.lock_changes == ("<home>/y (absent) -> 1",)

@@ -1,16 +1,12 @@
 """Clones and folders of commits in the cache; the user's own repositories are never changed."""
 
-import subprocess
 from pathlib import Path
 
 import pytest
 from git_project import new_project
 
 from harness.errors import BadRepository, NoNetwork
-from harness.model import Verdict
-from harness.repository.clones import archive_of, clone_of
-from harness.repository.git import Repository
-from harness.repository.replay import bisect_log
+from harness.repository.git import Repository, archive_of, clone_of
 
 
 def test_a_clone_is_made_once_and_then_updated(tmp_path: Path) -> None:
@@ -47,21 +43,3 @@ def test_a_link_that_leaves_the_folder_is_refused(tmp_path: Path) -> None:
     repository = Repository.open(project.folder)
     with pytest.raises(BadRepository):
         archive_of(repository, repository.commit("main"), tmp_path / "cache")
-
-
-def test_git_can_replay_the_log(tmp_path: Path) -> None:
-    project = new_project(tmp_path / "p")
-    for number in range(6):
-        project.commit(f"Change {number}", {"a.py": f"{number}\n"})
-    repository = Repository.open(project.folder)
-    named = {number: repository.commit(f"main~{5 - number}") for number in range(6)}
-    log = bisect_log(
-        [(named[5], Verdict.BAD), (named[0], Verdict.GOOD), (named[3], Verdict.BAD), (named[1], Verdict.SKIP),
-         (named[2], Verdict.GOOD)]
-    )  # fmt: skip
-    (tmp_path / "log").write_text(log, encoding="utf-8")
-    subprocess.run(
-        ["git", "bisect", "replay", str(tmp_path / "log")], cwd=project.folder, check=True, capture_output=True
-    )
-    told = project.git("bisect", "log")
-    assert f"first bad commit: [{named[3].sha}]" in told

@@ -47,6 +47,12 @@ def test_an_invalid_end_is_refused(text):
         parse_end(text, "--good", now=NOW)
 
 
+@pytest.mark.parametrize("text", ["9999-12-31", "9999-12-31T23:59-05:00"])
+def test_the_last_day_of_the_calendar_is_in_the_future(text):
+    with pytest.raises(UserMistake, match=f"--bad {text} is in the future"):
+        parse_end(text, "--bad", now=NOW)
+
+
 def test_two_releases_of_one_package_are_a_plain_bisection():
     assert read_ends("1.0", "2.0", "numpy") is None
     assert read_ends(None, None, "numpy") is None

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import sys
+import venv
+
 import pytest
 
 from harness.errors import UserMistake
-from harness.request.lockfiles import read_pins
+from harness.request.lockfiles import installed_pins, read_pins
 
 PYTHON = "3.11.7"
 
@@ -131,3 +134,40 @@ def test_the_pip_part_of_a_conda_environment(tmp_path):
 def test_an_unreadable_file_is_refused(tmp_path, name, text):
     with pytest.raises(UserMistake):
         read(tmp_path, name, text)
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("freeze.txt", "six==1.16.0\ntool @ git+https://me:pa55word@example.org/tool@main\n"),
+        ("freeze.txt", "six==1.16.0\ntool @ https://example.org/tool.whl?access_token=a1b2c3d4e5f6pa55word\n"),
+        ("freeze.txt", "six==1.16.0\n-e git+https://me:pa55word@example.org/tool#egg=tool\n"),
+        ("uv.lock", 'version = 1\n[[package]]\nname = "tool"\nversion = "1.0"\n'
+                    'source = { git = "https://me:pa55word@example.org/tool?rev=main" }\n'),
+        ("poetry.lock", '[metadata]\n[[package]]\nname = "tool"\nversion = "1.0"\n'
+                        '[package.source]\ntype = "git"\nurl = "https://me:pa55word@example.org/tool"\n'),
+    ],
+)  # fmt: skip
+def test_a_password_in_an_address_is_not_told(tmp_path, name, text):
+    told = " ".join(read(tmp_path, name, text).told)
+    assert "example.org/tool" in told
+    assert "pa55word" not in told
+
+
+def test_an_environment_gives_its_pins_without_remains_and_passwords(tmp_path):
+    venv.create(tmp_path / "env", symlinks=True)
+    (site,) = (tmp_path / "env").glob("lib/python*/site-packages")
+    for folder, text in {
+        "pep-1.2.dist-info": "Name: pep\nVersion: 1.2\n",
+        "~ep-1.1.dist-info": "Name: pep\nVersion: 1.1\n",
+        "lost-1.dist-info": "Name: lost\n",
+        "private-1.0.dist-info": "Name: private\nVersion: 1.0\n",
+    }.items():
+        (site / folder).mkdir()
+        (site / folder / "METADATA").write_text(f"Metadata-Version: 2.1\n{text}")
+    (site / "private-1.0.dist-info" / "direct_url.json").write_text('{"url": "https://me:pa55word@example.org/x"}')
+    pins = installed_pins(tmp_path / "env" / "bin" / "python")
+    assert pins.requirements == ("pep==1.2", "private==1.0")
+    assert any("lost is installed without a version" in told for told in pins.told)
+    assert "pa55word" not in " ".join(pins.told)
+    assert pins.python == ".".join(map(str, sys.version_info[:3]))

@@ -167,3 +167,57 @@ def test_what_with_names_is_added_unless_it_names_the_test_tool_too(projects, fo
     command = read_command("pytest", read_beside(beside, projects), projects, ChosenProject(folder), start=folder)
     assert ("pytest-mock" in command.repro.dependencies) is is_found
     assert any(text in told for text in read_beside(beside, projects).requirements for told in command.told)
+
+
+@pytest.mark.parametrize("file", ["test_it.py", "tests/test_it.py", "it_test.py", "conftest.py"])
+def test_a_folder_with_tests_is_a_project(projects, tmp_path, file):
+    """Without pyproject.toml, setup.py or a repository above it."""
+    folder = tmp_path / "plain"
+    (folder / file).parent.mkdir(parents=True)
+    (folder / file).write_text("def test_it(): pass\n")
+    (folder / "mine.py").write_text("")
+    assert find_project(folder) == folder
+    assert find_project((folder / file).parent) == folder
+    command = read_command("pytest", read_beside([], projects), projects, start=folder)
+    assert command.repro.project
+    assert (projects.read(folder).tree / "mine.py").exists()
+
+
+def test_a_repository_with_tests_is_a_project(tmp_path):
+    (tmp_path / "tests").mkdir()
+    (tmp_path / "tests" / "test_it.py").write_text("")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    assert find_project(tmp_path / "tests") == tmp_path
+
+
+def test_a_folder_without_tests_is_no_project(tmp_path):
+    (tmp_path / "mine.py").write_text("")
+    assert find_project(tmp_path) is None
+
+
+@pytest.mark.parametrize("name", ["../../escaped", "/tmp/escaped", "a/b"])
+def test_an_entry_point_that_names_a_place_outside_is_refused(projects, folder, name):
+    (folder / "backend.py").write_text(BACKEND.replace("mine-tool = ", f"{name} = "))
+    with pytest.raises(UserMistake, match="entry point"):
+        projects.read(folder)
+    assert not list(projects.workspace.root.rglob("escaped"))
+
+
+def test_pointers_of_git_lfs_are_told_as_what_they_are(projects, folder):
+    pointer = "version https://git-lfs.github.com/spec/v1\noid sha256:00\nsize 12\n"
+    (folder / "model.bin").write_text(pointer)
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    assert any("model.bin" in told and "git lfs pull" in told for told in projects.read(folder).told)
+
+
+def test_a_build_in_a_hook_sees_the_copy(projects, folder, tmp_path, monkeypatch):
+    """Git sets GIT_DIR for a hook; a build that asks git, as setuptools_scm does, must not read that repository."""
+    other = tmp_path / "other"
+    subprocess.run(["git", "init", "-q", str(other)], check=True)
+    told = 'str("GIT_DIR" in os.environ) + subprocess.check_output(["git", "ls-files"], text=True)'
+    backend = BACKEND.replace("import pathlib", "import os, subprocess, pathlib").replace('"MADE = True"', told)
+    (folder / "backend.py").write_text(backend)
+    monkeypatch.setenv("GIT_DIR", str(other / ".git"))
+    text = (projects.read(folder).built / "mine" / "__init__.py").read_text()
+    assert text.startswith("False")
+    assert "test_it.py" in text

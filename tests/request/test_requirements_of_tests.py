@@ -129,3 +129,22 @@ def test_tools_that_no_test_uses_are_left_out_wherever_they_are_named(tmp_path):
 def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
     write(tmp_path, "pyproject.toml", "[dependency-groups]\nlint = ['flake8']\n")
     assert requirements_of(tmp_path, None, Wanted(groups=("lint",)), ENVIRONMENT).requirements == ("flake8",)
+
+
+def test_places_for_tests_are_read_together(tmp_path):
+    write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest\n")
+    write(tmp_path, "requirements-test.txt", "responses==0.25\npytest>=8\n")
+    write(tmp_path, "pyproject.toml", "[dependency-groups]\ntests = ['hypothesis']\n")
+    found = requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT)
+    assert found.requirements == ("hypothesis", "pytest", "responses")
+    assert all(any(place in told for told in found.told) for place in ("tox", "requirements-test.txt", "group tests"))
+
+
+def test_of_other_places_what_the_tests_import_is_taken(tmp_path):
+    write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest\n")
+    write(tmp_path, "requirements-dev.txt", "freezegun==1.2\nsphinx\nmypy\n")
+    write(tmp_path, "requirements/web.txt", "flask\ndjango\n")
+    write(tmp_path, "pyproject.toml", "[project]\nname = 'mine'\ndependencies = ['six']\n"
+          "[project.optional-dependencies]\ndev = ['attrs', 'rich']\n")  # fmt: skip
+    write(tmp_path, "tests/test_it.py", "import flask\nfrom freezegun import freeze_time\nimport attrs\n")
+    assert requirements(tmp_path) == ("six", "pytest", "attrs", "freezegun", "flask")

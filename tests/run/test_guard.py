@@ -13,8 +13,8 @@ from pathlib import Path
 import probes
 import pytest
 
-from harness.run.launch import LOG_KEPT, physical_memory
-from harness.run.process import Cancelled, EndReason, Limits, run_guarded
+from harness.run.launch import LOG_KEPT, Limits, physical_memory
+from harness.run.process import Cancelled, EndReason, run_guarded
 
 ROOT = Path(__file__).parents[2]
 

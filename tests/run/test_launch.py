@@ -1,10 +1,11 @@
-"""The files of a run, and what is kept of them."""
+"""The files of a run: fresh folders and no secrets before it, a log that is kept and read up to its damage after it."""
 
 from __future__ import annotations
 
 import gzip
 import io
 import json
+import random
 from pathlib import Path
 
 import pytest
@@ -12,29 +13,36 @@ import pytest
 from harness.run.launch import (
     LOG_KEPT,
     OUTPUT_LIMIT,
-    GuardLimits,
+    Limits,
+    ScratchFolder,
     guard_request,
     keep_log,
-    memory_limit,
     physical_memory,
+    process_environment,
+    read_log,
+    read_tail,
     repro_variables,
+    scratch_folder,
     script_command,
 )
-from harness.run.scratch_folder import scratch_folder
+
+PYTHON = Path("/envs/a/bin/python")
+WHOLE = gzip.compress(random.Random(0).randbytes(200_000).hex().encode())
 
 
 def test_a_verdict_on_the_cpu_never_comes_from_a_gpu():
-    assert repro_variables({"layers": 2}, "cpu") == {
+    assert repro_variables({"layers": 2}, "cpu", 3) == {
         "HARNESS_PARAMS": '{"layers": 2}',
         "HARNESS_DEVICE": "cpu",
+        "PYTHONHASHSEED": "3",
         "CUDA_VISIBLE_DEVICES": "",
     }
-    assert "CUDA_VISIBLE_DEVICES" not in repro_variables({}, "cuda")
+    assert "CUDA_VISIBLE_DEVICES" not in repro_variables({}, "cuda", 0)
 
 
 def test_the_memory_limit_is_as_requested_or_nine_tenths_of_the_machine():
-    assert memory_limit(5) == 5
-    assert memory_limit(None) == int(physical_memory() * 0.9)
+    assert Limits(1, memory=5).bytes == 5
+    assert Limits(1).bytes == int(physical_memory() * 0.9)
 
 
 @pytest.mark.parametrize("capability", [None, "9.0"])
@@ -51,7 +59,7 @@ def test_script_and_job_are_where_the_child_driver_looks(tmp_path, capability):
 
 
 def test_the_instructions_to_the_guard_are_one_line():
-    line = guard_request(["a"], GuardLimits(1.5, 9), env={"B": "c\nd"}, cwd=Path("/"), output=Path("/log"))
+    line = guard_request(["a"], Limits(1.5, 9), env={"B": "c\nd"}, cwd=Path("/"), output=Path("/log"))
     assert line.count(b"\n") == 1
     told = json.loads(line)
     assert (told.pop("log_keep"), told.pop("output_limit"), told.pop("sandbox")) == (LOG_KEPT, OUTPUT_LIMIT, [])
@@ -81,3 +89,144 @@ def test_a_log_is_kept_completely_or_not_at_all(tmp_path):
     with pytest.raises(OSError, match="gone"):
         keep_log(Broken(), tmp_path / "logs" / "two.gz")
     assert [path.name for path in (tmp_path / "logs").iterdir()] == ["one.gz"]
+
+
+def environment(ours, **more):
+    return process_environment(ScratchFolder(Path("/scratch/r1")), ours=ours, python=PYTHON, **more)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "LANG",
+        "LC_ALL",
+        "TZ",
+        "SSL_CERT_FILE",
+        "LD_LIBRARY_PATH",
+        "CUDA_VISIBLE_DEVICES",
+        "NVIDIA_VISIBLE_DEVICES",
+        "OMP_NUM_THREADS",
+        "OMP_WAIT_POLICY",
+    ],
+)
+def test_harmless_variables_pass(name):
+    assert environment({name: "value"})[name] == "value"
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["HF_TOKEN", "GITHUB_TOKEN", "AWS_SECRET_ACCESS_KEY", "NVIDIA_API_KEY", "WANDB_API_KEY", "UV_INDEX_URL",
+     "PIP_INDEX_URL", "PYTHONPATH", "PYTHONDONTWRITEBYTECODE", "LD_PRELOAD", "OMP_NUM_THREADS_KEY"],
+)  # fmt: skip
+def test_all_other_variables_are_removed(name):
+    assert name not in environment({name: "value"})
+
+
+def test_waiting_threads_take_no_cpu_time_from_other_runs():
+    assert environment({})["OMP_WAIT_POLICY"] == "PASSIVE"
+
+
+def test_a_requested_variable_passes():
+    assert environment({"HF_TOKEN": "secret", "OTHER": "x"}, pass_env=("HF_TOKEN",))["HF_TOKEN"] == "secret"
+
+
+@pytest.mark.parametrize(
+    ("url", "passes"),
+    [
+        ("http://proxy:3128", True),
+        ("proxy:3128", True),
+        ("http://user:word@proxy:3128", False),
+        ("user:word@proxy:3128", False),
+        ("http://[broken", False),
+    ],
+)
+def test_a_proxy_passes_only_without_credentials(url, passes):
+    assert ("https_proxy" in environment({"https_proxy": url})) is passes
+
+
+def test_every_cache_and_folder_is_inside_the_sandbox():
+    made = environment({"HOME": "/home/me", "XDG_CACHE_HOME": "/home/me/.cache", "TMPDIR": "/tmp"})
+    places = (
+        "HOME TMPDIR XDG_CACHE_HOME XDG_CONFIG_HOME HF_HOME TORCHINDUCTOR_CACHE_DIR TRITON_CACHE_DIR "
+        "TORCH_EXTENSIONS_DIR CUDA_CACHE_PATH NUMBA_CACHE_DIR MPLCONFIGDIR"
+    )
+    assert all(made[name].startswith("/scratch/r1/") for name in places.split())
+
+
+def test_programs_of_the_environment_come_first():
+    assert environment({"PATH": "/usr/bin"})["PATH"] == "/envs/a/bin:/usr/bin"
+
+
+def test_runs_write_bytecode():
+    assert environment({}, pycache_prefix=Path("/cache/pyc"))["PYTHONPYCACHEPREFIX"] == "/cache/pyc"
+    assert "PYTHONPYCACHEPREFIX" not in environment({})
+
+
+def test_extra_variables_take_precedence():
+    assert environment({}, extra={"PYTHONHASHSEED": "7"})["PYTHONHASHSEED"] == "7"
+
+
+def test_the_download_cache_of_the_user_is_shared_if_present(tmp_path):
+    hub = tmp_path / ".cache" / "huggingface" / "hub"
+    assert "HF_HUB_CACHE" not in environment({"HOME": str(tmp_path)})
+    hub.mkdir(parents=True)
+    assert environment({"HOME": str(tmp_path)})["HF_HUB_CACHE"] == str(hub)
+    assert environment({"HF_HOME": str(hub.parent)})["HF_HUB_CACHE"] == str(hub)
+
+
+def test_the_folder_is_removed_with_read_only_content(tmp_path):
+    with scratch_folder(tmp_path / "scratch") as place:
+        locked = place.work / "locked" / "deeper"
+        locked.mkdir(parents=True)
+        (locked / "file").write_text("x")
+        (locked / "file").chmod(0o400)
+        locked.chmod(0o500)
+        locked.parent.chmod(0o000)
+        (place.work / "link").symlink_to("/")
+    assert list((tmp_path / "scratch").iterdir()) == []
+
+
+def test_the_folder_is_removed_after_an_error(tmp_path):
+    with pytest.raises(ZeroDivisionError), scratch_folder(tmp_path):
+        _ = 1 / 0
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_the_work_folder_starts_empty(tmp_path):
+    with scratch_folder(tmp_path) as place:
+        assert list(place.work.iterdir()) == []
+        assert place.home.is_dir()
+        assert place.temporary.is_dir()
+
+
+def damaged(position):
+    data = bytearray(WHOLE)
+    for i in range(position, min(position + 40, len(data))):
+        data[i] ^= 0x5A
+    return bytes(data)
+
+
+@pytest.mark.parametrize(
+    "data",
+    [b"", b"no gzip", WHOLE[:30_000], damaged(0), damaged(12), damaged(60_000), damaged(len(WHOLE) - 8), WHOLE + b"x"],
+)
+def test_a_damaged_log_is_read_up_to_the_damage(tmp_path, data):
+    path = tmp_path / "log.gz"
+    path.write_bytes(data)
+    text = gzip.decompress(WHOLE).decode()
+    assert read_log(path)[:1000] in (text[:1000], "")
+    assert len(read_log(path)) <= len(text)
+
+
+def test_a_missing_log_is_empty(tmp_path):
+    assert read_log(tmp_path / "none") == ""
+    assert read_log(tmp_path) == ""
+
+
+def test_a_decompression_bomb_is_read_in_part(tmp_path):
+    path = tmp_path / "log.gz"
+    with gzip.open(path, "wb") as file:
+        for _ in range(64):
+            file.write(bytes(1 << 20))
+    assert LOG_KEPT <= len(read_log(path)) < LOG_KEPT + (1 << 20)
+    assert len(read_tail(path)) == 64 * 1024

@@ -448,11 +448,13 @@ def environment(tmp_path_factory):
         (site / name).write_text(text)
     for folder, (name, version, owned) in distributions.items():
         (site / folder).mkdir()
-        (site / folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}\n\nText\n")
+        (site / folder / "METADATA").write_text(METADATA.format(name, version))
         (site / folder / "RECORD").write_text("".join(f"{path},sha256=x,1\n" for path in owned))
     return root / "bin" / "python", site
 
 
+# Like the description of distro 1.9.0, which shows an example of the fields.
+METADATA = "Metadata-Version: 2.1\nName: {}\nVersion: {}\n\nIt prints\n\nName: Antergos Linux\nVersion: 2015.10\n"
 USING_TINY = "import tiny, single, stray, shared.other\nfrom tiny.deep import steps\nassert tiny.VALUE == 7\n"
 USING_TINY += "open(tiny.__file__.replace('__init__', 'unused')).close()\n"
 TINY_FILES = ("tiny/__init__.py", "tiny/constants.json", "tiny/deep/__init__.py", "tiny/deep/steps.py")
@@ -542,3 +544,10 @@ def test_a_missing_file_exits_127(tmp_path):
     assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 127)
     assert "no-such-file can't be started" in log_of(tmp_path).decode()
     assert ran.mistake
+
+
+def test_the_hash_seed_of_a_run_orders_its_sets_and_is_recorded(tmp_path):
+    source = "import sys\nprint(sys.flags.hash_randomization, list({'a', 'b', 'c', 'd'}))\n"
+    ran = [probes.run(tmp_path, source, hash_seed=seed) for seed in (0, 1, 1)]
+    assert ran[0].tail != ran[1].tail == ran[2].tail
+    assert [one.machine["hash_seed"] for one in ran] == [0, 1, 1]

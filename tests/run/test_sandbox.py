@@ -21,8 +21,7 @@ from harness.model import Outcome
 from harness.run import sandbox
 from harness.run.process import Cancelled
 from harness.run.runner import run_repro
-from harness.run.sandbox import SandboxMode, choose
-from harness.run.sandbox_view import View, editable_projects
+from harness.run.sandbox import SandboxMode, View, choose, editable_projects
 
 try:
     SANDBOX = choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)
@@ -278,6 +277,6 @@ def test_a_failing_sandbox_is_reported_and_is_not_a_run(tmp_path):
 
 
 def test_gpus_are_passed_on(tmp_path, monkeypatch):
-    monkeypatch.setattr("harness.run.sandbox_view._GPUS", ("null",))
+    monkeypatch.setattr("harness.run.sandbox._GPUS", ("null",))
     words = list(View([]).mounts(None))
     assert words[words.index("--dev-bind") :][:3] == ["--dev-bind", "/dev/null", "/dev/null"]

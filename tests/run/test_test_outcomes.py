@@ -13,9 +13,8 @@ import probes
 import pytest
 
 from harness.model import Outcome, RaisedException, TestOutcome
-from harness.model.tests import TESTS_LIMIT, WHOLE_RUN
-from harness.run.collecting import read_record
-from harness.run.commands import only
+from harness.model.observation import TESTS_LIMIT, WHOLE_RUN
+from harness.run.commands import only, read_record
 
 SUITE = """
 import unittest
@@ -178,6 +177,14 @@ def test_every_outcome_of_unittest_is_recorded(project):
     (raised,) = (test.exception for test in ran.tests if test.id.endswith("test_raises"))
     assert raised.type == "builtins.AttributeError"
     assert [frame.function for frame in raised.frames] == ["test_raises"]
+
+
+def test_a_unittest_command_without_tests_is_no_pass(project):
+    """Up to Python 3.11 its exit code is 0."""
+    ran = run(project(test_one="VALUE = 1\n"), "python", "-m", "unittest", "-q", "test_one")
+    assert (ran.outcome, ran.tests) == (Outcome.EXITED, ())
+    assert ran.detail.startswith("no tests were found")
+    assert ran.mistake == "no tests were found"
 
 
 def test_unittest_discovers_tests(project):

@@ -7,7 +7,7 @@ import threading
 from attrs import define, field
 
 from harness.model import Device, Observation, Outcome, Verdict
-from harness.probe import Prepared
+from harness.probing import Prepared
 from harness.run.process import Cancelled
 
 OUTCOMES = {"G": Outcome.COMPLETED, "B": Outcome.RAISED, "U": Outcome.UNRESOLVABLE}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 import time
-from concurrent.futures import Future
 
 import pytest
 from fake_prober import VERDICTS, WAIT_S, FakeProber
@@ -14,13 +13,13 @@ from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
 from harness.model import Judgement, Verdict
 from harness.run.process import Cancelled
-from harness.scheduling.lanes import LocalLanes
 from harness.scheduling.loop import Engine
+from harness.scheduling.scheduler import Lanes
 from harness.search import Bisection, Grid, Trial
 
 
 def drive(prober, search, *, lanes=1, notes=None, judge=None, clock=time.monotonic, patience_s=0.0, **more):
-    pool = LocalLanes(lanes)
+    pool = Lanes(lanes)
     try:
         engine = Engine(
             prober,
@@ -273,13 +272,3 @@ def test_a_search_that_asks_for_nothing_is_an_internal_error():
 
     with pytest.raises(HarnessFault):
         drive(FakeProber(""), Silent())
-
-
-def test_lanes_run_side_by_side_and_close():
-    lanes = LocalLanes(2)
-    both = threading.Barrier(2, timeout=WAIT_S)
-    futures: list[Future[int]] = [lanes.submit(both.wait) for _ in range(2)]
-    assert sorted(future.result() for future in futures) == [0, 1]
-    lanes.close()
-    with pytest.raises(RuntimeError):
-        lanes.submit(both.wait)

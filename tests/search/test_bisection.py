@@ -1,6 +1,8 @@
 """The bisection: exhaustively over small histories, and by properties over large ones."""
 
-from itertools import product
+from __future__ import annotations
+
+from itertools import pairwise, product
 
 import pytest
 from hypothesis import given, settings
@@ -8,6 +10,7 @@ from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
 from harness.search import Bisection, BisectionStatus, MovedEnd, PositionState, Search, Trial
+from harness.search.bisection import Stage, cut, cut_gap, gaps_of, runs_to_close, survey
 
 VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
 
@@ -329,3 +332,74 @@ def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, confi
 def test_it_implements_the_search_protocol():
     search: Search[Trial] = Bisection(3)
     assert search.ask(0) == ()
+
+
+LETTERS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP, "?": None}
+
+
+@pytest.mark.parametrize(
+    ("line", "steps", "stage", "wanted"),
+    [
+        ("????", False, Stage.BAD_END, (0, 3)),
+        ("????", True, Stage.BAD_END, (0,)),
+        ("S??S", False, Stage.BAD_END, (1, 2)),
+        ("?G??", False, Stage.BAD_END, (0,)),
+        ("G???", False, Stage.NO_BAD, ()),
+        ("SS", False, Stage.UNTESTABLE, ()),
+        ("B???", False, Stage.GOOD_END, (3,)),
+        ("B??S", False, Stage.GOOD_END, (2,)),
+        ("B??B", False, Stage.NO_GOOD, ()),
+        ("BSSS", False, Stage.ALONE, ()),
+        ("B", True, Stage.NO_GOOD, ()),
+        ("BSSB", True, Stage.NO_GOOD, ()),
+        ("BSS", True, Stage.ALONE, ()),
+        ("B?????????", True, Stage.STEPS, (1, 2, 4, 8, 9)),
+        ("B?B???????", True, Stage.STEPS, (4, 8, 9)),
+        ("BBB?S???SS", True, Stage.CUTS, ()),
+        ("B??G", False, Stage.CUTS, ()),
+        ("BBSG", False, Stage.BOUNDARY, ()),
+        ("BG?B?G", False, Stage.BOUNDARY, ()),
+    ],
+)
+def test_the_stage_and_the_wanted_runs(line, steps, stage, wanted):
+    found = survey([LETTERS[letter] for letter in line], steps=steps)
+    assert (found.stage, found.wanted) == (stage, wanted)
+
+
+def test_the_change_nearest_to_the_bad_end_is_taken():
+    found = survey([LETTERS[letter] for letter in "B?BB?GBG"], steps=False)
+    assert (found.bad, found.good, found.open) == (3, 5, (4,))
+
+
+def test_gaps_are_contiguous():
+    assert gaps_of([7, 1, 2, 3, 9, 8]) == [range(1, 4), range(7, 10)]
+    assert gaps_of([]) == []
+
+
+@given(st.integers(0, 100), st.integers(1, 200), st.integers(0, 12))
+def test_a_gap_is_split_evenly(start, length, points):
+    gap = range(start, start + length)
+    chosen = cut_gap(gap, points)
+    edges = [start - 1, *chosen, gap.stop]
+    parts = [b - a for a, b in pairwise(edges)]
+    assert len(chosen) == min(points, length)
+    assert max(parts) - min(parts) <= 1
+
+
+@given(st.sets(st.integers(0, 60)), st.integers(0, 12))
+def test_a_split_gives_each_position_once(positions, n):
+    chosen = cut(gaps_of(positions), n)
+    assert len(set(chosen)) == len(chosen) == min(n, len(positions))
+    assert positions.issuperset(chosen)
+
+
+def test_the_widest_and_most_central_gap_is_split():
+    assert cut([range(3), range(5, 12), range(14, 16)], 1) == [8]
+    assert cut([range(1), range(2, 3), range(4, 5), range(6, 7), range(8, 9)], 1) == [4]
+
+
+@given(st.integers(0, 5000))
+def test_runs_to_close_one_gap_is_the_least_possible(n):
+    """n + 1 answers need at least log2(n + 1) verdicts with two values."""
+    runs = runs_to_close([range(n)])
+    assert 2**runs >= n + 1 > 2**runs / 2

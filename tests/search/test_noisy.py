@@ -10,8 +10,7 @@ import pytest
 
 from harness.model.verdict import Verdict
 from harness.search import BisectionStatus, Counts, NoisySearch, Trial
-from harness.search.posterior import Posterior
-from harness.search.prior import FLAKY, RATES, TRUSTED_ENDS, UNKNOWN
+from harness.search.rates import FLAKY, RATES, TRUSTED_ENDS, UNKNOWN, Posterior
 
 
 def investigate(count, change, before, after, dice, lanes=1, **more):

@@ -105,6 +105,8 @@ def test_repetitions_are_known_before_the_proofs_of_lower_levels():
         assert search.repetitions(2, 2) == ()
         drive(search, lambda trial, change=change: Verdict.BAD if trial.position >= change else Verdict.GOOD)
         foreseen = search.repetitions(2, 2)
+        assert search.done
+        assert search.ask(20) == ()
         assert set(foreseen) < set(search.repetitions(0, 0))
         search.support(2, 2)
         search.insist()
@@ -137,6 +139,16 @@ def test_a_bug_that_fails_half_the_time_is_missed_at_the_bad_end_in_under_one_pe
     """The probability that the bad end passes in all the runs before "no failure" is reported."""
     search = SureBisection(6, good=0, bad=5)
     assert 0.5 ** drive(search, lambda trial: Verdict.GOOD) < 0.01
+
+
+def test_a_bad_end_that_passes_is_run_again_as_often_as_wanted():
+    for insistence in (0, 6, 9):
+        search = SureBisection(6, good=0, bad=5, confirm=0, insistence=insistence)
+        assert drive(search, lambda trial: Verdict.GOOD) == 1 + insistence
+        assert search.result.status is BisectionStatus.NO_FAILURE
+    lucky = SureBisection(6, good=0, bad=5, confirm=0, insistence=6)
+    drive(lucky, lambda trial: Verdict.BAD if trial.position >= 3 and trial != Trial(5, 0) else Verdict.GOOD)
+    assert lucky.result.first_bad == 3
 
 
 def test_a_good_end_that_fails_is_run_again():

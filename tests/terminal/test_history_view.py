@@ -7,13 +7,7 @@ import io
 from attrs import evolve
 from rich.console import Console
 
-from harness.history import (
-    BrokenWindow,
-    History,
-    HistoryStatus,
-    ReleaseRow,
-)
-from harness.history.answer import RowState
+from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState
 from harness.model import Signature
 from harness.terminal import print_history
 
@@ -46,7 +40,7 @@ def test_an_answer_has_its_sentence_picture_limits_and_skips():
     assert "  1.4 was [not] run." in text
     assert any(line.split()[:2] == ["skipped", "1.5:"] and "a [reason]" in line for line in text.splitlines())
     assert "recognised by: ValueError" in text
-    assert "0 of 5 releases run now, 0 known already" in text
+    assert "0 runs; 5 releases in the range" in text
     assert text.endswith("harness bisect shop\n")
 
 

@@ -7,7 +7,7 @@ import io
 from rich.console import Console
 
 from harness.matrix import Cell
-from harness.matrix.standing import Standing
+from harness.matrix.running import Standing
 from harness.terminal import print_table
 
 

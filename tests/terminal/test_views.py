@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import io
+import re
+import threading
+import time
 
 import pytest
-from rich.console import Console
 
 from harness.events import (
     SILENT,
     Asked,
+    Dropped,
     Judged,
     LevelBegan,
     LookedUp,
@@ -24,10 +27,9 @@ from harness.model import Device, Judgement, Observation, Outcome, Signature, Ve
 from harness.model.culprit import Level
 from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
-from harness.terminal.clock import duration
+from harness.terminal.console import Console, duration, print_skipped, short_reason
+from harness.terminal.live import WarningsOnly, picture
 from harness.terminal.nights import NightView
-from harness.terminal.picture import picture, print_skipped, short_reason
-from harness.terminal.plain import WarningsOnly
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
 REASON = "a [reason] in brackets"
@@ -155,6 +157,95 @@ def test_a_terminal_shows_the_picture_and_what_runs():
     assert "[G????????B]" in text
     assert "1.4 running 0 s" in text
     assert REASON in text
+
+
+class Screen(io.StringIO):
+    """What a terminal shows: it knows line feeds, and going up and erasing lines, as rich does. A slow one."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.lines = [""]
+        self.at = 0
+
+    def write(self, text: str) -> int:
+        """Write as a terminal does."""
+        for part in re.findall(r"\x1b\[[?\d;]*[A-Za-z]|\n|\r|[^\x1b\n\r]+", text):
+            time.sleep(0)  # other threads may write now
+            if part == "\n":
+                self.at += 1
+                self.lines += [""] * (self.at + 1 - len(self.lines))
+            elif part == "\x1b[1A":
+                self.at -= 1
+            elif part == "\x1b[2K":
+                self.lines[self.at] = ""
+            elif part[0] not in "\x1b\r":
+                self.lines[self.at] += part
+        return len(text)
+
+
+def test_no_line_is_lost_while_the_picture_changes():
+    """Verdicts and notes come from several threads while the picture is redrawn all the time."""
+    screen, judgement = Screen(), Judgement(Verdict.GOOD, REASON)
+    with LiveView(Console(file=screen, force_terminal=True, width=100)) as view:
+        view.report(SearchBegan("looking for it", progress=Progress((PositionState.UNTRIED,) * 9)))
+
+        def notes() -> None:
+            for number in range(200):
+                view.report(Note(f"note {number}."))
+
+        def redraw() -> None:
+            while not done.is_set():
+                with view.console.writing:
+                    view._live.refresh()
+
+        done = threading.Event()
+        others = [threading.Thread(target=target) for target in (notes, notes, redraw)]
+        for other in others:
+            other.start()
+        for number in range(400):
+            view.report(Asked(f"1.{number}"))
+            if number % 3:  # so that the height of the picture changes
+                view.report(Asked(f"2.{number}"))
+            view.report(Judged(f"1.{number}", judgement, seen(str(number)), False))
+            view.report(Dropped(f"2.{number}"))
+        for other in others[:2]:
+            other.join()
+        done.set()
+        others[2].join()
+    shown = "\n".join(screen.lines)
+    assert [n for n in range(400) if f"1.{n} " not in shown] == []
+    assert [n for n in range(200) if shown.count(f"note {n}.") != 2] == []
+
+
+@pytest.mark.parametrize(
+    "event",
+    [
+        Dropped("1.4"),
+        Judged("1.4", Judgement(Verdict.GOOD, REASON), seen("4"), cached=True),
+        LevelBegan(Level.FILE, "3 files differ"),
+    ],
+)
+def test_a_run_that_ended_or_is_no_longer_needed_disappears(event):
+    with LiveView(Console(file=io.StringIO(), force_terminal=True, width=100)) as view:
+        play(view)
+        view.report(event)
+        assert "1.4" not in shown_by(view)
+
+
+def test_a_step_that_was_not_asked_for_ends_when_the_search_goes_on():
+    with LiveView(Console(file=io.StringIO(), force_terminal=True, width=100)) as view:
+        view.report(LevelBegan(Level.REGION, "3 places differ"))
+        for following in (Asked("a"), Judged("b", Judgement(Verdict.GOOD, REASON), seen("b"), False)):
+            view.report(Started("preparing a process"))
+            assert "preparing" in shown_by(view)
+            view.report(following)
+            assert "preparing" not in shown_by(view)
+
+
+def shown_by(view: LiveView) -> str:
+    drawn = Console(file=io.StringIO(), width=100, record=True)
+    drawn.print(view._render())
+    return drawn.export_text()
 
 
 def test_a_log_of_cells_says_how_many_are_left():

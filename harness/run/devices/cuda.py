@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 import csv
-import subprocess
 from typing import TYPE_CHECKING
 
 from harness.model import Device, Outcome
-from harness.run.devices.kind import DeviceKind, Gpu, Texts, visible
+from harness.run.devices import DeviceKind, Gpu, Texts, told_by, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
 _MIB = 1024 * 1024
 _FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")
-_QUERY_S = 20.0
 # Messages of torch and the CUDA runtime when there is no usable GPU.
 NO_GPU = (
     r"Found no NVIDIA driver|CUDA driver version is insufficient|Torch not compiled with CUDA enabled"
@@ -25,12 +23,8 @@ NO_GPU = (
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` allows; none if it is missing or fails."""
     for query in gpu_queries():
-        try:
-            answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            return ()
-        if answer.returncode == 0:
-            return visible(parse_gpus(answer.stdout), environment.get("CUDA_VISIBLE_DEVICES"))
+        if (listing := told_by(query)) is not None:
+            return visible(parse_gpus(listing), environment.get("CUDA_VISIBLE_DEVICES"))
     return ()
 
 

@@ -8,16 +8,14 @@ from __future__ import annotations
 
 import json
 import re
-import subprocess
 from typing import TYPE_CHECKING, Any
 
 from harness.model import Device, Outcome
-from harness.run.devices.kind import DeviceKind, Gpu, Texts, visible
+from harness.run.devices import DeviceKind, Gpu, Texts, told_by, visible
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
-_QUERY_S = 20.0
 _MIB = 1024 * 1024
 _ROCM_SMI = (
     "rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--showdriverversion", "--json",
@@ -94,9 +92,8 @@ def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
 def _asked(query: tuple[str, ...]) -> Any:
     """Return the JSON that a program prints, or None if it is missing, fails, or prints anything else."""
     try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
-        return json.loads(answer.stdout) if answer.returncode == 0 else None
-    except (OSError, subprocess.TimeoutExpired, ValueError):
+        return json.loads(told_by(query) or "null")
+    except ValueError:
         return None
 
 

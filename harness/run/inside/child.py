@@ -41,19 +41,6 @@ def _note_use(event: str, args: tuple[Any, ...]) -> None:
             _used_files.add(path)
 
 
-def _graph() -> Any:
-    """Start to record imports; returns the graph."""
-    file = os.path.join(os.path.dirname(os.path.abspath(__file__)), "import_graph.py")
-    spec = importlib.util.spec_from_file_location("_harness_import_graph", file)
-    if spec is None or spec.loader is None:
-        raise ImportError(file)
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    graph = module.ImportGraph()
-    graph.install()
-    return graph
-
-
 def _note_fork() -> None:
     """Count a fork by the script, whose child continues the script. Called in the parent after each fork.
 
@@ -175,16 +162,6 @@ def _write_whole(path: str, report: dict[str, Any]) -> None:
     os.replace(part, path)
 
 
-def _new_trace(job: dict[str, Any], start_path: list[str]) -> Any:
-    """Return a recorder for the files that the job says to trace; None if it names none."""
-    if job.get("trace") is None:
-        return None
-    _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
-    from _harness_inside import trace  # type: ignore[import-not-found]
-
-    return trace.Trace(job["trace"], _packages(start_path))
-
-
 def _packages(path: list[str]) -> list[str]:
     return [folder for folder in path if os.path.basename(folder) in ("site-packages", "dist-packages")]
 
@@ -207,33 +184,33 @@ def _report(
         # The script may have cleared sys.path, or shadowed the standard library.
         sys.path[:] = start_path
         _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
-        from _harness_inside import device, raised, usage
+        from _harness_inside import report as facts  # type: ignore[import-not-found]
     except BaseException as problem:  # noqa: BLE001 - report at least the outcome
         report["problems"] = [f"{type(problem).__name__}: {problem}"]
         _write_whole(job["report"], report)
         return
     finally:
         sys.path[:] = script_path
-    fill("used", lambda: usage.used_files(noted, roots))
-    places = raised.Places(roots, job["script"], job["emulation"] and job["emulation"]["package"])
+    fill("used", lambda: facts.used_files(noted, roots))
+    places = facts.Places(roots, job["script"], job["emulation"] and job["emulation"]["package"])
     if error is not None:
-        fill("exception", lambda: raised.described(error, places))
-        fill("chain", lambda: raised.chain(error))
-    used = set(report.pop("used", ())) | raised.installed_files(report.get("exception"))
-    fill("distributions", lambda: usage.distributions([*start_path, *script_path]))
+        fill("exception", lambda: facts.described(error, places))
+        fill("chain", lambda: facts.chain(error))
+    used = set(report.pop("used", ())) | facts.installed_files(report.get("exception"))
+    fill("distributions", lambda: facts.distributions([*start_path, *script_path]))
     distributions = report.pop("distributions", [])
     report["installed"] = [[found.name, found.version] for found in distributions]
-    fill("owners", lambda: usage.owners(used, distributions, roots))
+    fill("owners", lambda: facts.owners(used, distributions, roots))
     owners = report.pop("owners", {})
     if trace is not None:
         fill("trace", trace.report)
-    report["loaded"] = usage.by_distribution(owners)
-    raised.name_packages(report.get("exception"), owners)
-    fill("machine", lambda: device.of_process())
+    report["loaded"] = facts.by_distribution(owners)
+    facts.name_packages(report.get("exception"), owners)
+    fill("machine", facts.device_of_process)
     # A query to a broken device may hang, so write the report first.
     _write_whole(job["report"], report)
-    if not job["emulation"] and device.is_in_use():
-        fill("machine", lambda: {**report.get("machine", {}), **device.of_cuda()})
+    if not job["emulation"] and facts.is_cuda_in_use():
+        fill("machine", lambda: {**report.get("machine", {}), **facts.cuda_device()})
         _write_whole(job["report"], report)
 
 
@@ -243,13 +220,18 @@ def main(job_path: str) -> int:
         job = json.load(file)
     pid = os.getpid()
     start_path = sys.path[1:]
-    graph = _graph() if job.get("imports") else None
+    trace = graph = None
+    if job.get("trace") is not None:
+        _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
+        from _harness_inside import trace as tracing
+
+        trace, graph = tracing.Trace(job["trace"], _packages(start_path)), tracing.ImportGraph()
+        graph.install()
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(_note_use)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=_note_fork)
-    trace = _new_trace(job, start_path)
     report, error, code = _attempt(job, trace)
     if graph is not None and os.getpid() == pid:
         graph.remove()

@@ -1,11 +1,15 @@
-"""Records what a run did in some installed files: functions called, lines run, arguments and return values.
+"""Records what a run did in some installed files, and which module imported which.
 
-A trace is evidence of where two runs diverge, never a proof, so everything is bounded: a few calls of each function, a
-few items of each value, and a time limit for inspecting values.
+A trace has functions called, lines run, arguments and return values. It is evidence of where two runs diverge, never a
+proof, so everything is bounded: a few calls of each function, a few items of each value, and a time limit for
+inspecting values. The graph of imports shows which modules a later process can preload.
 """
+
+# ruff: noqa: SLF001 - frames have no public way to the caller
 
 from __future__ import annotations
 
+import builtins
 import os
 import sys
 import threading
@@ -14,7 +18,7 @@ import types
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
     from types import CodeType, FrameType
 
 _MOST_CALLS = 6  # of one function whose values are recorded
@@ -27,6 +31,7 @@ _TIME_S = 4.0
 _TEXT = 200
 _FUNCTIONS = (types.FunctionType, types.BuiltinFunctionType, types.MethodType)
 _APART = "\u241f"  # between the arguments of a call
+_MODULE = "<module>"
 
 
 class Trace:
@@ -157,9 +162,9 @@ class Trace:
             self._called.pop(code, None)
             self._called[code] = None
             self._lines.setdefault(code, {code.co_firstlineno})
-            self._entered.pop(id(sys._getframe(1)), None)  # noqa: SLF001 - an exception may have left that frame
+            self._entered.pop(id(sys._getframe(1)), None)  # an exception may have left that frame
             if self._calls.get(code, 0) < _MOST_CALLS and not getattr(self._busy, "on", False):
-                self._note_entry(sys._getframe(1))  # noqa: SLF001 - the only way to the arguments
+                self._note_entry(sys._getframe(1))  # the only way to the arguments
             return None
 
         def ran(code: CodeType, line: int) -> Any:
@@ -171,7 +176,7 @@ class Trace:
             if not self._is_wanted(code):
                 return off
             if not getattr(self._busy, "on", False):
-                self._note_exit(sys._getframe(1), value)  # noqa: SLF001
+                self._note_exit(sys._getframe(1), value)
             return None
 
         monitoring.register_callback(self._tool, events.PY_START, started)
@@ -185,7 +190,7 @@ class Trace:
     def _note_entry(self, frame: FrameType) -> None:
         code = frame.f_code
         count = self._calls.get(code, 0)
-        if count >= _MOST_CALLS or code.co_name == "<module>" or len(self._returned) >= _MOST_RECORDS:
+        if count >= _MOST_CALLS or code.co_name == _MODULE or len(self._returned) >= _MOST_RECORDS:
             return
         self._calls[code] = count + 1
         flags = bool(code.co_flags & 0x04) + bool(code.co_flags & 0x08)  # *args and **kwargs
@@ -292,3 +297,72 @@ def _names(slots: Any) -> tuple[str, ...]:
 
 def _name(code: CodeType) -> str:
     return str(getattr(code, "co_qualname", code.co_name)).replace(".<locals>", "")
+
+
+class ImportGraph:
+    """Records imports after `install`: new ones with a finder that finds nothing, the others with `__import__`.
+
+    Each import while a module's own code runs is an edge from that module, even if the imported module was already
+    loaded. An import inside a function counts for every module whose own code is on the stack.
+    """
+
+    def __init__(self) -> None:
+        self._edges: dict[str, set[str]] = {}
+        self._import = builtins.__import__
+
+    def install(self) -> None:
+        """Start to record."""
+        sys.meta_path.insert(0, self)
+        builtins.__import__ = self._noted_import  # type: ignore[assignment]
+
+    def remove(self) -> None:
+        """Stop recording and restore the original `__import__`."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)
+        if builtins.__import__ == self._noted_import:
+            builtins.__import__ = self._import
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
+        """Record a module that is about to be loaded; returns None, so that another finder finds it."""
+        frame: types.FrameType | None = sys._getframe(1)
+        while frame is not None:
+            if frame.f_code.co_name == _MODULE:
+                self._note(frame.f_globals.get("__name__"), name)
+            frame = frame.f_back
+
+    def _noted_import(
+        self,
+        name: str,
+        globals: dict[str, Any] | None = None,  # noqa: A002 - Python's own names
+        locals: dict[str, Any] | None = None,  # noqa: A002
+        fromlist: Sequence[str] | None = (),
+        level: int = 0,
+    ) -> types.ModuleType:
+        module = self._import(name, globals, locals, fromlist or (), level)
+        frame = sys._getframe(1)
+        if frame.f_code.co_name == _MODULE:
+            importer = frame.f_globals.get("__name__")
+            found = getattr(module, "__name__", "")
+            whole = name if not level else found
+            self._note(importer, whole if whole in sys.modules else found)
+            for part in fromlist or ():
+                if type(part) is str and f"{found}.{part}" in sys.modules:
+                    self._note(importer, f"{found}.{part}")
+        return module
+
+    def _note(self, importer: object, imported: str) -> None:
+        if type(importer) is str and importer != imported:
+            self._edges.setdefault(importer, set()).add(imported)
+
+    def described(self) -> dict[str, Any]:
+        """Return the loaded modules in loading order with their files, and the edges between them."""
+        loaded = {}
+        for name, module in list(sys.modules.items()):
+            spec = getattr(module, "__spec__", None)
+            origin = getattr(spec, "origin", None)
+            if type(name) is str and spec is not None and getattr(spec, "name", None) == name:
+                loaded[name] = origin if type(origin) is str else ""
+        return {
+            "modules": loaded,
+            "imports": {name: sorted(found & loaded.keys()) for name, found in self._edges.items() if name in loaded},
+        }

@@ -21,7 +21,6 @@ import os
 import signal
 import socket
 import sys
-import time
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -46,33 +45,10 @@ def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
     if order["emulation"]:
         package = child._load_package("_harness_emulation", order["emulation"]["package"])  # noqa: SLF001
         package.install(capability=order["emulation"]["capability"])
-    failed = []
-    begun = time.monotonic()
     for name in order["modules"]:
-        if name not in sys.modules:
-            try:
-                importlib.import_module(name)
-            except BaseException as error:  # noqa: BLE001 - the import will fail again in the fork
-                failed.append(f"{name}: {type(error).__name__}: {error}")
-    return {
-        "loaded": sum(name in sys.modules for name in order["modules"]),
-        "failed": failed[:20],
-        "threads": _threads(),
-        "device": _uses_a_device(),
-        "seconds": time.monotonic() - begun,
-    }
-
-
-def _guard(path: str) -> Any:
-    """Import the guard; the modules that it imports are removed again, so that the script does not see them."""
-    folder = os.path.dirname(path)
-    neighbours = ("bounded_log", "process_tree", "staged")
-    for name in neighbours:
-        _loaded_from(name, os.path.join(folder, f"{name}.py"))
-    guard = _loaded_from("_harness_guard", path)
-    for name in neighbours:
-        del sys.modules[name]
-    return guard
+        with contextlib.suppress(BaseException):  # the import will fail again in the fork
+            importlib.import_module(name)
+    return {"threads": _threads(), "device": _uses_a_device()}
 
 
 def _threads() -> list[str]:
@@ -150,6 +126,7 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
                 os.dup2(pipe, number)
             for pipe in pipes:
                 os.close(pipe)
+            os.write(1, b"\n")  # this fork did not hang; white space before the answer means nothing
             try:
                 guard.main(ForkingGuard)
             finally:
@@ -167,7 +144,7 @@ def main(path: str) -> None:
     sys.path[0] = order["script_folder"]
     here = os.path.dirname(os.path.abspath(__file__))
     child = _loaded_from("_harness_child_driver", os.path.join(here, "child.py"))
-    guard = _guard(order["guard"])
+    guard = _loaded_from("_harness_guard", order["guard"])
     sys.addaudithook(child._note_use)  # noqa: SLF001
     gc.disable()  # what imports create stays, so the collector would only take time
     told = _prepare(order, child)

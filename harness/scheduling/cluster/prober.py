@@ -1,4 +1,4 @@
-"""Runs probes on a cluster: resolves and looks up observations on this machine, and runs the rest on the workers.
+"""Runs probes on other machines: resolves and looks up here, and runs the rest on workers like this machine.
 
 It replaces the local prober, so every search works the same way. A task carries the files of its mixture, and the
 worker puts them into its own environment. This machine builds an environment only to inspect its files.
@@ -6,25 +6,31 @@ worker puts them into its own environment. This machine builds an environment on
 
 from __future__ import annotations
 
+import hashlib
 import time
-from typing import TYPE_CHECKING
+from collections import Counter
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve, frozen
+from packaging import tags
 
+import harness
 from harness.errors import NoWorkers, UserMistake
 from harness.model import Device, Outcome
-from harness.probe import Prepared
-from harness.scheduling.cluster.members import Kind, Member, commonest_gpu, kind_of, no_gpu_because
-from harness.scheduling.cluster.task import Reply, task_for
+from harness.probing import Prepared
+from harness.probing.portable import PortableProbe
+from harness.scheduling.cluster.worker import Reply, worker_setup
 
 if TYPE_CHECKING:
     import threading
+    from collections.abc import Callable, Iterable
 
-    from harness.environment import Builder
+    from harness.environment import Builder, Interpreter
     from harness.model import Observation
-    from harness.probe import Probe, Prober
+    from harness.probing import Probe, Prober
     from harness.run.devices import Gpu
-    from harness.scheduling.cluster.connection import Connection
     from harness.store import Store, StoredResolution
 
 
@@ -37,12 +43,12 @@ class ClusterProber:
     """
 
     here: Prober
-    connection: Connection
+    connection: Workers
     kind: Kind
     gpu: Gpu | None
 
     @classmethod
-    def over(cls, connection: Connection, here: Prober) -> ClusterProber:
+    def over(cls, connection: Workers, here: Prober) -> ClusterProber:
         """Make a prober with the settings of a local one. Raises `NoWorkers` if no worker matches this machine."""
         kind = kind_of(here.builder.interpreter)
         members = connection.members(kind)
@@ -112,7 +118,7 @@ class ClusterProber:
         probe = prepared.probe
         if probe.lock is None:
             raise ValueError("nothing to run")
-        task = task_for(probe, probe.lock, prepared.key, self.here, self.here.builder.interpreter)
+        task = PortableProbe.of(probe, probe.lock, prepared.key, self.here)
         reply = self.connection.run(task, lambda: self._who(probe.combination.device), cancel=cancel)
         return self._kept(evolve(self._observed(reply), drift=prepared.drift), reply.log)
 
@@ -147,3 +153,137 @@ class ClusterProber:
             else:
                 self.connection.warn_once(f"worker {address} gets no GPU probes: {why}")
         return fit
+
+
+class Workers(Protocol):
+    """A connection to the workers of one executor, such as Dask's; `cluster/__init__.py` says how to add another."""
+
+    @property
+    def address(self) -> str:
+        """The address that the user gave."""
+        ...
+
+    def members(self, kind: Kind) -> dict[str, Member]:
+        """Return the workers of a kind by name. Warns once about each that is left out (`left_out_because`)."""
+        ...
+
+    def warn_once(self, sentence: str) -> None:
+        """Report a warning unless it was reported before."""
+        ...
+
+    def run(
+        self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
+    ) -> Reply:
+        """Let one of the workers that `may_run` returns call `worker.answer` with a task, and return its reply.
+
+        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left.
+        """
+        ...
+
+    def close(self) -> None:
+        """Disconnect."""
+        ...
+
+
+@frozen
+class Kind:
+    """What two machines must share for a run on one to count as a run on the other.
+
+    `code` is a digest of the harness's source; `tags` are the platform tags of the wheels that the machine accepts.
+    """
+
+    version: str
+    code: str
+    platform: str
+    python: str
+    cache_tag: str
+    tags: tuple[str, ...]
+
+
+@frozen
+class Member:
+    """One worker process: `threads` and `declared` GPUs according to Dask, `gpus` according to nvidia-smi.
+
+    `kind.python` is empty if the worker lacks the wanted Python.
+    """
+
+    kind: Kind
+    threads: int
+    declared: int
+    gpus: tuple[Gpu, ...]
+
+    def slots(self, device: Device) -> int:
+        """The number of probes that it can run at the same time."""
+        return min(self.threads, self.declared) if device is Device.CUDA else self.threads
+
+
+def look_around(python: str, cache_tag: str) -> tuple[Kind, tuple[Gpu, ...]]:
+    """The kind of this worker process with this Python, if it has it, and its GPUs."""
+    own = worker_setup()
+    found = own.interpreter(python, cache_tag)
+    kind = kind_of(found or own.prober.builder.interpreter)
+    return kind, own.prober.gpus
+
+
+def kind_of(interpreter: Interpreter) -> Kind:
+    """The kind of this machine with an interpreter."""
+    return Kind(
+        version=harness.__version__,
+        code=code_digest(),
+        platform=interpreter.platform,
+        python=interpreter.version,
+        cache_tag=interpreter.cache_tag,
+        tags=tuple(tags.platform_tags()),
+    )
+
+
+@cache
+def code_digest() -> str:
+    """A digest of the harness's source, which distinguishes two copies with the same version."""
+    root = Path(harness.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        if "_repros" in path.parts:  # only in an installed package; a task carries its repro
+            continue
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:12]
+
+
+def left_out_because(member: Member, kind: Kind) -> str | None:
+    """Why a worker does not match this kind, None if it does."""
+    its = member.kind
+    if its.version != kind.version:
+        return f"it has harness {its.version}, this machine has {kind.version}"
+    if its.code != kind.code:
+        return f"its harness {its.version} has different files"
+    if its.platform != kind.platform:
+        return f"it is {its.platform}, this machine is {kind.platform}"
+    if (its.python, its.cache_tag) != (kind.python, kind.cache_tag):
+        return f"it has no Python {kind.python} ('uv python install {kind.python}' installs one)"
+    if not set(kind.tags) <= set(its.tags):
+        newest = its.tags[0] if its.tags else "none"
+        return f"its system libraries accept wheels up to {newest}, this machine's up to {kind.tags[0]}"
+    return None
+
+
+def no_gpu_because(member: Member) -> str | None:
+    """Why a worker can't run on a GPU, None if it can."""
+    if not member.declared:
+        return 'it declares no GPU (dask worker ... --resources "gpu=1")'
+    if member.declared > len(member.gpus):
+        return f"it declares gpu={member.declared} but sees {len(member.gpus)}"
+    if len({gpu.name for gpu in member.gpus}) > 1:
+        return f"it has different GPUs: {', '.join(gpu.name for gpu in member.gpus)}"
+    return None
+
+
+def commonest_gpu(members: Iterable[Member]) -> Gpu | None:
+    """Return a GPU of the model with the most lanes (ties: first by name), or None if there are no GPUs."""
+    lanes: Counter[str] = Counter()
+    first: dict[str, Gpu] = {}
+    for member in members:
+        if no_gpu_because(member) is None:
+            lanes[member.gpus[0].name] += member.slots(Device.CUDA)
+            first.setdefault(member.gpus[0].name, member.gpus[0])
+    name = min(lanes, key=lambda name: (-lanes[name], name), default=None)
+    return first[name] if name is not None else None

@@ -6,7 +6,6 @@ removed from the worker.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import tempfile
 import threading
@@ -17,26 +16,45 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
-from harness.environment.cleaning import remove_leftovers
+from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.events import SILENT
-from harness.probe import Probe, Prober
+from harness.probing import Prober
+from harness.probing.portable import PortableProbe
 from harness.redact import passed_secrets
 from harness.run.devices import find_gpus
 from harness.run.process import Cancelled
 from harness.run.sandbox import Sandbox, SandboxMode, choose
-from harness.scheduling.cluster.sent_folders import unpacked
-from harness.scheduling.cluster.task import Reply, Task, Trouble
 from harness.store import Store
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from harness.model import Observation
 
-    from distributed import Worker
-
-_LOOK_S = 0.2
 _KNOWN = (NoNetwork, NoSpace, UserMistake)
+
+
+@frozen
+class Trouble:
+    """An error that a worker raised: its class, message and hint."""
+
+    kind: type[HarnessError]
+    message: str
+    hint: str
+
+
+@frozen
+class Reply:
+    """One of: an observation with its compressed log, a refusal with its reason, an error, or `stopped`.
+
+    `stopped` means that the run was cancelled or that the worker is shutting down.
+    """
+
+    observation: Observation | None = None
+    log: bytes = b""
+    refused: str = ""
+    trouble: Trouble | None = None
+    stopped: bool = False
 
 
 @frozen
@@ -73,7 +91,7 @@ class WorkerSetup:
                 return None
         return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
 
-    def prober_for(self, task: Task, interpreter: Interpreter, folder: Path) -> Prober:
+    def prober_for(self, task: PortableProbe, interpreter: Interpreter, folder: Path) -> Prober:
         """Return this process's prober with the settings of a task; it stores observations in `folder`."""
         backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
         own = self.prober.builder.uv
@@ -90,7 +108,7 @@ class WorkerSetup:
         )
 
 
-def _sandbox(task: Task) -> Sandbox | None:
+def _sandbox(task: PortableProbe) -> Sandbox | None:
     """Return the sandbox that the task requires, else the one configured for this machine.
 
     Raises `UserMistake` if it is required but unavailable.
@@ -114,13 +132,7 @@ def worker_setup() -> WorkerSetup:
         return _worker_setup()
 
 
-def run_task(task: Task) -> Reply:
-    """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
-    with _unwanted() as cancel:
-        return answer(task, worker_setup(), cancel)
-
-
-def answer(task: Task, setup: WorkerSetup, cancel: threading.Event | None = None) -> Reply:
+def answer(task: PortableProbe, setup: WorkerSetup, cancel: threading.Event | None = None) -> Reply:
     """Run a task and return the reply. Only environments and bytecode stay on the worker."""
     try:
         interpreter = setup.interpreter(task.lock.python, task.cache_tag)
@@ -137,46 +149,11 @@ def answer(task: Task, setup: WorkerSetup, cancel: threading.Event | None = None
         return Reply(trouble=Trouble(kind, error.message, error.hint))
 
 
-def _run(task: Task, prober: Prober, cancel: threading.Event | None) -> Reply:
-    probe = Probe(
-        unpacked(task.repro, task.folders, prober.workspace),
-        task.combination,
-        attempt=task.attempt,
-        mixture=task.mixture,
-        trace=task.trace,
-        lock=task.lock,
-    )
+def _run(task: PortableProbe, prober: Prober, cancel: threading.Event | None) -> Reply:
+    probe = task.probe(prober.workspace)
     if prober.key(probe, task.lock) != task.key:
         gpu = prober.gpus[0].name if prober.gpus else "no GPU"
         return Reply(refused=f"the run would be a different observation, because it has {gpu}")
     observation = prober.execute(prober.prepare(probe, cancel=cancel), cancel=cancel)
     log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
     return Reply(observation, log)
-
-
-@contextlib.contextmanager
-def _unwanted() -> Iterator[threading.Event]:
-    """An event that is set when the scheduler cancels the task or the worker closes.
-
-    Dask does not stop a running task, it only forgets it, so a thread checks whether the task still exists.
-    """
-    from distributed import get_worker
-
-    worker: Worker = get_worker()
-    task = worker.get_current_task()
-    cancel, ended = threading.Event(), threading.Event()
-
-    def look() -> None:
-        while not ended.wait(_LOOK_S):
-            state = worker.state.tasks.get(task)
-            if state is None or state.state != "executing" or worker.status.name in ("closing", "closed", "failed"):
-                cancel.set()
-                return
-
-    looking = threading.Thread(target=look, name="unwanted", daemon=True)
-    looking.start()
-    try:
-        yield cancel
-    finally:
-        ended.set()
-        looking.join()

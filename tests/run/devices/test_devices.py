@@ -3,13 +3,27 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
 from attrs import evolve
 
-from harness.model import Device
-from harness.run.devices import Gpu, choose_device, find_gpus, kind_of, of_one_kind, unavailable, visible
+from harness.model import Device, Outcome, Repro
+from harness.run import devices
+from harness.run.devices import (
+    Gpu,
+    choose_device,
+    find_gpus,
+    hidden,
+    kind_of,
+    of_one_kind,
+    outcome_of_text,
+    unavailable,
+    visible,
+)
 from harness.run.devices.cuda import parse_gpus
+from harness.run.runner import Job, run_repro
 
 MIB = 1024 * 1024
 LISTING = """\
@@ -130,3 +144,50 @@ def test_a_process_sees_one_gpu_by_its_uuid():
     assert kind_of(RTX).show(evolve(RTX, uuid="")) == {"CUDA_VISIBLE_DEVICES": "1", "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
     assert A100.facts["gpu"] == 0
     assert "capability" not in T4.facts
+
+
+VENDOR = """
+from harness.model import Device, Outcome
+from harness.run.devices import DeviceKind, Gpu, Texts
+
+KIND = DeviceKind(
+    name="intel",
+    device=Device.CUDA,
+    worth="the results are those of oneAPI",
+    tools=("xpu-smi",),
+    find=lambda _: (Gpu(0, "Arc B580", 12 << 30, 12 << 30, "1.0", kind="intel"),),
+    show=lambda gpu: {"ZE_AFFINITY_MASK": gpu.address, "HARNESS_DEVICE": "xpu"},
+    hide={"ZE_AFFINITY_MASK": "-1"},
+    texts=(Texts(Outcome.OUT_OF_MEMORY, "XPU out of memory", anywhere=True),),
+)
+"""
+
+
+def test_another_vendor_is_one_file(tmp_path, monkeypatch):
+    """Also one whose GPUs have a name of their own in PyTorch, which its repros read from HARNESS_DEVICE."""
+    (tmp_path / "vendor_of_this_test.py").write_text(VENDOR)
+    monkeypatch.setattr(devices, "__path__", [*devices.__path__, str(tmp_path)])
+    devices.kinds.cache_clear()
+    try:
+        (gpu,) = (gpu for gpu in find_gpus() if gpu.kind == "intel")
+        device, sentence = choose_device("auto", "cuda", (gpu,))
+        source = "import os; print(os.environ['HARNESS_DEVICE'])"
+        ran = run_repro(
+            Job(
+                python=Path(sys.executable),
+                repro=Repro(name="probe", digest="", source=source),
+                log_path=tmp_path / "log.gz",
+                scratch_root=tmp_path / "scratch",
+                device=device,
+                extra_env=kind_of(gpu).show(gpu),
+            )
+        )
+        assert sentence == "Runs on GPU: Arc B580, driver 1.0: the results are those of oneAPI"
+        assert ran.tail == "xpu\n"
+        assert hidden()["ZE_AFFINITY_MASK"] == "-1"
+        assert outcome_of_text(["XPU out of memory"], device) == (Outcome.OUT_OF_MEMORY, "XPU out of memory")
+        assert "xpu-smi" in (unavailable(device, ()) or "")
+        assert gpu.lock_name == "gpu-intel-0"
+    finally:
+        devices.kinds.cache_clear()
+        sys.modules.pop("harness.run.devices.vendor_of_this_test")

@@ -8,8 +8,7 @@ import os
 import pytest
 
 from harness.model import Device, Outcome
-from harness.run.devices import choose_device, find_gpus, kind_of, outcome_of_text
-from harness.run.devices.registry import hidden, kinds
+from harness.run.devices import choose_device, find_gpus, hidden, kind_of, kinds, outcome_of_text
 from harness.run.devices.rocm import parse_amd_smi, parse_rocm_smi
 
 MIB = 1024 * 1024
@@ -128,4 +127,4 @@ def test_failures_on_rocm_have_an_outcome(text, device, outcome):
 
 
 def test_every_module_in_the_folder_is_registered():
-    assert [kind.name for kind in kinds()] == ["cpu", "cuda", "emulated", "rocm"]
+    assert [kind.name for kind in kinds()] == ["cpu", "emulated", "cuda", "rocm"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.run.inside.emulation.device_profiles import CARDS, card
+from harness.run.inside.emulation.card import CARDS, card
 
 
 @pytest.mark.parametrize("capability", CARDS)

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from harness.run.inside.emulation.imports import after_import
+from harness.run.inside.emulation.installing import after_import
 
 _numbers = itertools.count()
 

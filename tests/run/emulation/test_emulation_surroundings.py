@@ -10,7 +10,7 @@ from pathlib import Path
 
 SCRIPT = """
 import os
-from harness.run.inside.emulation.surroundings import prepare
+from harness.run.inside.emulation.installing import prepare
 prepare()
 assert os.system("ldconfig /usr/local") == 0
 assert os.system("sudo /sbin/ldconfig") == 0

@@ -10,13 +10,13 @@ from urllib.parse import urlsplit
 import pytest
 
 from harness.errors import NoWorkers
-from harness.scheduling.cluster import Connection
+from harness.scheduling.cluster import connect
 
 
 def refused(address):
     """The message for an address."""
     with pytest.raises(NoWorkers) as caught:
-        Connection.open(address, print)
+        connect(address, print)
     assert caught.value.exit_code == 7
     assert "dask scheduler" in caught.value.hint
     return caught.value.message

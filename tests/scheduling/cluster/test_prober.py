@@ -11,11 +11,10 @@ from support import SIGNED, repro_text
 from harness.errors import NoSpace, NoWorkers, UserMistake
 from harness.model import Combination, Device, Observation, Outcome
 from harness.model.repro import command_repro, parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.members import Member, kind_of
-from harness.scheduling.cluster.prober import ClusterProber
-from harness.scheduling.cluster.task import Reply, Trouble
+from harness.scheduling.cluster.prober import ClusterProber, Member, kind_of
+from harness.scheduling.cluster.worker import Reply, Trouble
 
 A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4"))
 

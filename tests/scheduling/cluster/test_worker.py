@@ -15,9 +15,9 @@ from harness.environment import PipSettings
 from harness.errors import NoNetwork
 from harness.model import Combination, Device, Mixture, Outcome
 from harness.model.repro import parse_repro
-from harness.probe import Probe
+from harness.probing import Probe
+from harness.probing.portable import PortableProbe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.task import task_for
 from harness.scheduling.cluster.worker import WorkerSetup, answer
 
 
@@ -37,7 +37,7 @@ def task(parts, interpreter):
         asked = Combination(python=interpreter.version, requirements=("brittle==" + version,), device=device)
         probe = Probe(repro, asked, **more)
         lock = parts.prober.resolve(probe).lock
-        return task_for(probe, lock, parts.prober.key(probe, lock), parts.prober, interpreter)
+        return PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober)
 
     return make
 
@@ -114,7 +114,7 @@ def sent(parts, interpreter, *folders, body):
     repro = evolve(repro, search_path=tuple(map(str, folders)))
     probe = Probe(repro, Combination(python=interpreter.version, requirements=("brittle==1.5",), device=Device.CPU))
     lock = parts.prober.resolve(probe).lock
-    return task_for(probe, lock, parts.prober.key(probe, lock), parts.prober, interpreter)
+    return PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober)
 
 
 def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, tmp_path, worker_setup):

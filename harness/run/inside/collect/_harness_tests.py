@@ -36,10 +36,10 @@ _TOOL_FRAME = re.compile(
 )
 
 
-def _load(name: str) -> Any:
-    """Import a module of the folder above, under a name that no package has."""
-    path = os.path.join(os.path.dirname(_FOLDER), f"{name}.py")
-    spec = importlib.util.spec_from_file_location(f"_harness_{name}", path)
+def _load_report() -> Any:
+    """Import report.py of the folder above, under a name that no package has."""
+    path = os.path.join(os.path.dirname(_FOLDER), "report.py")
+    spec = importlib.util.spec_from_file_location("_harness_report", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"no module {path}")
     module = importlib.util.module_from_spec(spec)
@@ -48,11 +48,10 @@ def _load(name: str) -> Any:
     return module
 
 
-_raised = _load("raised")
-_usage = _load("usage")
+_report = _load_report()
 
 
-class _Places(_raised.Places):  # type: ignore[misc, name-defined]
+class _Places(_report.Places):  # type: ignore[misc, name-defined]
     """Names files relative to the start folder, because a test may change the working directory."""
 
     def __init__(self, roots: list[str], start: str) -> None:
@@ -84,7 +83,7 @@ class Recorder:
 
     def describe(self, error: BaseException) -> dict[str, Any]:
         """Describe an exception as plain data, without the outer frames of the test tool."""
-        described: dict[str, Any] = _raised.described(error, self._places)
+        described: dict[str, Any] = _report.described(error, self._places)
         one: Any = described
         depth = 0
         while one is not None:
@@ -115,7 +114,7 @@ class Recorder:
             return
         told: dict[str, Any] = {"test": test, "outcome": outcome, "seconds": round(seconds, 4)}
         if exception is not None:
-            self._files |= _raised.installed_files(exception)
+            self._files |= _report.installed_files(exception)
             text = _dumps(exception)
             self._bytes += len(text)
             if self._bytes <= _MOST_BYTES:
@@ -129,9 +128,9 @@ class Recorder:
         self._closed = True
         told: dict[str, Any] = {"end": True}
         try:
-            used = set(_usage.used_files((), self._roots)) | self._files
-            owners = _usage.owners(used, _usage.distributions(self._roots), self._roots)
-            told["loaded"] = _usage.by_distribution(owners)
+            used = set(_report.used_files((), self._roots)) | self._files
+            owners = _report.owners(used, _report.distributions(self._roots), self._roots)
+            told["loaded"] = _report.by_distribution(owners)
         except Exception as problem:  # noqa: BLE001 - the results are already written
             told["problem"] = f"{type(problem).__name__}: {problem}"
         self._line(told)

@@ -3,25 +3,18 @@
 It replaces functions of `torch.cuda` and triton's driver, and creates tensors on the CPU. It needs only the standard
 library and the probed torch (2.5 and later), on Python 3.9 and later.
 
-    device_profiles  the emulated cards, by compute capability
-    devices       the one device
-    memory        the memory of the card
-    streams       streams and events
-    randomness    seeds, states, generators
-    placement     tensors are created on the CPU
-    precision     autocast
-    kernels       operators, triton; a launch is a gap
+    card          the emulated cards, by compute capability: properties, selection, memory
+    tensors       tensors, autocast and random numbers stay on the CPU
+    kernels       streams, operators, triton; a launch is a gap
     gaps          EmulationGap
-    table         all replaced names, from the modules above
-    surroundings  environment variables, and commands that are not run
-    imports       runs a function right after `import torch`
+    installing    environment variables, commands that are not run, and all replaced names
 
 A verdict with the stand-in is about the Python side of a training step: autograd, checkpointing, rewriting of sources.
 It says nothing about kernels, precision or memory.
 """
 
-from .device_profiles import CARDS
-from .gaps import EmulationGap, as_gap
+from .card import CARDS
+from .gaps import EmulationGap
 from .installing import install
 
-__all__ = ["CARDS", "EmulationGap", "as_gap", "install"]
+__all__ = ["CARDS", "EmulationGap", "install"]

@@ -1,7 +1,8 @@
-"""Emulation gaps: calls that only a real GPU can carry out. A separate exception distinguishes them from bugs.
+"""What replaces a function of the driver: a fixed value, nothing, or an emulation gap.
 
-The stand-in raises it for calls that it recognises. If torch or another library fails because there is no driver,
-`as_gap` recognises the message.
+A gap is a call that only a real GPU can carry out. A separate exception distinguishes it from a bug. If torch or
+another library reaches the driver in a way that the stand-in does not know, the harness recognises the message (see
+harness/run/devices/cpu.py).
 """
 
 from __future__ import annotations
@@ -9,26 +10,10 @@ from __future__ import annotations
 import re
 from typing import Any
 
-# Messages of code that needs a real device and that the stand-in did not intercept, in torch (c10/cuda,
-# torch/cuda/__init__.py, the dispatcher), triton and bitsandbytes.
-_WORDS = (
-    "Found no NVIDIA driver",
-    "CUDA driver version is insufficient",
-    "Torch not compiled with CUDA enabled",
-    "No CUDA GPUs are available",
-    "no CUDA-capable device is detected",
-    "Cannot initialize CUDA without ATen_cuda library",
-    "with arguments from the 'CUDA' backend",
-    "Cannot access accelerator device when none is available",  # torch.device(0) in a build for CPUs
-    "requires a CUDA or other accelerator backend",
-    "libcuda.so cannot found",
-    "libcuda.so cannot be found",
-    "0 active drivers",
-    "but found some tensors to not be on a GPU",
-    "cannot be accessed from Triton (cpu tensor?)",
+# The dispatcher's messages for an operator that only has a kernel for CUDA.
+_ONLY_ON_THE_CARD = re.compile(
+    r"with arguments from the ('CUDA' backend|'CPU' backend.*\[(?:\w+, )*CUDA[,\]])", re.DOTALL
 )
-# The dispatcher's message for an operator that has a kernel for CUDA but none for the CPU.
-_ONLY_ON_THE_CARD = re.compile(r"with arguments from the 'CPU' backend.*\[(?:\w+, )*CUDA[,\]]", re.DOTALL)
 
 
 class EmulationGap(RuntimeError):
@@ -58,17 +43,9 @@ def _sentence(what: str) -> str:
     return f"{what} needs a real GPU: the stand-in for CUDA has no answer to it"
 
 
-def as_gap(error: BaseException) -> EmulationGap | None:
-    """Return the gap that an exception or one of its causes means, or None."""
-    seen: BaseException | None = error
-    while seen is not None:
-        if isinstance(seen, EmulationGap):
-            return seen
-        said = str(seen)
-        if any(words in said for words in _WORDS) or _ONLY_ON_THE_CARD.search(said):
-            return gap(f"a call that ended in {type(seen).__name__} ({said.strip().splitlines()[0][:200]})")
-        seen = seen.__cause__
-    return None
+def needs_the_card(error: NotImplementedError) -> bool:
+    """Whether an operator failed because it has no kernel for the CPU."""
+    return _ONLY_ON_THE_CARD.search(str(error)) is not None
 
 
 def gap_function(name: str) -> Any:
@@ -88,3 +65,16 @@ def gap_class(name: str) -> Any:
         raise gap(name)
 
     return type(name.rpartition(".")[2], (), {"__new__": new})
+
+
+def nothing(*_: Any, **__: Any) -> None:
+    """Do nothing: the work of the emulated card is always finished, and its memory is never used."""
+
+
+def fixed(value: Any) -> Any:
+    """Return a function that accepts any arguments and returns this value."""
+
+    def answer(*_: Any, **__: Any) -> Any:
+        return value
+
+    return answer

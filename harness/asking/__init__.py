@@ -1,0 +1,1 @@
+"""Answers questions: the levels in order, from two ends to an answer."""

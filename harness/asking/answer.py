@@ -1,0 +1,536 @@
+"""The answer to a question: its failures, the culprits of each with the runs that prove them, and a workaround."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any
+
+import cattrs
+from attrs import asdict, evolve, field, frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.model import Change, Observation, Repro, Signature
+from harness.model.culprit import Culprit, Evidence
+from harness.model.signature import given_parts
+from harness.model.text import sentence_and_table
+from harness.model.verdict import Step
+from harness.search import Counts, Effect
+
+SCHEMA = 3
+
+
+class Status(enum.StrEnum):
+    """How an investigation ended; the exit code of `harness bisect` follows from it."""
+
+    FOUND = "found"
+    FIXED = "fixed"
+    NOT_A_REGRESSION = "not-a-regression"
+    NO_FAILURE = "no-failure"
+    NOT_FIXED = "not-fixed"
+    INCONCLUSIVE = "inconclusive"
+
+    @property
+    def exit_code(self) -> int:
+        """0: an answer was found, 1: there is nothing to find, 3: not sure."""
+        return {Status.FOUND: 0, Status.FIXED: 0, Status.INCONCLUSIVE: 3}.get(self, 1)
+
+    @property
+    def is_change(self) -> bool:
+        """Whether a change was found."""
+        return self in (Status.FOUND, Status.FIXED)
+
+
+@frozen
+class Candidate:
+    """One candidate of a line, such as a release; `uploaded` is an ISO date, "" if unknown."""
+
+    version: str
+    uploaded: str = ""
+
+
+@frozen
+class Boundary:
+    """What a search over a line found: two neighbours between which the verdict changes, and every run on the way.
+
+    `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says.
+    `last_good` and `first_bad` are set for a regression, `last_bad` and `first_good` for a fix; None if that end lacks
+    the package or is not known. `suspects` are the candidates that may have introduced the change, a single one if it
+    is certain. `since` is the first one that fails as the bad end does, if that is not the first bad one; `message` is
+    the failure of the first bad one. `sides` are the runs just before and just after the change. `confidence` is the
+    probability that the boundary is right, estimated from the runs; `good_side` and `bad_side` count the runs on both
+    sides, and `effect` is the difference of a metric between them; `is_flaky` says that one run did not tell good from
+    bad. `left_out` maps candidates that were not tried to the reason, `drift` candidates to what could not be held,
+    and `altered` to the files of its environment that a run changed. `moved` is the difference of the sides' locks.
+    """
+
+    subject: str
+    unit: str = "release"
+    candidates: tuple[Candidate, ...] = ()
+    last_good: str | None = None
+    first_bad: str | None = None
+    last_bad: str | None = None
+    first_good: str | None = None
+    suspects: tuple[str, ...] = ()
+    since: str | None = None
+    message: str = ""
+    sides: tuple[Observation, ...] = ()
+    steps: tuple[Step, ...] = ()
+    confidence: float | None = None
+    good_side: Counts | None = None
+    bad_side: Counts | None = None
+    effect: Effect | None = None
+    is_flaky: bool = False
+    left_out: dict[str, str] = field(factory=dict)
+    drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    altered: dict[str, tuple[str, ...]] = field(factory=dict)
+    moved: tuple[Change, ...] = ()
+
+    @property
+    def is_fix(self) -> bool:
+        """Whether the change is from bad to good."""
+        return self.last_bad is not None or self.first_good is not None
+
+    @property
+    def ends(self) -> tuple[str | None, str | None]:
+        """The candidates just before and just after the change."""
+        return (self.last_bad, self.first_good) if self.is_fix else (self.last_good, self.first_bad)
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the two candidates are neighbours and both have run."""
+        return len(self.suspects) == 1 and len(self.sides) == 2
+
+    def lean(self) -> Boundary:
+        """Return the boundary without what the stored observations have."""
+        return evolve(self, sides=tuple(map(_lean_run, self.sides)))
+
+    @property
+    def yanked(self) -> tuple[str, ...]:
+        """The releases between the two that were yanked, and so not run."""
+        known = {Version(text): text for text, why in self.left_out.items() if why.startswith("yanked")}
+        older, newer = self.ends
+        if not known or older is None or newer is None:
+            return ()
+        low, high = sorted((Version(older), Version(newer)))
+        return tuple(known[one] for one in known if low < one < high and not one.is_prerelease)
+
+    @property
+    def constraint(self) -> str:
+        """The loosest constraint that keeps the subject on the good side, such as `numpy<2`; "" if there is none."""
+        older, newer = self.ends
+        if self.unit != "release" or (older is None and newer is None):
+            return ""
+        if self.is_fix:
+            return f"{self.subject}>={self.first_good}" if self.first_good else ""
+        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1)
+
+
+def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:
+    """Return the loosest constraint that keeps a package at its last good version or below; "" if there is none."""
+    if newer is None:  # the package is no longer there at the bad end
+        return f"{name}=={older}"
+    if older is None:
+        return ""
+    try:
+        low, high = Version(older), Version(newer)
+    except InvalidVersion:
+        return f"{name}=={older}"
+    if low > high:  # the bad end has the older release
+        return f"{name}>={older}"
+    return f"{name}<{_shortest(low, high)}" if is_certain else f"{name}<={older}"
+
+
+def _shortest(older: Version, newer: Version) -> str:
+    """Return the newer version without trailing zeros (2.0.0 is 2), unless that is not above the older one."""
+    if newer.is_prerelease or newer.is_postrelease or newer.epoch:
+        return str(newer)
+    parts = list(newer.release)
+    while len(parts) > 1 and parts[-1] == 0:
+        parts.pop()
+    text = ".".join(map(str, parts))
+    return text if older < Version(text) else str(newer)
+
+
+@frozen
+class Guilty:
+    """One culprit of a failure: where users hit it (`boundary`), and the levels below (`deeper`).
+
+    `deeper` is None if the search did not go below the release. `together_with` are packages that break it only
+    together with this one. `forward` is the run of the good end with this package upgraded alone, if there was one.
+    `evidence` is what the APIs of the two releases say about the failure; it proves nothing.
+    """
+
+    boundary: Boundary
+    deeper: Culprit | None = None
+    together_with: tuple[str, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+    forward: Observation | None = None
+
+    @property
+    def package(self) -> str:
+        """The name of what was searched: the package, or "python"."""
+        return self.boundary.subject
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the finest level is proved, or else two neighbouring candidates were run, one good and one bad."""
+        return self.deeper.finest.is_proved if self.deeper is not None else self.boundary.is_certain
+
+    @property
+    def packages(self) -> tuple[Change, ...]:
+        """The changed packages that made the difference."""
+        return self.deeper.packages if self.deeper is not None else (Change(self.package, *self.boundary.ends),)
+
+    @property
+    def is_elsewhere(self) -> bool:
+        """Whether what made the difference is another package than the one that was searched."""
+        return all(change.name != self.package for change in self.packages)
+
+    @property
+    def constraint(self) -> str:
+        """The constraint that runs showed to be enough: on the guilty package if that alone was reverted."""
+        finding = self.deeper.findings[0] if self.deeper is not None else None
+        shown = finding.proofs[0] if finding is not None and finding.proofs else None
+        if finding is None or self.boundary.is_fix or len(finding.packages) != 1 or shown is None or not shown.holds:
+            return self.boundary.constraint
+        change = finding.packages[0]
+        if change.name == self.package or change.before is None or change.after is None:
+            return self.boundary.constraint
+        found = constraint_between(change.name, change.before, change.after)
+        return found if "<" in found else f"{change.name}=={change.before}"
+
+    def lean(self) -> Guilty:
+        """Return the culprit without what the stored observations have."""
+        found = evolve(self, boundary=self.boundary.lean(), forward=None)
+        if self.deeper is None:
+            return found
+        findings = [
+            evolve(
+                finding,
+                proofs=tuple(
+                    evolve(proof, observation=_lean_run(proof.observation) if proof.observation else None)
+                    for proof in finding.proofs
+                ),
+            )
+            for finding in self.deeper.findings
+        ]
+        return evolve(found, deeper=Culprit(tuple(findings)))
+
+    def as_json(self) -> Iterator[dict[str, Any]]:
+        """Yield each guilty package as part of an answer's JSON."""
+        boundary, finest = self.boundary, self.deeper.finest if self.deeper is not None else None
+        proofs = [proof.observation.key for proof in finest.proofs if proof.observation is not None] if finest else []
+        for change in self.packages:
+            is_own = change.name == self.package
+            along = [*self.together_with, *(other.name for other in self.packages if other.name != change.name)]
+            yield {
+                "package": change.name,
+                "last_good": boundary.ends[0] if is_own and finest is None else change.before,
+                "first_bad": boundary.ends[1] if is_own and finest is None else change.after,
+                "suspects": list(boundary.suspects) if is_own else [change.after],
+                "message_since": boundary.since,
+                "together_with": along,
+                "files": list(finest.files) if finest is not None else [],
+                "regions": [cattrs.unstructure(region) for region in finest.regions] if finest is not None else [],
+                "commit": next((commit.as_json() for commit in finest.commits), None) if finest is not None else None,
+                "evidence": [asdict(evidence) for evidence in self.evidence],
+                "proved": self.is_proved,
+                "observations": proofs or [side.key for side in boundary.sides],
+                "confidence": None if boundary.confidence is None else round(boundary.confidence, 4),
+                "flaky": boundary.is_flaky,
+                "constraint": self.constraint if is_own or len(self.packages) == 1 else "",
+            }
+
+
+@frozen
+class Failure:
+    """One way in which it fails: a script has one, a test suite one for each group of tests.
+
+    `boundary` is the search over the named subject if that did not find a culprit; `note` says why none was found.
+    """
+
+    tests: tuple[str, ...]
+    signature: Signature | None
+    status: Status
+    culprits: tuple[Guilty, ...] = ()
+    boundary: Boundary | None = None
+    note: str = ""
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the failure as part of an answer's JSON."""
+        return {
+            "tests": list(self.tests),
+            "signature": given_parts(self.signature),
+            "status": self.status.value,
+            "culprits": [one for culprit in self.culprits for one in culprit.as_json()],
+            "note": self.note,
+        }
+
+
+@frozen
+class Asked:
+    """The question as the answer keeps it. `requirements` and `holds` were asked for besides the subject.
+
+    `ends` has the good and the bad end with their kind and text, None for one that the search had to find. `typed` are
+    the words that name the repro and the settings. `depth` is the level that the search was to reach.
+    """
+
+    subject: str
+    repro: Repro
+    device: str = "cpu"
+    python: str = ""
+    as_of: str = "none"
+    requirements: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    ends: dict[str, dict[str, str] | None] = field(factory=dict)
+    find_fix: bool = False
+    depth: str = ""
+    typed: tuple[str, ...] = ()
+
+
+_NOWHERE = Boundary("")
+
+
+@frozen
+class Answer:
+    """The answer to one question.
+
+    `sentence` is the answer, `advice` the next command, `told` are sentences about choices that were made.
+    `constraints` exclude the culprits; `constraints_verified` says that a run passed with them. `flaky` are tests that
+    both passed and failed in one environment; `not_run` passed at the good end and have no result at the bad one.
+    `ends` are the runs of the two ends, if they were run as such, and `changes` is the difference of their locks.
+    `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
+    release among them; `wall_s` is in seconds.
+
+    The properties after `culprits` are those of the first culprit, or of the search that found none.
+    """
+
+    asked: Asked
+    status: Status
+    sentence: str = ""
+    failures: tuple[Failure, ...] = ()
+    constraints: tuple[str, ...] = ()
+    constraints_verified: bool = False
+    verified_by: Observation | None = None
+    flaky: tuple[str, ...] = ()
+    failing_at_both: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
+    ends: tuple[Observation, ...] = ()
+    changes: tuple[Change, ...] = ()
+    advice: str = ""
+    told: tuple[str, ...] = ()
+    probes: int = 0
+    culprit_probes: int = 0
+    wall_s: float = 0.0
+
+    @property
+    def culprits(self) -> tuple[Guilty, ...]:
+        """The culprits of all failures, each once."""
+        found: dict[tuple[str, str | None], Guilty] = {}
+        for failure in self.failures:
+            for culprit in failure.culprits:
+                found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
+        return tuple(found.values())
+
+    def parts(self) -> tuple[Answer, ...]:
+        """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""
+        if len(self.culprits) < 2:
+            return (self,)
+        found = []
+        for culprit in self.culprits:
+            failure = next(one for one in self.failures if culprit in one.culprits)
+            found.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
+        return tuple(found)
+
+    def lean(self) -> Answer:
+        """Return the answer without data that only the search needed, and that the stored observations have."""
+        return evolve(
+            self,
+            ends=tuple(map(_lean_run, self.ends)),
+            verified_by=_lean_run(self.verified_by) if self.verified_by is not None else None,
+            failures=tuple(
+                evolve(
+                    failure,
+                    culprits=tuple(one.lean() for one in failure.culprits),
+                    boundary=failure.boundary.lean() if failure.boundary is not None else None,
+                )
+                for failure in self.failures
+            ),
+        )
+
+    @property
+    def boundary(self) -> Boundary:
+        """The boundary of the first culprit, or of the search that found none; an empty one without either."""
+        first = self.failures[0] if self.failures else None
+        if self.culprits:
+            return self.culprits[0].boundary
+        return first.boundary if first is not None and first.boundary is not None else _NOWHERE
+
+    @property
+    def culprit(self) -> Culprit | None:
+        """The levels below the release of the first culprit; None if the search did not go there."""
+        return self.culprits[0].deeper if self.culprits else None
+
+    @property
+    def subject(self) -> str:
+        """What was searched: the named package, or the first culprit."""
+        return self.boundary.subject or self.asked.subject
+
+    @property
+    def repro(self) -> str:
+        """The name of what ran."""
+        return self.asked.repro.name
+
+    @property
+    def signature(self) -> Signature | None:
+        """How the first failure is recognised."""
+        return self.failures[0].signature if self.failures else None
+
+    @property
+    def last_good(self) -> str | None:
+        """The candidate just before a regression."""
+        return self.boundary.last_good
+
+    @property
+    def first_bad(self) -> str | None:
+        """The candidate that a regression came with."""
+        return self.boundary.first_bad
+
+    @property
+    def last_bad(self) -> str | None:
+        """The candidate just before a fix."""
+        return self.boundary.last_bad
+
+    @property
+    def first_good(self) -> str | None:
+        """The candidate that a fix came with."""
+        return self.boundary.first_good
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """The candidates in which the change may be."""
+        return self.boundary.suspects
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The runs of the searches over releases, in order."""
+        if len(self.culprits) > 1:
+            return tuple(step for culprit in self.culprits for step in culprit.boundary.steps)
+        return self.boundary.steps
+
+    @property
+    def sides(self) -> tuple[Observation, ...]:
+        """The runs just before and just after the change."""
+        return self.boundary.sides
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The candidates that were not tried, with the reasons."""
+        return self.boundary.left_out
+
+    @property
+    def lock_changes(self) -> tuple[Change, ...]:
+        """The difference of the locks on both sides of the change."""
+        return self.boundary.moved or self.changes
+
+    @property
+    def constraint(self) -> str:
+        """The constraints that exclude the culprits, in one line."""
+        return " ".join(self.constraints)
+
+    @property
+    def evidence(self) -> tuple[Evidence, ...]:
+        """What the APIs of the first culprit's releases say about the failure."""
+        return self.culprits[0].evidence if self.culprits else ()
+
+    def _repr_html_(self) -> str:
+        rows = [(step.release, step.verdict.value, step.reason, f"{step.seconds:.1f}") for step in self.steps]
+        return sentence_and_table(self.sentence, ("release", "verdict", "reason", "seconds"), rows)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the answer as `harness bisect --json` prints it (schema 3)."""
+        boundary = self.boundary
+        is_fix = boundary.is_fix or self.status in (Status.FIXED, Status.NOT_FIXED)
+        return {
+            "schema": SCHEMA,
+            "subject": self.subject or None,
+            "status": self.status.value,
+            "sentence": self.sentence,
+            "advice": self.advice,
+            **(
+                {"last_bad": self.last_bad, "first_good": self.first_good}
+                if is_fix
+                else {"last_good": self.last_good, "first_bad": self.first_bad}
+            ),
+            "suspects": list(self.suspects),
+            "confidence": None if boundary.confidence is None else round(boundary.confidence, 4),
+            "rates": {
+                side: {"failed": counts.bad, "runs": counts.runs}
+                for side, counts in (("good", boundary.good_side), ("bad", boundary.bad_side))
+                if counts is not None
+            },
+            "effect": None if boundary.effect is None else asdict(boundary.effect),
+            "signature": given_parts(self.signature),
+            "failures": [failure.as_json() for failure in self.failures],
+            "constraints": list(self.constraints),
+            "constraints_verified": self.constraints_verified,
+            "flaky": list(self.flaky),
+            "failing_at_both": list(self.failing_at_both),
+            "not_run": list(self.not_run),
+            "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
+            "steps": [step.as_json() for step in self.steps],
+            "left_out": boundary.left_out,
+            "lock_changes": [cattrs.unstructure(change) for change in boundary.moved or self.changes],
+            "drift": {release: list(told) for release, told in boundary.drift.items()},
+            "altered": {release: list(files) for release, files in boundary.altered.items()},
+            "culprit": levels_as_json(self.culprit),
+            "probes": self.probes,
+            "culprit_probes": self.culprit_probes,
+            "wall_s": round(self.wall_s, 2),
+            "repro": self.repro,
+            "device": self.asked.device,
+            "python": self.asked.python,
+            "as_of": self.asked.as_of,
+            "notes": list(self.told),
+        }
+
+
+def _lean_run(observation: Observation) -> Observation:
+    return evolve(observation, loaded={}, trace=None)
+
+
+def levels_as_json(culprit: Culprit | None) -> list[dict[str, Any]] | None:
+    """Return the finding of each level, the coarsest first."""
+    if culprit is None:
+        return None
+    return [
+        {
+            "level": finding.level.value,
+            "proved": finding.is_proved,
+            "minimal": finding.is_minimal,
+            "packages": [str(change) for change in finding.packages],
+            "files": list(finding.files),
+            "regions": [cattrs.unstructure(region) for region in finding.regions],
+            "needs": [cattrs.unstructure(region) for region in finding.needs],
+            "needed_files": list(finding.needed_files),
+            "reverted_along": [cattrs.unstructure(region) for region in finding.reverted_along],
+            "proofs": [
+                {
+                    "sentence": proof.sentence,
+                    "expected": proof.expected.value,
+                    "verdict": proof.verdict.value,
+                    "reason": proof.reason,
+                    "observation": proof.observation.key if proof.observation else None,
+                }
+                for proof in finding.proofs
+            ],
+            "candidates": finding.candidates,
+            "runs": finding.runs,
+            "unresolved": finding.unresolved,
+            "notes": list(finding.notes),
+            "commits": [commit.as_json() for commit in finding.commits],
+            "replay": finding.replay,
+        }
+        for finding in culprit.findings
+    ]

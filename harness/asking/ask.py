@@ -1,0 +1,104 @@
+"""The one way to an answer: looks up what a question names, chooses the kind of search, and keeps the answer."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.asking.between import ask_between
+from harness.asking.commits import ask_commits
+from harness.asking.evidence import with_evidence
+from harness.asking.kinds import Kind, kind_of, refuse_meaningless
+from harness.asking.known import Known
+from harness.asking.pythons import ask_pythons
+from harness.asking.releases import ask_releases
+from harness.asking.wording import sentence_between
+from harness.culprit.line import left_out_words
+from harness.events import SILENT, Reporter, SearchBegan
+from harness.model.culprit import Level
+from harness.planning.inquiry import Inquiry
+from harness.request.commands import ChosenCommand, chosen_command
+from harness.request.project import Projects
+from harness.request.repros import required_python, typed_words
+from harness.session import Session, open_session
+
+if TYPE_CHECKING:
+    from harness.asking.answer import Answer
+    from harness.request.ends import Ends
+    from harness.request.question import Question
+    from harness.settings import Settings
+
+
+def ask(
+    question: Question, settings: Settings, reporter: Reporter = SILENT, typed: frozenset[str] = frozenset()
+) -> Answer:
+    """Answer a question. `typed` are options that a user typed with their default value.
+
+    Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
+    """
+    kind, ends = kind_of(question, settings)
+    refuse_meaningless(question, settings, kind, ends, typed)
+    subject = None if kind is Kind.PYTHONS else question.subject
+    required = required_python(question.repro, question.run, subject) if kind is not Kind.PYTHONS else None
+    with open_session(settings, reporter, requires_python=required) as session:
+        return ask_in(session, question)
+
+
+def ask_in(session: Session, question: Question) -> Answer:
+    """Answer a question with an open session. Raises as `ask` does."""
+    kind, ends = kind_of(question, session.settings)
+    if kind is Kind.PYTHONS:
+        return ask_pythons(session, question, lambda one: inquiry_of(one, question, kind, None))
+    return ask_inquiry(session, inquiry_of(session, question, kind, ends), kind)
+
+
+def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
+    """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does."""
+    known = Known.of(session, inquiry, kind)
+    if (answer := known.answer()) is not None:
+        left_out = left_out_words(answer.boundary.left_out)
+        session.reporter.report(SearchBegan("this question was answered before, and nothing is run", left_out))
+        return answer
+    search = {Kind.RELEASES: ask_releases, Kind.COMMITS: ask_commits, Kind.WORLDS: ask_between}[kind]
+    answer = with_evidence(search(session, inquiry), session.prober)
+    if kind is Kind.WORLDS:
+        answer = evolve(answer, sentence=sentence_between(answer))
+    known.keep(answer)
+    return answer
+
+
+def command_of(session: Session, question: Question, ends: Ends | None = None) -> ChosenCommand:
+    """Return what runs: a repro, or a command in a fresh copy of its project. Raises `UserMistake` and `BadRepro`."""
+    projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+    project = question.project
+    if ends is not None and ends.good is not None and ends.good.moment is not None:
+        project = evolve(project, good_day=ends.good.moment.isoformat())
+    return chosen_command(question.repro, question.run, question.subject, session.settings, project, projects)
+
+
+def inquiry_of(session: Session, question: Question, kind: Kind, ends: Ends | None) -> Inquiry:
+    """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
+    chosen = command_of(session, question, ends)
+    settings = evolve(session.settings, with_=chosen.with_)
+    good, bad = (ends.good, ends.bad) if ends is not None else (question.good, question.bad)
+    return Inquiry.under(
+        settings,
+        question.subject or "",
+        chosen.repro,
+        good=good,
+        bad=bad,
+        depth=_depth(question, kind),
+        policy=question.policy,
+        typed=(*typed_words(question.repro, question.run, session.settings.params), *session.settings.typed),
+        told=chosen.told,
+    )
+
+
+def _depth(question: Question, kind: Kind) -> Level:
+    """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
+    if question.depth is not None:
+        return question.depth
+    if question.policy.git:
+        return Level.COMMIT
+    return Level.REGION if question.subject is not None and kind is not Kind.PYTHONS else Level.RELEASE

@@ -1,0 +1,435 @@
+"""Answers a question between two worlds: run the ends, find what newly fails, find each culprit, verify what helps.
+
+Days are not bisected, because a day is only a name for its packages: a bisection over some hundred upload times would
+take more runs before it named a package.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field, frozen
+from packaging.version import Version
+
+from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
+from harness.asking.both_ends import BothEnds, only_tests
+from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
+from harness.asking.observing import Observer
+from harness.asking.packages import FlakyError, PackageSearch
+from harness.asking.ranking import ranked
+from harness.asking.wording import advice_on, advice_on_command, advice_on_limits
+from harness.culprit.descent import find_culprit
+from harness.culprit.line import Certainty
+from harness.culprit.sides import Side, Sides
+from harness.errors import UserMistake
+from harness.events import Note, SearchBegan
+from harness.model import Change, Observation, Outcome, Repro, Verdict, normalized_name
+from harness.model.culprit import Level
+from harness.model.text import counted, one_line
+from harness.planning.inquiry import Inquiry, Scope
+from harness.planning.releases import merged_requirements
+from harness.planning.world import World, limits_of, name_of
+from harness.planning.worlds import Worlds
+from harness.request.ends import EndKind, Ends, newest_end
+
+if TYPE_CHECKING:
+    from harness.planning.world import Versions
+    from harness.session import Session
+
+_ROUNDS = 5
+_MOST_GROUPS = 12
+
+
+def ask_between(session: Session, question: Inquiry) -> Answer:
+    """Answer a question between two worlds: days, lock files, environments, or releases under a test suite.
+
+    Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    if question.bad is None:
+        raise ValueError("the bad end of a question between worlds is known")
+    ends = Ends(question.good, question.bad)
+    worlds, why = worlds_of(session, question)
+    if not worlds.scope.requirements and ends.bad.kind is EndKind.DAY:
+        raise UserMistake(
+            "nothing is required, so nothing can have changed",
+            hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
+        )
+    good, bad = ends.good, ends.bad
+    headline = (
+        f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'going back from'} {bad.text}"
+    )
+    session.reporter.report(SearchBegan(headline, (*question.told, why)))
+    good_world, bad_world = worlds.both(ends)
+    with session.lanes(worlds.scope.device, question.repro) as lanes:
+        policy = question.policy
+        certainty = Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
+        observer = Observer(session.prober, lanes, session.index, session.interpreter, session.reporter, certainty)
+        both = BothEnds(observer, question.repro, worlds, bad_world, good_world, policy.flaky)
+        return Between(both, question).run()
+
+
+def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
+    """Return what makes the worlds of a question's ends, and a sentence about the device that was chosen."""
+    device, why = session.device_for(question.repro)
+    subject = normalized_name(question.subject) if question.subject else ""
+    requirements = merged_requirements(question.repro.dependencies, question.with_)
+    if subject and subject not in set(map(name_of, requirements)):
+        requirements = (*requirements, subject)
+    scope = Scope(
+        question.repro,
+        session.interpreter.version,
+        requirements,
+        tuple(text for text in question.hold if text != "none"),
+        device,
+        question.from_source,
+        subject,
+        question.policy,
+    )
+    newest = newest_end(question.as_of)
+    return Worlds(scope, session.prober, session.index, session.interpreter, subject, newest), why
+
+
+@frozen
+class _Setup:
+    """The worlds of both ends, what runs in them, and the versions that are also held back in every run."""
+
+    bad: World
+    good: World
+    repro: Repro
+    held: Versions
+
+
+@define
+class Between:
+    """One question between the worlds of its two ends."""
+
+    ends: BothEnds
+    question: Inquiry
+    _found: dict[str, Guilty] = field(factory=dict, init=False)
+    _searches: dict[tuple[str, ...], PackageSearch] = field(factory=dict, init=False)
+
+    @property
+    def repro(self) -> Repro:
+        """What runs."""
+        return self.question.repro
+
+    def run(self) -> Answer:
+        """Answer the question. Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`."""
+        begun = time.monotonic()
+        answer = self._answer()
+        told = (*(self.ends.good.told if self.ends.good is not None else ()), *self.ends.bad.told, *answer.told)
+        return evolve(answer, told=told, probes=self.ends.observer.count.ran_now, wall_s=time.monotonic() - begun)
+
+    def _answer(self) -> Answer:
+        if self.ends.good is not None:
+            self.ends.check_different(self.ends.good)
+        if not self.ends.run_bad():
+            limits = limits_of(self.ends.bad, self.ends.observer.index, self.ends.observer.interpreter)
+            return evolve(self._plain(Status.NO_FAILURE), advice=advice_on_limits(limits))
+        if not self.ends.run_good() or self.ends.good is None:
+            return evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice_on(self.ends.bad_runs[0]))
+        groups = self.ends.between()
+        if not groups.groups:
+            good, bad = self.ends.good_runs[0], self.ends.bad_runs[-1]
+            return evolve(
+                self._plain(Status.NOT_A_REGRESSION),
+                flaky=groups.flaky,
+                failing_at_both=groups.failing_at_both,
+                advice=advice_on(good, bad) or advice_on_command(self.ends.last_words(good), self.ends.last_words(bad)),
+            )
+        return self._failures(groups, self.ends.good)
+
+    # -- failures and their culprits
+
+    def _failures(self, groups: Groups, good: World) -> Answer:
+        bad = evolve(self.ends.bad, sources={**good.sources, **self.ends.bad.sources})
+        if self.question.policy.find_fix and bad.as_of is not None:
+            bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages
+        not_run, flaky = groups.not_run, groups.flaky
+        held: dict[str, str | None] = {}
+        found: list[Failure] = []
+        constraints: tuple[str, ...] = ()
+        verified: Observation | None = None
+        for _ in range(_ROUNDS):
+            repro = self.ends.only(groups.tests)
+            each = groups.groups[:_MOST_GROUPS]
+            setup = _Setup(bad, good, repro, held)
+            now = [self._failure(group, number, len(each), setup) for number, group in enumerate(each)]
+            self.ends.observer.count.open_failures = 0
+            culprits = [culprit for failure in now for culprit in failure.culprits]
+            if not culprits:
+                found += now
+                break
+            constraints = _tightest((*constraints, *constraints_of(culprits)))
+            run = self._verify(groups, bad, constraints)
+            left = self.ends.newly_failing(self.ends.good_runs, [run])
+            verified = run if run.outcome.ran and _passes(left, run) else None
+            sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
+            found += sure
+            if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
+                culprits = [culprit for failure in sure for culprit in failure.culprits]
+                constraints = _tightest(constraints_of(c for one in found for c in one.culprits))
+                run = self._verify(groups, bad, constraints) if constraints else run
+                left = self.ends.newly_failing(self.ends.good_runs, [run])
+                verified = run if constraints and run.outcome.ran and _passes(left, run) else None
+            if verified is not None:
+                break
+            new = _lowest(culprits)
+            if not left.groups or not new or new.keys() <= held.keys():
+                break
+            held |= new
+            groups = left
+        named, is_fix = any(failure.culprits for failure in found), self.question.policy.find_fix
+        status = Status.INCONCLUSIVE if not named else Status.FIXED if is_fix else Status.FOUND
+        if is_fix:
+            found = [evolve(one, culprits=tuple(map(_as_fix, one.culprits)), status=status) for one in found]
+        return evolve(
+            self._plain(status),
+            failures=tuple(found),
+            flaky=tuple(dict.fromkeys((*flaky, *groups.flaky))),
+            failing_at_both=groups.failing_at_both,
+            not_run=not_run,
+            constraints=constraints,
+            constraints_verified=verified is not None,
+            verified_by=verified,
+            changes=good.lock.diff(self.ends.bad.lock),
+        )
+
+    def _verify(self, groups: Groups, bad: World, constraints: tuple[str, ...]) -> Observation:
+        """Run everything with the newest packages that the constraints allow; returns the first run that fails."""
+        label, probe = f"the newest packages with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
+        run = self.ends.observer.observe(label, probe)
+        if not self.ends.observer.is_flaky or not run.outcome.ran:
+            return run
+        judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
+
+        def fails(one: Observation) -> bool:
+            return any(judge.standing(one) is Standing.FAILS for judge in judges)
+
+        times = self.ends.observer.passes - 1
+        more = self.ends.observer.observe_again(label, probe, times, fails) if not fails(run) else ()
+        return more[-1] if more and fails(more[-1]) else run
+
+    def _failure(self, group: Group, number: int, count: int, setup: _Setup) -> Failure:
+        """Find the culprits of one failure, and what is below their releases."""
+        self._tell(group, number, count)
+        failure = self._until_steady(group, setup)
+        for culprit in failure.culprits:
+            self._found.setdefault(culprit.package, culprit)
+        return evolve(
+            failure,
+            culprits=tuple(self._deeper(culprit, group, setup.bad, setup.repro) for culprit in failure.culprits),
+        )
+
+    def _until_steady(self, group: Group, setup: _Setup) -> Failure:
+        """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""
+        self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
+        try:
+            return self._search(group, setup)
+        except FlakyError as error:
+            return self._search_flaky(group, setup, error)
+
+    def _search_flaky(self, group: Group, setup: _Setup, error: FlakyError) -> Failure:
+        def unsure(why: str) -> Failure:
+            return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=why)
+
+        if self.ends.observer.is_flaky:
+            return unsure("it is flaky, and its runs do not agree on a release")
+        self.ends.note_flaky(error.failures, error.runs)
+        self.ends.observer.reporter.report(
+            Note("one run does not tell good from bad: every run is repeated from now on")
+        )
+        if not self.ends.flaky(Groups((group,)), setup.repro, setup.good).groups:
+            return unsure("it is flaky, and fails at the good end, too")
+        self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
+        try:
+            return self._search(group, setup)
+        except FlakyError:
+            return unsure("it is flaky, and its runs do not agree on a release")
+
+    def _assured(self, failure: Failure, group: Group, setup: _Setup, verified: Observation) -> Failure:
+        """Repeat both sides of each boundary of a failure until it is certain; `verified` is one more run."""
+        search = self._searches.get(group.tests)
+        if search is None:
+            return failure
+        search.observer.count.seen = [*search.seen, verified]
+        try:
+            return evolve(failure, culprits=tuple(map(search.assured, failure.culprits)))
+        except FlakyError as error:
+            found = self._search_flaky(group, setup, error)
+            again = self._searches[group.tests]
+            try:
+                found = evolve(found, culprits=tuple(map(again.assured, found.culprits)))
+            except FlakyError:
+                note = "it is flaky, and its runs do not agree on a release"
+                return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=note)
+            deeper = (self._deeper(culprit, group, setup.bad, setup.repro) for culprit in found.culprits)
+            return evolve(found, culprits=tuple(deeper))
+
+    def _search(self, group: Group, setup: _Setup) -> Failure:
+        def none(note: str) -> Failure:
+            return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=note)
+
+        bad, good, repro, held = setup.bad, setup.good, setup.repro, setup.held
+        subject = self.ends.worlds.subject
+        units = {
+            change.name: change
+            for change in good.lock.diff(bad.lock)
+            if change.name not in held and subject in ("", change.name) and _can_be_put_back(change, bad)
+        }
+        if not units:
+            return none("no package can be downgraded")
+        store = self.ends.observer.prober.store
+        log = "" if group.exceptions else store.log(self._last_run(bad, repro, group.judge(store)))
+        order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
+        search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
+        versions = self._already(search) or search.held_back(lambda run: self._other_failure(group, run))
+        if versions is None:
+            return none("the tests fail at the bad end even with every package of the good end")
+        narrowed = evolve(
+            search,
+            units={
+                name: evolve(change, before=versions[name]) if versions.get(name) else change
+                for name, change in units.items()
+            },
+        )
+        found = narrowed.culprits(versions)
+        self._searches[group.tests] = evolve(narrowed, seen=tuple(self.ends.observer.count.seen))
+        return Failure(group.tests, group.signature, Status.FOUND, tuple(found))
+
+    def _last_run(self, bad: World, repro: Repro, judge: FailureJudge) -> Observation:
+        return self.ends.observer.observe("the failing tests again, at the bad end", bad.itself(repro), judge)
+
+    def _already(self, search: PackageSearch) -> dict[str, str | None] | None:
+        """Return a culprit of an earlier failure with its good version, if holding it back makes this one pass too."""
+        for name in self._found:
+            if name in search.units and search.passes(found := {name: search.units[name].before}) is not None:
+                return found
+        return None
+
+    def _other_failure(self, group: Group, run: Observation) -> Group | None:
+        """Return another failure of the group's tests in a run, or None."""
+        if not self.ends.good_runs:
+            return None
+        left = failures_between(self.ends.good_runs[:1], [run], self.ends.observer.prober.store)
+        wanted = set(group.tests)
+        return next((one for one in left.groups if not wanted or wanted & set(one.tests)), None)
+
+    def _deeper(self, culprit: Guilty, group: Group, bad: World, repro: Repro) -> Guilty:
+        """Search below the release of a culprit, if its first bad release fails like the bad end."""
+        until, boundary = self.question.depth or Level.RELEASE, culprit.boundary
+        judge = group.judge(self.ends.observer.prober.store)
+        locks = [side.lock for side in boundary.sides if side.lock is not None]
+        if until is Level.RELEASE or len(locks) != 2 or judge(boundary.sides[1]).verdict is not Verdict.BAD:
+            return culprit
+        good_side = Side(locks[0], Verdict.GOOD, boundary.sides[0])
+        bad_side = Side(locks[1], Verdict.BAD, group.seen_in(boundary.sides[1]))
+        sides = Sides(bad_side, good_side) if self.question.policy.find_fix else Sides(good_side, bad_side)
+        scope = evolve(
+            bad.scope,
+            repro=only_tests(self.repro, group.tests) if group.tests else repro,
+            subject=culprit.package,
+            requirements=tuple(text for text in bad.requirements if text != culprit.package),
+        )
+        trials = self.ends.observer.trials(scope, judge)
+        found = find_culprit(trials, sides, until, are_neighbours=True)
+        self.ends.observer.count.ran_now += trials.tally.ran_now
+        return evolve(culprit, deeper=found)
+
+    # -- words
+
+    def _tell(self, group: Group, number: int, count: int) -> None:
+        self.ends.observer.count.open_failures = count - number
+        if count > 1:
+            tests = counted(len(group.tests), "test")
+            text = f"group {number + 1} of {count}, {tests}: {one_line(str(group.signature), 120)}"
+            self.ends.observer.reporter.report(Note(text))
+
+    def _plain(self, status: Status) -> Answer:
+        good, bad, scope = self.ends.good, self.ends.bad, self.ends.bad.scope
+        ends = {
+            "good": good.end.as_json() if good is not None else None,
+            "bad": bad.end.as_json(),
+        }
+        asked = Asked(
+            scope.subject,
+            # Reports must not show where the copy of the project is on this machine.
+            evolve(self.repro, project="", inside="", search_path=()),
+            device=scope.device.value,
+            python=bad.lock.python,
+            as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
+            requirements=self.question.with_,
+            holds=scope.holds,
+            ends=ends,
+            depth=(self.question.depth or Level.RELEASE).value,
+            typed=self.question.typed,
+        )
+        return Answer(asked, status, ends=(*self.ends.good_runs[:1], *self.ends.bad_runs[-1:]))
+
+
+def _as_fix(culprit: Guilty) -> Guilty:
+    """Return a culprit between a good end and an older bad one as what fixed it."""
+    boundary = culprit.boundary
+    certain = (boundary.last_good,) if boundary.is_certain and boundary.last_good is not None else boundary.suspects
+    boundary = evolve(
+        boundary,
+        last_good=None,
+        first_bad=None,
+        last_bad=boundary.first_bad,
+        first_good=boundary.last_good,
+        suspects=certain,
+        candidates=boundary.candidates[::-1],
+        sides=boundary.sides[::-1],
+        moved=tuple(evolve(change, before=change.after, after=change.before) for change in boundary.moved),
+    )
+    return evolve(culprit, boundary=boundary)
+
+
+def constraints_of(culprits: Iterable[Guilty]) -> list[str]:
+    """Return one constraint for each culprit, but only one for culprits that break the tests only together."""
+    settled: set[str] = set()
+    found = []
+    for culprit in culprits:
+        if culprit.package in settled:
+            continue
+        settled |= {culprit.package, *culprit.together_with}
+        if text := culprit.boundary.constraint:
+            found.append(text)
+    return found
+
+
+def _tightest(constraints: Iterable[str]) -> tuple[str, ...]:
+    """Return the constraints; of several upper bounds for one package only the lowest."""
+    kept: dict[str, str] = {}
+    for text in constraints:
+        name, below, version = text.partition("<")
+        known = kept.get(name, "").partition("<")[2]
+        if not below or version.startswith("=") or not known or _is_lower(version, known):
+            kept[name if below and not version.startswith("=") else text] = text
+    return tuple(kept.values())
+
+
+def _is_lower(version: str, other: str) -> bool:
+    return Version(version) < Version(other.removeprefix("="))
+
+
+def _lowest(culprits: Iterable[Guilty]) -> dict[str, str | None]:
+    """Return the good version of each culprit's package, the lowest one if it broke more than once."""
+    found: dict[str, str | None] = {}
+    for culprit in culprits:
+        good, known = culprit.boundary.last_good, found.get(culprit.package)
+        if known is None or good is None or _is_lower(good, known):
+            found[culprit.package] = good
+    return found
+
+
+def _passes(left: Groups, run: Observation) -> bool:
+    """Whether nothing newly fails; a command without test results must also have completed."""
+    return not left.groups and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
+
+
+def _can_be_put_back(change: Change, bad: World) -> bool:
+    """Whether a package can be changed back; one that only the bad end has can be left out unless that end is a day."""
+    return change.before is not None or bad.near is not None

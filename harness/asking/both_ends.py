@@ -1,0 +1,212 @@
+"""Runs the two ends of a question between worlds, and finds what newly fails, also if it fails only in some runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+
+from harness.asking.failures import Group, Groups, Standing, failures_between
+from harness.asking.observing import MOST_PASSES, Observer, passes_needed
+from harness.asking.wording import advice_on_limits, last_words
+from harness.errors import UserMistake
+from harness.model import Observation, Outcome, Repro
+from harness.model.text import counted
+from harness.planning.world import World, limits_of
+from harness.run.commands import only
+
+if TYPE_CHECKING:
+    from harness.planning.worlds import Worlds
+
+_PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
+_RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
+_RATE_FAILURES = 4
+# Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
+_LIMITS_S = (60.0, 120.0, 240.0)
+_TIMES_LONGER = 10
+
+
+def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
+    """Return the repro with its command restricted to these tests; unchanged without tests."""
+    if not tests:
+        return repro
+    argv = only(repro.argv, tests)
+    digest = hashlib.sha256("\0".join([repro.digest, *argv]).encode()).hexdigest()[:16]
+    return evolve(repro, argv=argv, digest=digest)
+
+
+def soon_stopped(repro: Repro, seconds: float) -> Repro:
+    """Return the repro with a limit of at least ten times `seconds`, its duration at the good end.
+
+    The limit is 1, 2 or 4 minutes, and never longer than the repro's own. A new limit changes the digest, because a
+    run that timed out says nothing about a longer limit.
+    """
+    limit = next((step for step in _LIMITS_S if step >= _TIMES_LONGER * seconds), repro.timeout)
+    if limit >= repro.timeout:
+        return repro
+    return evolve(repro, timeout=limit, digest=f"{repro.digest}-{limit:g}")
+
+
+@define
+class BothEnds:
+    """The two ends of a question and their runs; `good` is None until it is found further and further back.
+
+    `is_noisy` says that the user called the bug flaky.
+    """
+
+    observer: Observer
+    repro: Repro
+    worlds: Worlds
+    bad: World
+    good: World | None
+    is_noisy: bool = False
+    good_runs: list[Observation] = field(factory=list, init=False)
+    bad_runs: list[Observation] = field(factory=list, init=False)
+
+    def run_bad(self) -> bool:
+        """Run the bad end until it fails; returns whether it did. Raises `UserMistake` if it can't be run."""
+        label, probe = f"the bad end, {self.bad.end.text}", self.bad.itself()
+        run = self.observer.observe(label, probe)
+        self.bad_runs = [run]
+        if run.outcome is Outcome.COMPLETED:
+            again = self._passes_at_bad_end()
+            more = self.observer.observe_again(label, probe, again, lambda one: one.outcome is not Outcome.COMPLETED)
+            self.bad_runs += more
+            if self.bad_runs[-1].outcome is Outcome.COMPLETED:
+                return False
+            self.note_flaky(1, len(self.bad_runs))
+        run = self.bad_runs[-1]
+        _refuse_mistake(run)
+        if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
+            raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
+        return True
+
+    def _passes_at_bad_end(self) -> int:
+        """Return how often a bad end that passed is run again before there is no failure."""
+        confirm = self.observer.certainty.confirm
+        return confirm if confirm is not None else _PASSES - 1
+
+    def run_good(self) -> bool:
+        """Run the good end; without one, worlds before the bad one until one passes more. Returns whether there is one.
+
+        Raises `UserMistake`.
+        """
+        if self.good is not None:
+            self.good_runs = [self._run_end(f"the good end, {self.good.end.text}", self.good)]
+            return True
+        seen = {self.bad.lock.id}
+        for name, world in self.worlds.before(self.bad):
+            if world.lock.id in seen:
+                continue
+            seen.add(world.lock.id)
+            run = self.observer.observe(name, world.itself())
+            if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
+                self.good, self.good_runs = world, [run]
+                return True
+        return False
+
+    def _run_end(self, label: str, world: World) -> Observation:
+        run = self.observer.observe(label, world.itself())
+        if not run.outcome.ran:
+            raise UserMistake(f"the good end ({world.end.text}) can't be run: {run.detail}")
+        _refuse_mistake(run)
+        return run
+
+    def newly_failing(self, good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
+        """Return what passes in the runs of the good end and fails in those of the bad one."""
+        return failures_between(good, bad, self.observer.prober.store, self.repro.signature)
+
+    def between(self) -> Groups:
+        """Return what newly fails, after the failing tests have run again at both ends.
+
+        A test that fails only in some runs of the bad end, and in none of the good end, is a flaky regression.
+        """
+        groups = self.newly_failing(self.good_runs, self.bad_runs[-1:])
+        if not groups.groups or self.good is None:
+            return groups
+        if not groups.tests and not self.observer.is_flaky:
+            return groups
+        repro = self.only(groups.tests)
+        if groups.tests and not self.observer.is_flaky:
+            again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
+            good_again = self.observer.observe("the failing tests again, at the good end", self.good.itself(repro))
+            found = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
+            if not found.flaky:
+                self.bad_runs.append(again)
+                self.good_runs.append(good_again)
+                return found
+        return self.flaky(groups, repro, self.good)
+
+    def flaky(self, groups: Groups, repro: Repro, good: World) -> Groups:
+        """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""
+        judges = [group.judge(self.observer.prober.store) for group in groups.groups]
+        probe = self.bad.itself(repro)
+        seen = {run.key: run for run in self.bad_runs[-1:]}
+        failed = [1] * len(judges)
+        for number in range(_RATE_RUNS[1] - 1):
+            if number >= _RATE_RUNS[0] - 1 and min(failed) >= _RATE_FAILURES:
+                break
+            run = self.observer.observe(f"the bad end (run {number + 2})", evolve(probe, attempt=number))
+            seen[run.key] = run
+            failed = [sum(judge.standing(one) is Standing.FAILS for one in seen.values()) for judge in judges]
+        bad_runs = list(seen.values())
+        steady = evolve(self.observer, certainty=evolve(self.observer.certainty, flaky=self.is_noisy))
+        probe = good.itself(repro)
+        needed = [passes_needed(number, len(bad_runs)) for number in failed]
+        times = max((passes for passes in needed if passes <= MOST_PASSES), default=0)
+        good_runs = [*self.good_runs]
+        for number in range(times):
+            run = self.observer.observe(f"the good end (run {number + 2})", evolve(probe, attempt=number))
+            good_runs.append(run)
+            if all(any(judge.standing(one) is Standing.FAILS for one in good_runs) for judge in judges):
+                break
+        kept: list[Group] = []
+        unstable: list[Group] = []
+        for group, judge, passes in zip(groups.groups, judges, needed, strict=True):
+            fails = any(judge.standing(run) is Standing.FAILS for run in good_runs)
+            # Too rare a failure can't be told from none: it would name an innocent package.
+            (unstable if fails or passes > MOST_PASSES else kept).append(group)
+        rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in kept]
+        if rates and min(rates) == len(bad_runs):
+            self.observer = steady  # only tests that fail at both ends were flaky
+        elif rates:
+            self.note_flaky(min(rates), len(bad_runs))
+        self.bad_runs += bad_runs[1:]
+        flaky = tuple(test for group in unstable for test in group.tests)
+        return evolve(groups, groups=tuple(kept), flaky=flaky)
+
+    def note_flaky(self, failures: int, runs: int) -> None:
+        """Note that one run does not tell good from bad: it failed in `failures` of `runs` runs of the bad end."""
+        self.observer = self.observer.flaky(failures, runs)
+
+    def only(self, tests: tuple[str, ...]) -> Repro:
+        """Return the command with only these tests, and with a shorter time limit."""
+        repro = only_tests(self.repro, tests)
+        return soon_stopped(repro, self.good_runs[0].duration_s) if tests else repro
+
+    def last_words(self, run: Observation) -> str:
+        """Describe how a whole command failed."""
+        return last_words(self.observer.prober.store.log(run)) or run.detail
+
+    def check_different(self, good: World) -> None:
+        """Raise `UserMistake` if both ends install the same packages."""
+        if good.lock.diff(self.bad.lock):
+            return
+        limits = limits_of(self.bad, self.observer.index, self.observer.interpreter)
+        hint = advice_on_limits(limits) or "choose ends that are further apart"
+        raise UserMistake(
+            f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
+            f"{counted(len(good.lock.pins), 'release')}",
+            hint=hint,
+        )
+
+
+def _refuse_mistake(run: Observation) -> None:
+    """Raise `UserMistake` if a run failed because of a mistake in the command."""
+    if run.mistake and not run.tests:
+        raise UserMistake(
+            f"the command fails for a reason that is not a bug: {run.mistake}",
+            hint=f"to see the run: harness probe --again {run.key}",
+        )

@@ -1,0 +1,108 @@
+"""Adds evidence to culprits: how the public APIs of two releases explain the failure. Runs nothing."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.asking.answer import Answer, Guilty
+from harness.asking.failures import Group, seen_by
+from harness.asking.wording import sentence_between
+from harness.culprit.api_evidence import api_evidence
+from harness.environment import Environment
+from harness.environment.workspace import site_packages
+from harness.errors import HarnessError
+from harness.model import Outcome, RaisedException
+from harness.model.signature import last_exception
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from pathlib import Path
+
+    from harness.asking.answer import Failure
+    from harness.model import Lock
+    from harness.model.culprit import Evidence
+    from harness.probing.probe import Probing
+
+Seen = dict[tuple[str, str, str], tuple["Evidence", ...]]
+
+
+def with_evidence(answer: Answer, prober: Probing) -> Answer:
+    """Add evidence to each culprit that is one package and has runs of both of its releases.
+
+    The sentence about two worlds names it.
+    """
+    seen: Seen = {}
+    failures = tuple(
+        evolve(
+            failure,
+            culprits=tuple(
+                evolve(
+                    culprit, evidence=_evidence(culprit, _exceptions(culprit, failure, answer, prober), prober, seen)
+                )
+                for culprit in failure.culprits
+            ),
+        )
+        for failure in answer.failures
+    )
+    answer = evolve(answer, failures=failures)
+    return evolve(answer, sentence=sentence_between(answer)) if answer.ends else answer
+
+
+def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probing) -> list[RaisedException]:
+    """Return the exceptions of the failure at the bad end and on the bad side of the culprit."""
+    found = []
+    side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
+    for observation in (*answer.ends[-1:], *side):
+        one = observation
+        if failure.tests and failure.signature is not None:
+            one = seen_by(observation, Group(failure.tests, failure.signature))
+        raised = one.exception
+        if raised is None and one.outcome is Outcome.EXITED:
+            raised = last_exception(prober.store.log(observation))
+        if raised is not None:
+            found.append(raised)
+    return found
+
+
+def _evidence(
+    culprit: Guilty, exceptions: Iterable[RaisedException], prober: Probing, seen: Seen
+) -> tuple[Evidence, ...]:
+    locks = [side.lock for side in culprit.boundary.sides if side.lock is not None]
+    if len(locks) != 2 or len(culprit.packages) != 1:
+        return ()
+    package = culprit.packages[0].name
+    older, newer = (lock.version_of(package) for lock in locks)
+    if older is None or newer is None:
+        return ()
+    found: dict[tuple[str, str], Evidence] = {}
+    for raised in exceptions:
+        key = (package, raised.type, raised.message)
+        if key not in seen:
+            places = _place(locks[0], prober), _place(locks[1], prober)
+            seen[key] = ()
+            if places[0] is not None and places[1] is not None:
+                seen[key] = _told(raised, package, (older, places[0]), (newer, places[1]))
+        found |= {(one.kind, one.name): one for one in seen[key]}
+    return tuple(found.values())
+
+
+def _told(
+    raised: RaisedException, package: str, older: tuple[str, Path], newer: tuple[str, Path]
+) -> tuple[Evidence, ...]:
+    try:
+        return api_evidence(raised, package, older=older, newer=newer)
+    except OSError:  # another process removed the environment
+        return ()
+
+
+def _place(lock: Lock, prober: Probing) -> Path | None:
+    """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
+    try:
+        built = prober.builder.build(lock, look=False)  # its runs were compared
+    except HarnessError:
+        return None
+    if not isinstance(built, Environment) or built.folder is None:
+        return None
+    return site_packages(built.folder)

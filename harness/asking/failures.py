@@ -1,0 +1,392 @@
+"""The failures between two runs: the tests that newly fail, grouped by how they fail; a command has one failure.
+
+One run of a test suite judges every group. Whether a failure with another message counts as bad depends on the search:
+the tests may have failed with another message before they failed with the current one.
+"""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Sequence
+
+from attrs import evolve, field, frozen
+
+from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult, Verdict
+from harness.model.observation import WHOLE_RUN
+from harness.model.signature import normalized_message
+from harness.probing import Judge
+from harness.store import Store
+
+FAILS_DIFFERENTLY = "fails differently: "
+_PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
+_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
+_MESSAGE_LIMIT = 300
+
+
+class Standing(enum.Enum):
+    """The result of one run for a failure: passed, failed like the bad end, failed differently, or did not run."""
+
+    PASSES = "passes"
+    FAILS = "fails"
+    FAILS_DIFFERENTLY = "fails differently"
+    UNTESTED = "untested"
+
+
+class BadIs(enum.Enum):
+    """Which failures are bad: only that of the bad end (any other is a skip, or is good), or every failure."""
+
+    THIS_FAILURE = "this failure"
+    ANY_FAILURE = "any failure"
+    THIS_MESSAGE = "this message"
+
+
+_DIFFERENT = {BadIs.THIS_FAILURE: Verdict.SKIP, BadIs.ANY_FAILURE: Verdict.BAD, BadIs.THIS_MESSAGE: Verdict.GOOD}
+
+
+@frozen
+class FailureJudge(Judge):
+    """Judges runs by one failure: of some tests, or without `tests` of the whole command."""
+
+    tests: tuple[str, ...] = field(default=(), kw_only=True)
+    bad_is: BadIs = field(default=BadIs.THIS_FAILURE, kw_only=True)
+
+    def __call__(self, observation: Observation) -> Judgement:
+        """Return the verdict on one observation, with its reason."""
+        standing, reason = self._stands(observation)
+        verdicts = {
+            Standing.PASSES: Verdict.GOOD,
+            Standing.FAILS: Verdict.BAD,
+            Standing.FAILS_DIFFERENTLY: _DIFFERENT[self.bad_is],
+            Standing.UNTESTED: Verdict.SKIP,
+        }
+        return Judgement(verdicts[standing], reason)
+
+    def standing(self, observation: Observation) -> Standing:
+        """Return how a run stands to the failure."""
+        return self._stands(observation)[0]
+
+    def _stands(self, observation: Observation) -> tuple[Standing, str]:
+        if not self.tests:
+            judgement = super().__call__(observation)
+            differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
+            other = Standing.FAILS_DIFFERENTLY if differs else Standing.UNTESTED
+            known = {Verdict.GOOD: Standing.PASSES, Verdict.BAD: Standing.FAILS}
+            return known.get(judgement.verdict, other), judgement.reason
+        if self.signature is None:
+            raise ValueError("a group of tests has a signature")
+        group = Group(self.tests, self.signature)
+        judgement = judge_group(observation, group)
+        if judgement.verdict is Verdict.GOOD:
+            return Standing.PASSES, judgement.reason
+        if judgement.verdict is Verdict.BAD:
+            return Standing.FAILS, judgement.reason
+        at_all = fails_at_all(observation, group)
+        if at_all.verdict is Verdict.BAD:
+            return Standing.FAILS_DIFFERENTLY, at_all.reason
+        return Standing.UNTESTED, judgement.reason
+
+
+@frozen
+class Group:
+    """Tests that passed at the good end and fail in the same way at the bad end; none for a whole command.
+
+    `signature` describes that failure. `exceptions` are those of the bad end, followed by their causes; they are used
+    to guess the package.
+    """
+
+    tests: tuple[str, ...]
+    signature: Signature
+    exceptions: tuple[RaisedException, ...] = ()
+
+    def judge(self, store: Store, bad_is: BadIs = BadIs.THIS_FAILURE) -> FailureJudge:
+        """Return the judge of this failure; `store` has the logs of the runs."""
+        return FailureJudge(self.signature, store, tests=self.tests, bad_is=bad_is)
+
+    def seen_in(self, observation: Observation) -> Observation:
+        """Return the run as if it had only run the group's tests, with their exception as that of the run."""
+        return seen_by(observation, self) if self.tests else observation
+
+
+@frozen
+class Groups:
+    """The failures between a question's two ends, the largest first.
+
+    `flaky` tests both passed and failed in one environment; `not_run` passed at the good end and have no result at the
+    bad one.
+    """
+
+    groups: tuple[Group, ...]
+    failing_at_both: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
+
+    @property
+    def tests(self) -> tuple[str, ...]:
+        """The tests of all groups."""
+        return tuple(test for group in self.groups for test in group.tests)
+
+
+def failures_between(
+    good: Sequence[Observation], bad: Sequence[Observation], store: Store, given: Signature | None = None
+) -> Groups:
+    """Return what passes at the good end and fails at the bad one, if anything does.
+
+    Each end has one run or more of one environment; further runs show which tests are flaky.
+    """
+    if good[0].tests and given is None:
+        return newly_failing(good[0], bad[0], good_again=good[1:], bad_again=bad[1:])
+    failing = next((run for run in bad if run.outcome is not Outcome.COMPLETED), bad[0])
+    signature = given or Judge(None, store).captured(failing)
+    if signature is None or good[0].outcome is not Outcome.COMPLETED:
+        return Groups(())
+    return Groups((Group((), signature, (failing.exception,) if failing.exception is not None else ()),))
+
+
+def newly_failing(
+    good: Observation,
+    bad: Observation,
+    *,
+    good_again: Sequence[Observation] = (),
+    bad_again: Sequence[Observation] = (),
+) -> Groups:
+    """Group the tests that pass at the good end and fail at the bad one by how they fail.
+
+    `good_again` and `bad_again` are further runs in the same two environments; a test with contradicting results is
+    flaky. The failure of a module that can't be imported counts for all its tests.
+    """
+    flaky = _disagreeing((good, *good_again)) | _disagreeing((bad, *bad_again))
+    at_good, at_bad = _Results(good), _Results(bad)
+    found: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
+    both: list[str] = []
+    not_run: list[str] = []
+    for test in at_good.own:
+        if not at_good.all_pass(test):
+            fails = at_good.failures(test) and at_bad.failures(test) and test not in flaky
+            both += [test] if fails else []
+            continue
+        failures = at_bad.failures(test)
+        if test in flaky or any(failure.id in flaky for failure in failures):
+            continue
+        if not failures:
+            not_run += [test] if not at_bad.all_pass(test) else []
+            continue
+        raised = failures[0].exception or RaisedException("Failed", "")
+        found.setdefault(_key(test, failures[0], raised), []).append((test, raised))
+    groups = tuple(
+        Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]))
+        for failing in found.values()
+    )
+    groups = tuple(evolve(group, exceptions=_raised_by(bad, group)) for group in groups)
+    return Groups(
+        groups=tuple(sorted(groups, key=lambda group: (-len(group.tests), group.tests))),
+        failing_at_both=tuple(both),
+        flaky=tuple(sorted(flaky)),
+        not_run=tuple(not_run),
+    )
+
+
+def judge_group(observation: Observation, group: Group) -> Judgement:
+    """Judge a run for one group.
+
+    Bad if one of its tests fails with its signature, good if all of its tests ran and passed. Otherwise skip, with a
+    reason that starts with `FAILS_DIFFERENTLY` or says what kept the tests from running.
+    """
+    results = _Results(observation)
+    other: TestResult | None = None
+    for failure in results.all_failures(group.tests):
+        match = group.signature.match(_raising(observation, failure.exception))
+        if match:
+            return Judgement(Verdict.BAD, f"{match} ({failure.id})")
+        other = other or failure
+    if other is not None:
+        return Judgement(Verdict.SKIP, f"{FAILS_DIFFERENTLY}{_titled(other.exception)} ({other.id})")
+    return _good_or_not_run(observation, results, group)
+
+
+def fails_at_all(observation: Observation, group: Group) -> Judgement:
+    """Judge a run for one group, with any failure of its tests counted as bad.
+
+    The exception may change within a range of bad releases, so the tests may fail in earlier releases than those with
+    the current message.
+    """
+    results = _Results(observation)
+    failure = next(iter(results.all_failures(group.tests)), None)
+    if failure is not None:
+        return Judgement(Verdict.BAD, f"{_titled(failure.exception)} ({failure.id})")
+    return _good_or_not_run(observation, results, group)
+
+
+def seen_by(observation: Observation, group: Group) -> Observation:
+    """Return the run as if it had only run the group's tests, with their exception as that of the run.
+
+    So code for repros, such as a `Judge` with the group's signature, also works for a group of tests.
+    """
+    judgement, results = judge_group(observation, group), _Results(observation)
+    if judgement.verdict is Verdict.GOOD:
+        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=judgement.reason)
+    failures = list(results.all_failures(group.tests))
+    if judgement.verdict is Verdict.BAD:
+        failures = [one for one in failures if group.signature.match(_raising(observation, one.exception))]
+    if failures:
+        return evolve(_raising(observation, failures[0].exception), detail=_titled(failures[0].exception))
+    if observation.outcome.ran:
+        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=judgement.reason)
+    return observation
+
+
+def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...]:
+    """Return the tests among these that fail in a run, for any reason."""
+    results = _Results(observation)
+    return tuple(test for test in tests if results.failures(test))
+
+
+class _Results:
+    """The results of one run by test; the failure of a module, class or folder counts for the tests in it."""
+
+    def __init__(self, observation: Observation) -> None:
+        self.own = {result.id: result for result in observation.tests}
+        self._failed = [result for result in observation.tests if result.outcome.is_failure]
+        self._by_function: dict[str, list[TestResult]] = {}
+        for result in observation.tests:
+            self._by_function.setdefault(_function(result.id), []).append(result)
+
+    def of(self, test: str) -> list[TestResult]:
+        """Return the results that count for a test.
+
+        Its own result; else those of its function with other parameters; else the failure of what contains it.
+        """
+        own = self.own.get(test)
+        if own is not None:
+            return [own]
+        if function := self._by_function.get(_function(test)):
+            return function
+        near = [result for result in self._failed if _stands_for(result.id, test)]
+        return sorted(near, key=lambda result: -len(result.id) if result.id != WHOLE_RUN else 1)[:1]
+
+    def failures(self, test: str) -> list[TestResult]:
+        """Return the failures among the results that count for a test."""
+        return [result for result in self.of(test) if result.outcome.is_failure]
+
+    def all_failures(self, tests: Iterable[str]) -> Iterable[TestResult]:
+        """Return each failure of these tests once."""
+        return {failure.id: failure for test in tests for failure in self.failures(test)}.values()
+
+    def all_pass(self, test: str) -> bool:
+        """Whether a test ran and passed."""
+        results = self.of(test)
+        return bool(results) and all(result.outcome in _PASSES for result in results)
+
+
+def _stands_for(failed: str, test: str) -> bool:
+    """Whether a failed module, class, folder or run contains this test."""
+    if failed == WHOLE_RUN:
+        return test != WHOLE_RUN
+    if test.startswith((f"{failed}::", f"{failed}/")) or ("/" not in failed and test.startswith(f"{failed}.")):
+        return True
+    folder, _, name = failed.rpartition("/")
+    return name in ("conftest.py", "__init__.py") and test != failed and test.startswith(f"{folder}/" if folder else "")
+
+
+def _function(test: str) -> str:
+    """Return the id of a test without its parameters, because their text may change between releases."""
+    head, bracket, _ = test.partition("[")
+    return head if bracket and test.endswith("]") else test
+
+
+def _disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
+    """Tests that passed in one of these runs and failed in another."""
+    passed: set[str] = set()
+    failed: set[str] = set()
+    for observation in observations:
+        for result in observation.tests:
+            if result.outcome in _PASSES:
+                passed.add(result.id)
+            elif result.outcome.is_failure:
+                failed.add(result.id)
+    return frozenset(passed & failed)
+
+
+def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, ...]:
+    """Return a key that is the same for failures with the same cause.
+
+    The message of an AssertionError differs between tests, so it is not used; the frame in a package is used instead,
+    as it is for failures without a message.
+    """
+    if failure.id != test and _function(failure.id) != _function(test):
+        raised = _root(raised)  # several modules may fail to import for the same root cause
+    if raised.name == "AssertionError":
+        return (raised.type, _foreign_frame(raised) or _function(test))
+    message = _told(raised)
+    return (raised.type, message) if message else (raised.type, "", _foreign_frame(raised))
+
+
+def _signature(failures: Sequence[RaisedException]) -> Signature:
+    """Return the signature that recognises these failures."""
+    first = failures[0]
+    if len({(raised.type, _told(raised)) for raised in failures}) > 1:
+        roots = [_root(raised) for raised in failures]
+        first = roots[0] if len({(raised.type, _told(raised)) for raised in roots}) == 1 else first
+    message = None if first.name == "AssertionError" else _told(first) or None
+    frames = {_foreign_frame(raised) for raised in failures}
+    frame = next(iter(frames)) if message is None and len(frames) == 1 else ""
+    return Signature(exception=first.name, message=message, frame=frame or None, captured=True)
+
+
+def _root(raised: RaisedException) -> RaisedException:
+    while raised.cause is not None:
+        raised = raised.cause
+    return raised
+
+
+def _foreign_frame(raised: RaisedException) -> str:
+    """Return the innermost frame in an installed package as "file:function", "" if there is none."""
+    inner = next((frame for frame in reversed(raised.frames) if frame.package), None)
+    return f"{inner.file}:{inner.function}" if inner is not None else ""
+
+
+def _told(raised: RaisedException) -> str:
+    """Return the first sentence of a message; for a missing fixture without the test that requests it."""
+    sentence = _first_sentence(raised.message)
+    return sentence.split(",")[0] if raised.name == "FixtureLookupError" else sentence
+
+
+def _first_sentence(message: str) -> str:
+    """Return the first sentence of the first line that is not empty, normalised."""
+    line = next((line for line in message.splitlines() if line.strip()), "")
+    return normalized_message(_SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
+
+
+def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
+    """Return the exception of the group at the bad end, followed by its causes."""
+    raised = seen_by(bad, group).exception
+    found: list[RaisedException] = []
+    while raised is not None:
+        found.append(raised)
+        raised = raised.cause
+    return tuple(found)
+
+
+def _good_or_not_run(observation: Observation, results: _Results, group: Group) -> Judgement:
+    if not observation.outcome.ran:
+        return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
+    missing = [test for test in group.tests if not results.all_pass(test)]
+    if not missing:
+        count = len(group.tests)
+        return Judgement(Verdict.GOOD, "the test passed" if count == 1 else f"all {count} tests passed")
+    skipped = [test for test in missing if results.of(test)]
+    what = "was skipped" if missing[0] in skipped else "did not run"
+    more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
+    detail = observation.detail if observation.outcome is not Outcome.COMPLETED else ""
+    return Judgement(Verdict.SKIP, f"{missing[0]} {what}{more}" + (f"; {detail}" if detail else ""))
+
+
+def _raising(observation: Observation, raised: RaisedException | None) -> Observation:
+    return evolve(observation, outcome=Outcome.RAISED, exception=raised or RaisedException("Failed", ""))
+
+
+def _titled(raised: RaisedException | None, width: int = 200) -> str:
+    if raised is None:
+        return "failed"
+    line = " ".join(f"{raised.name}: {raised.message}".split()).removesuffix(":")
+    return line if len(line) <= width else line[: width - 1] + "…"

@@ -1,0 +1,319 @@
+"""Scans for windows: stored verdicts come first, then the scan runs the releases that still matter."""
+
+from __future__ import annotations
+
+import time
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from packaging.version import Version
+
+from harness.asking.history import (
+    BrokenWindow,
+    History,
+    HistoryStatus,
+    ReleaseRow,
+    RowState,
+    Unseen,
+    advice_for,
+    notes_for,
+    sentence_for,
+)
+from harness.asking.history_plan import HistoryPlan, make_history_plan
+from harness.culprit.line import Record, left_out_words
+from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan
+from harness.model import Verdict
+from harness.planning.releases import Anchor, find_anchor
+from harness.probing import Judge
+from harness.probing.probe import known_attempts
+from harness.scheduling.loop import Engine
+from harness.search import ByNumber, Trial, WindowScan
+from harness.search.bisection import gaps_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping
+
+    from harness.model import Judgement, Observation
+    from harness.planning.inquiry import Inquiry
+    from harness.planning.releases import Plan
+    from harness.probing import Probe
+    from harness.probing.probe import Probing
+    from harness.scheduling.scheduler import Lanes
+    from harness.search import Window, WindowsResult
+    from harness.session import Session
+
+
+_BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
+
+
+@frozen
+class Range:
+    """The range of a scan: the oldest and newest release, and the largest allowed gap between runs."""
+
+    since: str | None = None
+    until: str | None = None
+    max_gap: int | None = None
+
+
+def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[HistoryPlan, History]:
+    """Plan and run a scan for windows. Raises the same errors as `harness.asking.ask.ask`."""
+    device, why = session.device_for(question.repro)
+    made = make_history_plan(
+        question,
+        since=wanted.since,
+        until=wanted.until,
+        max_gap=wanted.max_gap,
+        index=session.index,
+        interpreter=session.interpreter,
+        device=device,
+    )
+    made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, why)))
+    with session.lanes(device, question.repro) as lanes:
+        return made, Scanning(made, session.prober, lanes, session.reporter).run()
+
+
+@frozen
+class Scanning:
+    """One scan over the releases of a plan."""
+
+    history_plan: HistoryPlan
+    prober: Probing
+    lanes: Lanes
+    reporter: Reporter
+
+    def run(self) -> History:
+        """Run the whole scan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+        begun = time.monotonic()
+        plan, store = self.history_plan.plan, self.prober.store
+        record = Record(Judge(plan.repro.signature, store), reporter=self.reporter)
+        anchor = find_anchor(plan, self.prober)
+        scan = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
+        search = ByNumber(scan, lambda trial: record.judge.reading(record.observations[trial]))
+
+        def progress() -> Progress:
+            return Progress(scan.states, search.remaining())
+
+        names = plan.names
+        headline = (
+            f"looking for every window in which {plan.repro.name} was broken: {plan.subject} {names[0]} to "
+            f"{names[-1]}, {len(names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
+        )
+        recognised = (f"the bug is recognised by: {plan.repro.signature}",) if plan.repro.signature is not None else ()
+        left_out = left_out_words({row.release: row.reason for row in plan.left_out})
+        self.reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out), progress()))
+
+        def probe_of(trial: Trial) -> Probe:
+            return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
+
+        def version_of(trial: Trial) -> str:
+            return str(plan.releases[trial.position].version)
+
+        def label_of(trial: Trial) -> str:
+            return version_of(trial) if trial.attempt == 0 else f"{version_of(trial)} (run {trial.attempt + 1})"
+
+        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+            return record.take(trial, version_of(trial), observation, cached=cached)
+
+        engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
+        # Without a signature, it is captured from the first failure. Until then the order must not depend on the store,
+        # or the same question could be judged differently the next time.
+        engine.drive(search, width=1, until=lambda: record.signature is not None)
+        known = []
+        for position in self._known(anchor):
+            for trial, observation in self._attempts(position, anchor):
+                if trial not in record.observations and not search.is_settled(position):
+                    known.append((trial, observation, judged(trial, observation, cached=True)))
+                    search.tell(trial, known[-1][2].verdict)
+        for trial, observation, judgement in known:
+            self.reporter.report(Judged(label_of(trial), judgement, observation, cached=True, progress=progress()))
+        engine.drive(search)
+        rows = runs_of_positions(record, search.is_settled)
+        return history_of(self.history_plan, scan.result, record, rows, time.monotonic() - begun)
+
+    def _attempts(self, position: int, anchor: Anchor) -> Iterator[tuple[Trial, Observation]]:
+        """Yield the stored runs of a release."""
+        probe = self.history_plan.plan.probe(position, anchor.near(position))
+        for attempt, observation in enumerate(known_attempts(probe, self.prober)):
+            yield Trial(position, attempt), observation
+
+    def _known(self, anchor: Anchor) -> Iterator[int]:
+        """Yield the positions of the releases that the store has a run of, the newest first.
+
+        A release that was run near another lock is resolved again, because its other packages may still be the same.
+        Resolving is much faster than a run.
+        """
+        plan, prober = self.history_plan.plan, self.prober
+        probes = {p: plan.probe(p, anchor.near(p)) for p in reversed(range(len(plan.releases)))}
+        known = {position: prober.known(probe) for position, probe in probes.items()}
+        unasked = [
+            position
+            for position, probe in probes.items()
+            if known[position] is None and prober.store.get_resolution(probe.combination.resolution_key) is None
+        ]
+        seen = self._seen() if unasked else set()
+        again = [position for position in unasked if str(plan.releases[position].version) in seen]
+        for done, position in enumerate(again):
+            self.reporter.report(LookedUp(done, len(again)))
+            prober.resolve(probes[position])
+            known[position] = prober.known(probes[position])
+        if again:
+            self.reporter.report(LookedUp(len(again), len(again)))
+        for position in probes:
+            if known[position] is not None:
+                yield position
+
+    def _seen(self) -> set[str | None]:
+        """Return the releases for which the store has an observation of this repro on this device."""
+        plan = self.history_plan.plan
+        return {
+            observation.lock.version_of(plan.subject)
+            for observation in self.prober.store.observations()
+            if observation.lock is not None
+            and (observation.repro_digest, observation.params) == (plan.repro.digest, plan.repro.params)
+            and observation.device is plan.scope.device
+            and not observation.mixture
+        }
+
+
+@frozen
+class ReleaseRuns:
+    """The verdict on a release from all its runs, and the first of them with that verdict."""
+
+    judgement: Judgement
+    observation: Observation
+
+
+def runs_of_positions(record: Record, is_settled: Callable[[int], bool]) -> dict[int, ReleaseRuns]:
+    """Return the runs of each release that has a verdict, by position."""
+    found: dict[int, ReleaseRuns] = {}
+    for position in sorted({trial.position for trial in record.observations}):
+        if is_settled(position):
+            runs = [record.observations[trial] for trial in sorted(record.observations) if trial.position == position]
+            found[position] = ReleaseRuns(*record.judge.together(runs))
+    return found
+
+
+def history_of(
+    history_plan: HistoryPlan,
+    result: WindowsResult,
+    record: Record,
+    runs: Mapping[int, ReleaseRuns],
+    wall_s: float,
+) -> History:
+    """Build the history of a finished scan; `runs` are the releases that have a verdict, `wall_s` is in seconds."""
+    plan = history_plan.plan
+    verdicts = {position: run.judgement.verdict for position, run in runs.items()}
+    drift = {_name(plan, trial.position): seen.drift for trial, seen in record.observations.items() if seen.drift}
+    ran = {seen.key for seen in record.observations.values() if seen.outcome.ran}
+    altered = {_name(plan, trial.position): seen.altered for trial, seen in record.observations.items() if seen.altered}
+    windows = tuple(_window(plan, window) for window in result.windows)
+    history = History(
+        subject=plan.subject,
+        repro=plan.repro.name,
+        status=_status(windows, verdicts),
+        sentence="",
+        signature=record.signature,
+        windows=windows,
+        unseen=tuple(_unseen(plan, verdicts)),
+        rows=_rows(plan, verdicts, runs),
+        steps=tuple(record.steps),
+        device=plan.scope.device.value,
+        python=plan.scope.python,
+        platform=plan.interpreter.platform,
+        as_of=plan.as_of,
+        stride=history_plan.stride,
+        drift=drift,
+        altered=altered,
+        probes=len({step.release for step in record.steps if not step.cached and step.observation in ran}),
+        wall_s=wall_s,
+    )
+    history = evolve(history, sentence=sentence_for(history), notes=notes_for(history))
+    return evolve(history, advice=advice_for(history, plan.question.typed))
+
+
+def _status(windows: tuple[BrokenWindow, ...], verdicts: Mapping[int, Verdict]) -> HistoryStatus:
+    if windows:
+        certain = all(window.is_certain for window in windows)
+        return HistoryStatus.BROKEN if certain else HistoryStatus.UNSURE
+    return HistoryStatus.NEVER_BROKEN if Verdict.GOOD in verdicts.values() else HistoryStatus.UNSURE
+
+
+def _window(plan: Plan, window: Window) -> BrokenWindow:
+    def name(position: int | None) -> str | None:
+        return None if position is None else _name(plan, position)
+
+    # A release that was left out may come just before the first bad or the first good one.
+    edges = [(window.started_after, window.first_bad), (window.last_bad, window.fixed_at)]
+    left_out: dict[str, str] = {}
+    for old, new in edges:
+        if old is not None and new is not None:
+            low, high = plan.releases[old].version, plan.releases[new].version
+            left_out |= {row.release: row.reason for row in plan.left_out if low < Version(row.release) < high}
+    return BrokenWindow(
+        first_bad=_name(plan, window.first_bad),
+        last_bad=_name(plan, window.last_bad),
+        last_good=name(window.started_after),
+        fixed_in=name(window.fixed_at),
+        unsure_before=tuple(_name(plan, p) for p in window.suspects if p < window.first_bad),
+        unsure_after=tuple(_name(plan, p) for p in window.suspects if p > window.last_bad),
+        left_out=left_out,
+    )
+
+
+def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
+    """Return one entry for each sequence of runs with the same verdict that has gaps."""
+    found: list[Unseen] = []
+    testable = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
+    fresh = True
+    for old, new in pairwise(testable):
+        if verdicts[old] is not verdicts[new]:
+            fresh = True
+            continue
+        gaps = tuple(
+            tuple(_name(plan, p) for p in gap) for gap in gaps_of(p for p in range(old + 1, new) if p not in verdicts)
+        )
+        if gaps and fresh:
+            found.append(Unseen(verdicts[old], gaps, new - old - 1))
+            fresh = False
+        elif gaps:
+            last = found[-1]
+            found[-1] = evolve(last, gaps=(*last.gaps, *gaps), longest=max(last.longest, new - old - 1))
+    return found
+
+
+def _rows(plan: Plan, verdicts: Mapping[int, Verdict], runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
+    rows = [ReleaseRow(row.release, RowState.LEFT_OUT, row.reason) for row in plan.left_out]
+    for position, release in enumerate(plan.releases):
+        name = str(release.version)
+        day = release.uploaded.date().isoformat() if release.uploaded else ""
+        if (run := runs.get(position)) is not None:
+            state, seen = RowState(run.judgement.verdict.value), run.observation
+            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, _measured(seen)))
+        else:
+            rows.append(_not_run(plan, name, day, position, verdicts))
+    return tuple(sorted(rows, key=lambda row: Version(row.release)))
+
+
+def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[int, Verdict]) -> ReleaseRow:
+    testable = [p for p, verdict in verdicts.items() if verdict is not Verdict.SKIP]
+    before = max((p for p in testable if p < position), default=None)
+    after = min((p for p in testable if p > position), default=None)
+    if before is None or after is None or verdicts[before] is not verdicts[after]:
+        return ReleaseRow(name, RowState.UNKNOWN, "not run", day)
+    verdict = verdicts[before].value
+    words = f"not run: {_name(plan, before)} and {_name(plan, after)} around it are {verdict}"
+    return ReleaseRow(name, _BETWEEN[verdicts[before]], words, day)
+
+
+def _measured(observation: Observation) -> dict[str, float]:
+    measured = dict(observation.metrics)
+    if observation.outcome.ran:
+        measured["duration_s"] = observation.duration_s
+    if observation.peak_memory:
+        measured["peak_memory_mib"] = round(observation.peak_memory / 2**20, 1)
+    return measured
+
+
+def _name(plan: Plan, position: int) -> str:
+    return str(plan.releases[position].version)

@@ -1,0 +1,148 @@
+"""The kinds of question, and which options mean something for each: one that means nothing is refused."""
+
+from __future__ import annotations
+
+import enum
+from typing import TYPE_CHECKING
+
+from harness.errors import UserMistake
+from harness.model import normalized_name
+from harness.request.ends import EndKind, Ends, read_ends
+from harness.request.parsing import required_name
+from harness.request.repros import runs_tests
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.request.question import Question
+    from harness.settings import Settings
+
+PYTHON = "python"
+
+
+class Kind(enum.Enum):
+    """What the ends of a question are."""
+
+    RELEASES = "releases of one package"
+    WORLDS = "two sets of packages"
+    COMMITS = "commits"
+    PYTHONS = "Pythons"
+
+
+# Why an option means nothing for a kind of question; what is not listed is honoured.
+_MEANINGLESS: Mapping[tuple[str, Kind], str] = {
+    ("--pre", Kind.PYTHONS): "Pythons are searched as they are installed",
+    ("--git", Kind.PYTHONS): "the commits of Python itself are not searched",
+    ("--build", Kind.PYTHONS): "each Python has packages of its own",
+    ("--python", Kind.PYTHONS): "the Pythons are what is searched; --good and --bad name them",
+    ("--scheduler", Kind.PYTHONS): "it runs on this machine, whose Pythons are searched",
+    ("--constraints", Kind.PYTHONS): "a constraints file can't hold back Python",
+    ("--constraints", Kind.COMMITS): "a constraints file can't name a commit",
+    ("--fork", Kind.COMMITS): "no lines are searched between commits",
+    ("--no-fork", Kind.COMMITS): "no lines are searched between commits",
+    ("--time", Kind.COMMITS): "nothing is searched below a commit",
+    ("--as-of", Kind.WORLDS): "the ends say which packages are installed",
+}
+_PROJECT = {"folder": "--project", "extras": "--extra", "groups": "--group", "unpin": "--unpin"}
+_POLICY = {
+    "find_fix": "--find-fix",
+    "prereleases": "--pre",
+    "confirm": "--confirm",
+    "flaky": "--flaky",
+    "confidence": "--confidence",
+    "trust_ends": "--trust-ends",
+    "fork": "--no-fork",
+    "git": "--git",
+    "time_s": "--time",
+}
+_SETTINGS = {"as_of": "--as-of", "python": "--python", "scheduler": "--scheduler", "from_source": "--build"}
+
+
+def kind_of(question: Question, settings: Settings) -> tuple[Kind, Ends | None]:
+    """Return the kind of a question and its ends, None for releases whose ends the repro may name.
+
+    Raises `UserMistake`.
+    """
+    subject = question.subject
+    if subject is not None and normalized_name(subject) == PYTHON:
+        return Kind.PYTHONS, None
+    is_suite = question.run is not None and runs_tests(question.run)
+    is_suite = is_suite and not question.policy.find_fix and settings.as_of != "era"
+    ends = read_ends(question.good, question.bad, subject, commits=bool(question.policy.git), tests=is_suite)
+    if ends is None:
+        return Kind.RELEASES, None
+    if not ends.are_commits:
+        return Kind.WORLDS, ends
+    if subject is None:
+        raise UserMistake(
+            "a commit needs a package: which one is it a commit of?",
+            hint="harness bisect PACKAGE --good TAG --bad main --git CLONE",
+        )
+    return Kind.COMMITS, ends
+
+
+def refuse_meaningless(
+    question: Question, settings: Settings, kind: Kind, ends: Ends | None, typed: frozenset[str] = frozenset()
+) -> None:
+    """Refuse every option that means nothing for a question; `typed` are options that were typed with their default.
+
+    Raises `UserMistake`, which names the option and says why.
+    """
+    changed = question.set
+    given = {option for name, option in {**_POLICY, **_PROJECT}.items() if name in changed}
+    given |= {option for name, option in _SETTINGS.items() if getattr(settings, name)} | typed
+    if kind is Kind.WORLDS and ends is not None and not _has_fixed_packages(ends):
+        given.discard("--as-of")
+    for option in sorted(given):
+        why = _MEANINGLESS.get((option, kind))
+        if why is not None:
+            raise UserMistake(f"{option} means nothing for {kind.value}: {why}", hint=f"leave out {option}")
+    if question.run is None and (mine := given & set(_PROJECT.values())):
+        first = sorted(mine)[0]
+        raise UserMistake(f"{first} goes with --run: a repro has no project", hint='add --run "pytest", say')
+    policy, depth = question.policy, question.depth
+    if policy.trust_ends and not policy.flaky:
+        raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
+    if kind is Kind.COMMITS and depth is not None and depth.value != "commit":
+        raise UserMistake(f"--depth {depth.value} means nothing for commits: a commit is what is searched")
+    if depth is not None and depth.value in ("release", "package") and (mine := given & {"--no-fork", "--fork"}):
+        raise UserMistake(f"{sorted(mine)[0]} means nothing with --depth {depth.value}: no lines are searched")
+    if kind is Kind.WORLDS and ends is not None:
+        _refuse_fix(question, ends)
+    if question.subject is not None and any(
+        required_name(text) == normalized_name(question.subject)
+        for text in settings.with_
+        if not text.startswith("-r") and "@" not in text
+    ):
+        raise UserMistake(
+            f"--with names {question.subject}, whose releases are what is searched",
+            hint="--good and --bad set the ends",
+        )
+
+
+def _refuse_fix(question: Question, ends: Ends) -> None:
+    """Check that the ends of days are in the order that `--find-fix` says. Raises `UserMistake`."""
+    good, bad = ends.good, ends.bad
+    if question.policy.find_fix and good is None:
+        raise UserMistake("--find-fix between two sets of packages needs both ends", hint="--good and --bad name them")
+    if good is None or good.moment is None or bad.moment is None:
+        return
+    if good.moment == bad.moment:
+        raise UserMistake(f"--good and --bad are both {good.text}; there is nothing between them")
+    is_fix = good.moment > bad.moment
+    if is_fix and not question.policy.find_fix:
+        raise UserMistake(
+            f"--good {good.text} is later than --bad {bad.text}",
+            hint="swap them, or add --find-fix to find what fixed it",
+        )
+    if not is_fix and question.policy.find_fix:
+        raise UserMistake(
+            f"--good {good.text} is earlier than --bad {bad.text}, so there is no fix to find between them",
+            hint="leave out --find-fix to find what broke it",
+        )
+
+
+def _has_fixed_packages(ends: Ends) -> bool:
+    """Whether an end says by itself which packages are installed; a release says it of one package only."""
+    named = [end for end in (ends.good, ends.bad) if end is not None]
+    return any(end.kind is not EndKind.RELEASE for end in named if end.text != "today")

@@ -1,0 +1,215 @@
+"""Runs the probes of a question between two worlds, and trusts a pass as far as the bug is known to be flaky.
+
+If a bug shows only in some runs, a single pass says little. A prober that repeats counts a run as passed only once it
+has passed often enough, and as failed at the first failure, so a search over sets needs no noise model of its own.
+"""
+
+from __future__ import annotations
+
+import math
+import threading
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, TypeVar
+
+from attrs import define, evolve, field, frozen
+
+from harness.culprit.line import Certainty
+from harness.culprit.trials import Trials
+from harness.events import Judged, Progress, Reporter, Started
+from harness.model import Judgement, Observation, Verdict
+from harness.probing import Judge, Prepared, Probe, next_attempt
+from harness.scheduling.loop import PATIENCE_S, Engine
+
+if TYPE_CHECKING:
+    from harness.environment import Builder, Index, Interpreter
+    from harness.planning.inquiry import Scope
+    from harness.probing.probe import Probing
+    from harness.scheduling.scheduler import Lanes
+    from harness.store import Store, StoredResolution
+
+C = TypeVar("C")
+
+_DOUBT = 1e-3  # that a bug passes by luck where it is counted as passed; a search asks up to ten such questions
+MOST_PASSES = 20
+
+
+def passes_needed(failures: int, runs: int) -> int:
+    """Return how many runs must pass before a bug counts as gone that failed in `failures` of `runs` runs.
+
+    The failure rate is estimated with the prior of Jeffreys (half a success, half a failure). More than `MOST_PASSES`
+    are too many for a search.
+    """
+    rate = (failures + 0.5) / (runs + 1)
+    return math.ceil(math.log(_DOUBT) / math.log(1 - rate))
+
+
+@frozen
+class Repeating:
+    """A prober whose runs count as passed only after `passes` of them passed; `judge` says what passed."""
+
+    prober: Probing
+    judge: Judge
+    passes: int
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept."""
+        return self.prober.store
+
+    @property
+    def builder(self) -> Builder:
+        """Builds environments on this machine."""
+        return self.prober.builder
+
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+        """Return the lock of a probe."""
+        return self.prober.resolve(probe, cancel=cancel)
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe, or None."""
+        return self.prober.known(probe)
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Prepare the first repetition that has no observation, or return what the known ones decide."""
+        prepared = first = self.prober.prepare(probe, cancel=cancel)
+        for _ in range(1, self.passes):
+            if prepared.observation is None or not self._passed(prepared.observation):
+                return prepared
+            probe = next_attempt(probe)
+            prepared = self.prober.prepare(probe, cancel=cancel)
+        is_decided = prepared.observation is not None and self._passed(prepared.observation)
+        return first if is_decided else prepared
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a probe until it fails, or has passed often enough; returns the failed run, or else the last one."""
+        while True:
+            seen = self.prober.execute(prepared, cancel=cancel)
+            if not self._passed(seen) or prepared.probe.attempt + 1 >= self.passes:
+                return seen
+            prepared = self.prober.prepare(next_attempt(prepared.probe), cancel=cancel)
+            if prepared.observation is not None:
+                return prepared.observation
+
+    def _passed(self, observation: Observation) -> bool:
+        return self.judge(observation).verdict is Verdict.GOOD
+
+
+@define
+class Count:
+    """Counts the probes that were run rather than answered by the store, and the failures still to search.
+
+    `seen` are the observations of the failure that is being searched.
+    """
+
+    ran_now: int = 0
+    open_failures: int = 0
+    seen: list[Observation] = field(factory=list)
+
+    def add(self, observation: Observation, *, cached: bool) -> None:
+        """Count one probe."""
+        self.ran_now += not cached and observation.outcome.ran
+        self.seen.append(observation)
+
+
+@frozen
+class Observer:
+    """Runs the probes of a question between two worlds.
+
+    `certainty` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
+    is known that the bug does not show in every run (0 and 0: it does, as far as is known).
+    """
+
+    prober: Probing
+    lanes: Lanes
+    index: Index
+    interpreter: Interpreter
+    reporter: Reporter
+    certainty: Certainty = Certainty()
+    failures: int = 0
+    runs: int = 0
+    count: Count = field(factory=Count)
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether one run does not tell good from bad."""
+        return self.certainty.flaky
+
+    @property
+    def passes(self) -> int:
+        """How often a run has to pass before the bug counts as gone; 1 if one run tells good from bad."""
+        return passes_needed(self.failures, max(self.runs, self.failures)) if self.is_flaky else 1
+
+    def flaky(self, failures: int, runs: int) -> Observer:
+        """Return the observer for a bug that showed in `failures` of `runs` runs of the bad end."""
+        return evolve(self, certainty=evolve(self.certainty, flaky=True), failures=failures, runs=runs)
+
+    def repeating(self, judge: Judge) -> Probing:
+        """Return the prober for a search over sets."""
+        if not self.is_flaky:
+            return self.prober
+        return Repeating(self.prober, judge, self.passes)
+
+    def trials(self, scope: Scope, judge: Judge) -> Trials:
+        """Return what the levels below a release run their probes with."""
+        return Trials(scope, self.repeating(judge), self.lanes, self.index, judge, self.reporter)
+
+    def observe(self, label: str, probe: Probe, judge: Judge | None = None) -> Observation:
+        """Run one probe, or take its observation from the store; `judge` determines the reported verdict.
+
+        Without `judge` the run is that of an end: any failure is bad, and it runs once.
+        """
+        self.reporter.report(Started(label))
+        prober = self.repeating(judge) if judge is not None else self.prober
+        prepared = prober.prepare(probe)
+        observation = prepared.observation or prober.execute(prepared)
+        self.count.add(observation, cached=prepared.cached)
+        judgement = judge(observation) if judge is not None else self._as_it_ended(observation)
+        progress = Progress(groups=self.count.open_failures)
+        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached, progress=progress))
+        return observation
+
+    def observe_again(
+        self, label: str, probe: Probe, times: int, until: Callable[[Observation], bool]
+    ) -> Sequence[Observation]:
+        """Repeat a probe that has run, at most `times`, until one of the runs is as wanted; returns these runs."""
+        found: list[Observation] = []
+        for number in range(1, times + 1):
+            found.append(self.observe(f"{label} (run {number + 1})", evolve(probe, attempt=number)))
+            if until(found[-1]):
+                break
+        return found
+
+    def _as_it_ended(self, observation: Observation) -> Judgement:
+        """Return the verdict on the run of an end, where any failure is bad."""
+        judgement = Judge(None, self.prober.store)(observation)
+        is_failure = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
+        return evolve(judgement, verdict=Verdict.BAD) if is_failure else judgement
+
+    def engine(
+        self,
+        probe_of: Callable[[C], Probe],
+        label_of: Callable[[C], str],
+        judge: Judge,
+        seen: dict[C, Observation],
+        progress: Callable[[], Progress],
+    ) -> Engine[C]:
+        """Return the main loop over candidates; it counts its runs, and puts them into `seen`."""
+
+        def judged(candidate: C, observation: Observation, cached: bool) -> Judgement:
+            self.count.add(observation, cached=cached)
+            seen[candidate] = observation
+            return judge(observation)
+
+        def with_failures() -> Progress:
+            return evolve(progress(), groups=self.count.open_failures)
+
+        return Engine(
+            self.repeating(judge),
+            self.lanes,
+            probe_of,
+            label_of,
+            judged,
+            self.reporter,
+            with_failures,
+            patience_s=PATIENCE_S,
+        )

@@ -1,0 +1,487 @@
+"""The package and release levels between two worlds: what must be held back for a failure to go, and since when.
+
+A search for the packages that must be held back takes about 2 log2(r) runs if the culprit is the r-th most likely.
+Often fewer are enough, because a failure usually names the package that it is about: with that package held back to a
+release without the message, the tests pass or fail with the message of the next culprit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from packaging.version import Version
+
+from harness.asking.answer import Boundary, Guilty
+from harness.asking.boundaries import boundary_of, candidates_of
+from harness.asking.failures import BadIs, FailureJudge, Group, Standing, failing_of
+from harness.asking.ranking import named_in
+from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
+from harness.culprit.sides import exchanged
+from harness.events import LevelBegan, Progress
+from harness.model import Change, Lock, Observation, Release, Repro, Verdict
+from harness.model.culprit import Level
+from harness.model.text import listed
+from harness.planning.releases import releases_on_line
+from harness.planning.world import name_of
+from harness.probing import Probe
+from harness.search import FewestChanges, Trial
+
+if TYPE_CHECKING:
+    from harness.asking.observing import Observer
+    from harness.planning.world import Versions, World
+
+_FEW = 4
+_ELSEWHERE = 1000  # the first attempt number of runs that were not made by the search over a line
+_DEPTH = 3
+_SUSPECTS = 2
+Names = frozenset[str]
+
+
+class FlakyError(Exception):
+    """One run did not tell good from bad, though the search had assumed that; it has to begin again.
+
+    `failures` of `runs` runs of the bad side failed.
+    """
+
+    def __init__(self, failures: int, runs: int) -> None:
+        super().__init__(failures, runs)
+        self.failures, self.runs = failures, runs
+
+
+@frozen
+class PackageSearch:
+    """The search for the culprits of one failure.
+
+    `units` are the changes by package, `order` the packages with the most likely first. `held` is also held back in
+    every run. `lines` has the search over each package's releases, until `assured` has ended it, and
+    `seen` are all runs that were made.
+    """
+
+    observer: Observer
+    group: Group
+    bad: World
+    good: World
+    units: Mapping[str, Change]
+    order: Sequence[str]
+    repro: Repro
+    held: Versions
+    lines: dict[str, tuple[LineSearch, Searched]] = field(factory=dict)
+    seen: tuple[Observation, ...] = ()
+
+    @property
+    def judge(self) -> FailureJudge:
+        """The judge for which only the failure of the bad end is bad."""
+        return self.group.judge(self.observer.prober.store)
+
+    def standing(self, run: Observation) -> Standing:
+        """Return how a run stands to the failure."""
+        return self.judge.standing(run)
+
+    def observe(self, label: str, probe: Probe) -> Observation:
+        """Run one probe of the failure."""
+        return self.observer.observe(label, probe, self.judge)
+
+    def passes(self, versions: Versions) -> Observation | None:
+        """Run the bad world with these versions held back; returns the run if the tests pass in it, else None."""
+        probe = self.bad.at({**self.held, **versions}, self.repro)
+        names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
+        run = self.observe(f"held back: {names}", probe)
+        return run if self.standing(run) is Standing.PASSES else None
+
+    # -- which packages must be held back
+
+    def held_back(self, failing: Callable[[Observation], Group | None]) -> dict[str, str | None] | None:
+        """Return the versions at which packages must be held back for the tests to pass; None if that is not enough.
+
+        `failing` returns the failure of a run that fails differently.
+        """
+        versions = self._by_names(failing)
+        if versions is not None:
+            return versions
+        told = f"{len(self.order)} packages changed: which must be held back for the tests to pass?"
+        names = self._fewest(
+            self.order,
+            lambda names: self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro),
+            Verdict.GOOD,
+            (told, "held back"),
+        )
+        return {name: self.units[name].before for name in names} if names is not None else None
+
+    def _by_names(self, failing: Callable[[Observation], Group | None]) -> dict[str, str | None] | None:
+        """Follow the names in the failure from culprit to culprit; None if they don't show what must be held back.
+
+        A message can also disappear because an old release fails differently, so a package is only called a culprit
+        once its boundary is known.
+        """
+        held: dict[str, str | None] = {}
+        group = self.group
+        for _ in range(_DEPTH):
+            suspects = [name for name in named_in(group.exceptions, self.order) if name not in held][:_SUSPECTS]
+            step = self._without_message(group, suspects, held)
+            if step is None:
+                return None
+            name, version, run = step
+            held[name] = version
+            if self.standing(run) is Standing.PASSES:
+                return held
+            following = failing(run)
+            if following is None:
+                return None
+            group = following
+        return None
+
+    def _without_message(
+        self, group: Group, suspects: Sequence[str], held: dict[str, str | None]
+    ) -> tuple[str, str | None, Observation] | None:
+        """Return the first suspect whose older releases don't have the failure of `group`; None if there is none.
+
+        Returns it with a version and the run of that version: the good end's if the tests pass with it, else the newest
+        without the message.
+        """
+        judge = group.judge(self.observer.prober.store)
+        for name in suspects:
+            before = self.units[name].before
+            rest = {**self.held, **held}
+            probe = self.bad.near_versions({name: before}, rest, self.repro, self.observer.prober)
+            run = self.observe(f"held back: {name} {before or '(absent)'}", probe)
+            if self.standing(run) is Standing.PASSES:
+                return name, before, run
+            if judge.standing(run) is Standing.FAILS or not run.outcome.ran:
+                continue
+            found = self._newest_without(name, evolve(judge, bad_is=BadIs.THIS_MESSAGE), rest)
+            if found is not None:
+                return name, *found
+        return None
+
+    def _newest_without(self, name: str, judge: FailureJudge, held: Versions) -> tuple[str, Observation] | None:
+        """Return the newest release of a package without a message, and its run; None if there is none."""
+        line = self._line(name, held)
+        if line is None:
+            return None
+        axis, _, _ = line
+        told = f"{len(axis.names)} releases of {name}: since which is the message that of the bad end?"
+        self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
+        _, searched = self._searched(axis, judge, is_sure=False)
+        position = searched.search.result.last_good
+        trial = searched.search.verdict_of(position, Verdict.GOOD) if position is not None else None
+        if position is None or trial is None or searched.search.result.first_bad is None:
+            return None
+        return axis.names[position], searched.record.observations[trial]
+
+    def _fewest(
+        self, order: Sequence[str], probe_of: Callable[[Names], Probe], flipped: Verdict, words: tuple[str, str]
+    ) -> Names | None:
+        """Return the fewest packages of `order` that lead to the verdict `flipped`; None if all together do not."""
+        told, how = words
+        self.observer.reporter.report(LevelBegan(Level.PACKAGE, told))
+
+        def label_of(names: Names) -> str:
+            return f"{how}: {listed(sorted(names))}"
+
+        search = FewestChanges(order, flipped=flipped)
+        seen: dict[Names, Observation] = {}
+        self.observer.engine(
+            probe_of, label_of, self.judge, seen, lambda: Progress(candidates=len(order), tried=search.result.runs)
+        ).drive(search)
+        result = search.result
+        if not result.shown:  # the search assumed that all of them are enough
+            run = self.observe(label_of(result.needed), probe_of(result.needed))
+            if self.judge(run).verdict is not flipped:
+                return None
+        return result.needed
+
+    # -- since which release
+
+    def boundary(self, change: Change, others: Versions) -> Boundary:
+        """Find the two neighbouring releases of a package between which the tests began to fail.
+
+        Everything else stays unchanged. Versions are ordered by number, not by upload: a backport released after the
+        culprit comes before it. If the exception changes inside the failing range, both changes are reported: since
+        when the tests fail, and since when with this message. Raises `FlakyError`.
+        """
+        ends = Boundary(
+            change.name,
+            last_good=change.before,
+            first_bad=change.after,
+            suspects=(change.after,) if change.after else (),
+        )
+        line = self._line(change.name, {**self.held, **others}, change)
+        if line is None:
+            return ends
+        axis, releases, left_out = line
+        told = f"{len(axis.names)} releases of {change.name} from {axis.names[0]} to {axis.names[-1]}: which broke it?"
+        self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
+        bad_is = BadIs.ANY_FAILURE if self.group.signature.captured else BadIs.THIS_FAILURE
+        search, searched = self._searched(axis, evolve(self.judge, bad_is=bad_is), is_sure=True)
+        self._refuse_flaky(searched)
+        self.lines[change.name] = search, searched
+        found = boundary_of(searched, candidates_of(releases), left_out)
+        if found.first_bad is None or found.last_good is None:
+            return evolve(found, last_good=change.before, first_bad=change.after)
+        first_bad = found.sides[-1]
+        found = evolve(found, message=self.judge(first_bad).reason)
+        if found.first_bad != axis.names[-1] and self.standing(first_bad) is Standing.FAILS_DIFFERENTLY:
+            found = evolve(found, since=self._since(axis, searched))
+        return found
+
+    def _since(self, axis: Axis, searched: Searched) -> str | None:
+        """Return the first release that fails as the bad end does, if the first bad one fails differently."""
+        judge = evolve(self.judge, bad_is=BadIs.THIS_MESSAGE)
+        later = evolve(axis, good=searched.search.result.first_bad)
+        known = {trial: run for trial, run in searched.record.observations.items() if trial.attempt == 0}
+        result = self._searched(later, judge, is_sure=False, known=known)[1].search.result
+        return axis.names[result.first_bad] if result.first_bad is not None else None
+
+    def _line(
+        self, name: str, held: Versions, change: Change | None = None
+    ) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
+        """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
+
+        Also returns the releases themselves, and the reasons why others are left out.
+        """
+        change = change or self.units[name]
+        if change.before is None or change.after is None:
+            return None
+        observer, bad = self.observer, self.bad
+        releases, left_out = releases_on_line(
+            observer.index, bad.scope, observer.interpreter, name, (change.before, change.after), bad.as_of
+        )
+        if len(releases) < 2:
+            return None
+        names = tuple(str(release.version) for release in releases)
+
+        def probe(trial: Trial) -> Probe:
+            found = bad.near_versions({name: names[trial.position]}, held, self.repro, observer.prober)
+            return evolve(found, attempt=trial.attempt)
+
+        def label(position: int) -> str:
+            return f"{name} {names[position]}"
+
+        return Axis(name, names, probe, good=0, bad=len(names) - 1, label=label), releases, left_out
+
+    def _searched(
+        self, axis: Axis, judge: FailureJudge, *, is_sure: bool, known: Mapping[Trial, Observation] | None = None
+    ) -> tuple[LineSearch, Searched]:
+        """Search a line; with `is_sure`, `assured` later repeats both sides of the change until it is certain."""
+        observer = self.observer
+        certainty = observer.certainty if is_sure else ONE_RUN
+        line = LineSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, certainty)
+        likely = {} if known or observer.is_flaky else self._likely(axis, judge)
+        searched = line.run(line.begin({**likely, **(known or {})}, patient=is_sure))
+        observer.count.ran_now += searched.record.ran
+        return line, searched
+
+    def assured(self, culprit: Guilty) -> Guilty:
+        """Repeat both sides of a culprit's boundary until it is certain; every run of the failure counts.
+
+        Raises `FlakyError`.
+        """
+        if culprit.package not in self.lines:
+            return culprit
+        line, searched = self.lines.pop(culprit.package)
+        before = searched.record.ran
+        searched.search.support(*self._support(searched))
+        searched.search.insist()
+        if not searched.search.done:
+            searched = line.run(searched)
+        self.observer.count.ran_now += searched.record.ran - before
+        self._refuse_flaky(searched)
+        now, boundary = boundary_of(searched), culprit.boundary
+        boundary = evolve(
+            boundary,
+            steps=now.steps,
+            confidence=now.confidence,
+            good_side=now.good_side,
+            bad_side=now.bad_side,
+            is_flaky=now.is_flaky,
+        )
+        return evolve(culprit, boundary=boundary)
+
+    def _refuse_flaky(self, searched: Searched) -> None:
+        """Raise `FlakyError` if runs disagree that were assumed to agree."""
+        if searched.search.is_noisy and not self.observer.is_flaky:
+            bad = searched.search.result.bad_side
+            raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
+
+    def _likely(self, axis: Axis, judge: FailureJudge) -> dict[Trial, Observation]:
+        """Run both sides of the newest step to another major version; the older side only if the newer one is bad.
+
+        Most changes come with such a step.
+        """
+        if axis.good is None or axis.bad is None or axis.bad - axis.good < _FEW:
+            return {}
+        major = [Version(name).major for name in axis.names]
+        steps = [at for at in range(axis.good + 1, axis.bad + 1) if major[at] != major[at - 1]]
+        found: dict[Trial, Observation] = {}
+        for position in (steps[-1], steps[-1] - 1) if steps else ():
+            run = self.observer.observe(axis.label_of(Trial(position)), axis.probe(Trial(position)), judge)
+            found[Trial(position)] = run
+            if judge(run).verdict is not Verdict.BAD:
+                break
+        return found
+
+    def _support(self, searched: Searched) -> tuple[int, int]:
+        """Return how many other runs passed with the release before the change, and failed with the one after it.
+
+        A run that failed with a later release is told to the search as one of that release.
+        """
+        axis, boundary = searched.axis, searched.search.result.boundary
+        if boundary is None:
+            return 0, 0
+        position = {name: number for number, name in enumerate(axis.names)}
+        told = {run.key for run in searched.record.observations.values()}
+        passed = failed = 0
+        for number, run in enumerate({run.key: run for run in self.observer.count.seen}.values(), _ELSEWHERE):
+            at = position.get((run.lock.version_of(axis.subject) if run.lock is not None else None) or "")
+            if run.key in told or at is None:
+                continue
+            standing = self.standing(run)
+            passed += standing is Standing.PASSES and at == boundary[0]
+            failed += standing is Standing.FAILS and at == boundary[1]
+            if standing is Standing.FAILS and at > boundary[1]:
+                searched.search.tell(Trial(at, number), Verdict.BAD)
+        return passed, failed
+
+    # -- who is guilty
+
+    def culprits(self, versions: Mapping[str, str | None]) -> list[Guilty]:
+        """Find the culprits among packages that must be held back together; with `versions` the tests pass.
+
+        Raises `FlakyError`.
+        """
+        held = dict(versions)
+        waiting = list(versions) if len(versions) > 1 else sorted(versions)
+        found: list[Guilty] = []
+        while waiting:
+            name = waiting.pop(0)
+            if name not in held:
+                continue
+            others = {other: version for other, version in held.items() if other != name}
+            culprit = self._culprit(self.units[name], others, {one.package for one in found})
+            found.append(culprit)
+            held[culprit.package] = culprit.boundary.last_good
+            if culprit.package != name:  # the package found instead may be the only culprit
+                if self.passes({other: version for other, version in held.items() if other != name}) is not None:
+                    del held[name]
+                else:
+                    waiting.insert(0, name)
+            for other in [other for other in waiting if other in held]:
+                if self._is_not_needed(held, other):
+                    del held[other]
+        # An earlier culprit may only have been held back because of a later one.
+        for culprit in found[:-1]:
+            if len(held) > 1 and self._is_not_needed(held, culprit.package):
+                del held[culprit.package]
+        kept = [culprit for culprit in found if culprit.package in held]
+        return [*kept, *self._partners_of(kept)]
+
+    def _is_not_needed(self, held: Mapping[str, str | None], name: str) -> bool:
+        """Whether the tests pass with the others held back while this one stays at the version of the bad end."""
+        rest = {other: version for other, version in held.items() if other != name}
+        run = self.passes(rest)
+        return run is not None and run.lock is not None and run.lock.version_of(name) == self.units[name].after
+
+    def _culprit(self, change: Change, others: Versions, known: Collection[str]) -> Guilty:
+        """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
+
+        Packages in `known` are not searched again. A package that changed along with this one is searched with this one
+        held back, because the two may break the tests one after the other.
+        """
+        boundary = self.boundary(change, others)
+        owner = self._pinned_by(boundary)
+        if owner is not None and owner.name not in {*known, *others}:
+            return self._culprit(self.units[owner.name], others, {*known, boundary.subject})
+        instead = self._moved_along(boundary)
+        if instead is not None and instead.name in self.units and instead.name not in {*known, *others}:
+            unit = evolve(self.units[instead.name], before=instead.before)
+            return self._culprit(unit, {**others, boundary.subject: boundary.last_good}, {*known, boundary.subject})
+        partners, forward = self._partners(boundary) if not others else ((), None)
+        return Guilty(boundary, together_with=partners, forward=forward)
+
+    def _pinned_by(self, boundary: Boundary) -> Change | None:
+        """Return the requested package that pins exactly the first bad release of a transitive one, if there is one.
+
+        Neither can be upgraded or held back without the other, so the requested package is named as the culprit.
+        """
+        asked = set(map(name_of, self.bad.requirements))
+        if boundary.subject in asked or boundary.first_bad is None or len(boundary.sides) != 2:
+            return None
+        for change in boundary.moved:
+            if change.name in self.units and change.name in asked and change.after is not None:
+                other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.first_bad}")
+                if self.observer.prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
+                    return change
+        return None
+
+    def _moved_along(self, boundary: Boundary) -> Change | None:
+        """Return the package that changed with the first bad release and breaks the tests, unless that release does."""
+        along = [
+            change
+            for change in sorted(boundary.moved, key=lambda change: change.name)
+            if change.name != boundary.subject and change.before is not None and change.after is not None
+        ]
+        if not along or len(boundary.sides) != 2:
+            return None
+        before, after = (side.lock for side in boundary.sides)
+        if before is None or after is None or self._fails_with(boundary, before, after, boundary.subject):
+            return None
+        return next((change for change in along if self._fails_with(boundary, before, after, change.name)), None)
+
+    def _fails_with(self, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
+        """Whether it fails as with the first bad release if only one package is upgraded, ignoring its requirements.
+
+        If that release fails differently from the bad end, any failure counts, if all tests that it breaks fail.
+        """
+        lock = exchanged(before, after, [name])
+        run = self.observe(
+            f"{boundary.subject} {boundary.last_good} with only {name} {lock.version_of(name)}",
+            Probe(self.repro, self.bad.at({}, self.repro).combination, lock=lock),
+        )
+        standing, first_bad = self.standing(run), boundary.sides[-1]
+        different = Standing.FAILS_DIFFERENTLY
+        if standing is not different or self.standing(first_bad) is not different:
+            return standing is Standing.FAILS
+        tests = self.group.tests
+        return set(failing_of(run, tests)) >= set(failing_of(first_bad, tests))
+
+    def _partners(self, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
+        """Return the packages that a culprit needs to break the tests, and the run of the good world with only it.
+
+        There are none if it breaks the tests alone. The run is None if it could not be tried.
+        """
+        name = boundary.subject
+        after = self.units[name].after
+        rest = tuple(other for other in self.order if other != name and self.units[other].after is not None)
+        if after is None or not rest:
+            return (), None
+        older = evolve(self.good, as_of=self.bad.as_of, near=self.good.lock)
+        run = self.observe(f"the good end with only {name} {after}", older.at({name: after}, self.repro))
+        if self.standing(run) is not Standing.PASSES:
+            return (), run
+        names = self._fewest(
+            rest,
+            lambda names: older.at({name: after, **{other: self.units[other].after for other in names}}, self.repro),
+            Verdict.BAD,
+            (f"{name} alone does not make the tests fail: what must come with it?", "upgraded too"),
+        )
+        return tuple(sorted(names or ())), run
+
+    def _partners_of(self, culprits: Sequence[Guilty]) -> list[Guilty]:
+        """Return the packages that break the tests only together with a culprit, each with its boundary."""
+        known = {culprit.package for culprit in culprits}
+        found = []
+        for culprit in culprits:
+            for partner in culprit.together_with:
+                if partner in known:
+                    continue
+                known.add(partner)
+                others = {
+                    other.package: other.boundary.last_good
+                    for other in culprits
+                    if other.package != culprit.package and culprit.package not in other.together_with
+                }
+                along = tuple(sorted({culprit.package, *culprit.together_with} - {partner}))
+                found.append(Guilty(self.boundary(self.units[partner], others), together_with=along))
+        return found

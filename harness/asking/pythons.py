@@ -1,0 +1,283 @@
+"""Answers a question about Python itself: since which Python it fails, and whether that is Python or its packages.
+
+Each Python resolves the requirements for itself, so two Pythons may have other packages. The packages of the older one
+are put into the newer one: if it still fails there, Python made the difference, else the packages did.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty
+from harness.asking.boundaries import boundary_of, sides_of, status_of
+from harness.asking.releases import certainty_of
+from harness.asking.wording import sentence_for
+from harness.culprit.descent import find_culprit
+from harness.culprit.line import Axis, LineSearch, Searched, count_proofs, left_out_words
+from harness.culprit.sides import Side, Sides
+from harness.culprit.trials import Trials
+from harness.environment.interpreter import meets
+from harness.errors import UserMistake
+from harness.model import Change, Lock
+from harness.model.combination import AsOf
+from harness.model.culprit import Culprit, Finding, Level
+from harness.planning.inquiry import Inquiry, Scope
+from harness.planning.releases import holds_of, merged_requirements
+from harness.probing import Judge, Probe
+from harness.probing.probe import Probers
+from harness.request.parsing import as_of, required_name
+from harness.session import Session, at_python
+
+if TYPE_CHECKING:
+    from harness.request.question import Question
+    from harness.search import Trial
+
+SUBJECT = "python"
+_MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
+
+
+@frozen
+class _Python:
+    """One Python: the session that runs with it, and the question as it is there."""
+
+    minor: str
+    session: Session
+    inquiry: Inquiry
+
+    @property
+    def version(self) -> str:
+        """The full version."""
+        return self.session.interpreter.version
+
+    @property
+    def scope(self) -> Scope:
+        """What all probes with this Python share."""
+        inquiry = self.inquiry
+        named = {required_name(text) for text in inquiry.with_}
+        device, _ = self.session.device_for(inquiry.repro)
+        return Scope(
+            inquiry.repro,
+            self.version,
+            merged_requirements(inquiry.repro.dependencies, inquiry.with_),
+            holds_of(inquiry.repro, "", named, inquiry.hold),
+            device,
+            inquiry.from_source,
+            SUBJECT,
+            inquiry.policy,
+        )
+
+    def probe(self, attempt: int = 0) -> Probe:
+        """Return the probe with this Python, with the packages that the requirements resolve to."""
+        day = AsOf.read(str(as_of(self.inquiry.as_of))).of(None)
+        return Probe(self.inquiry.repro, self.scope.combination(self.scope.requirements, day), attempt=attempt)
+
+    def with_packages(self, lock: Lock) -> Probe:
+        """Return the probe with this Python and the versions of another Python's packages, as far as they fit."""
+        scope, named = self.scope, {pin.name: pin.version.partition("+")[0] for pin in lock.pins}
+        pins = tuple(f"{name}=={version}" for name, version in named.items())
+        held = evolve(scope, holds=(*scope.holds, *pins))
+        prereleases = tuple(name for name, version in named.items() if Version(version).is_prerelease)
+        combination = evolve(held.combination(scope.requirements, None), prereleases=prereleases)
+        return Probe(self.inquiry.repro, combination)
+
+
+def ask_pythons(session: Session, question: Question, inquire: Callable[[Session], Inquiry]) -> Answer:
+    """Search the Pythons of this machine; `inquire` looks up what the question names for one Python.
+
+    Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    begun = time.monotonic()
+    if question.good is not None and question.good == question.bad:
+        raise UserMistake(f"--good and --bad are both {question.good}; there is nothing between them")
+    pythons, left_out = _pythons(session, question, inquire)
+    good = _position(question.good, "--good", pythons)
+    bad = _position(question.bad, "--bad", pythons)
+    _check_order(question, good, bad)
+    by_version = {python.version: python.session.local for python in pythons}
+    newest = pythons[-1]
+    axis = Axis(
+        SUBJECT,
+        tuple(python.minor for python in pythons),
+        lambda trial: _probe(pythons, trial),
+        good,
+        bad,
+        find_fix=question.policy.find_fix,
+        unit="Python",
+        label=lambda position: f"Python {pythons[position].version}",
+    )
+    judge = Judge(newest.inquiry.repro.signature, session.store)
+    verb = "fixed" if axis.find_fix else "broke"
+    headline = (
+        f"looking for the Python that {verb} {newest.inquiry.repro.name}: {axis.names[0]} to {axis.names[-1]}, "
+        f"{newest.scope.device.value}"
+    )
+    with session.lanes(newest.scope.device, newest.inquiry.repro) as lanes:
+        line = LineSearch(axis, judge, Probers(by_version), lanes, session.reporter, certainty_of(question.policy))
+        searched = line.begin(patient=question.depth is not Level.RELEASE, captured_from="the bad end")
+        line.announce(headline, (*newest.inquiry.told, *left_out_words(left_out)), searched)
+        searched = line.run(searched)
+        culprit, ran = None, 0
+        sides = sides_of(searched)
+        if sides is not None and question.depth is not Level.RELEASE and not searched.search.is_noisy:
+            older, newer = (pythons[position] for position in searched.search.result.boundary or ())
+            judge = searched.record.judge
+            trials = Trials(newer.scope, line.prober, lanes, session.index, judge, session.reporter)
+            trials.tally.seen.update(run.key for run in searched.record.observations.values())
+            culprit = _package_or_python(trials, older, newer, sides, question.depth or Level.PACKAGE)
+            ran = trials.tally.ran_now
+            count_proofs(searched, sides, culprit)
+        searched.search.insist()
+        if not searched.search.done:
+            searched = line.run(searched)
+    boundary = boundary_of(searched, tuple(map(Candidate, axis.names)), left_out)
+    answer = _answer(question, newest, searched, boundary, culprit)
+    return evolve(answer, culprit_probes=ran, wall_s=time.monotonic() - begun)
+
+
+def _pythons(
+    session: Session, question: Question, inquire: Callable[[Session], Inquiry]
+) -> tuple[tuple[_Python, ...], dict[str, str]]:
+    """Return the Pythons between the ends that this machine has, the oldest first, and why others are left out."""
+    given = sorted(
+        (_minor(text, option) for text, option in ((question.good, "--good"), (question.bad, "--bad")) if text),
+        key=Version,
+    )
+    first, last = (given[0], given[-1]) if len(given) == 2 else (_MINORS[0], _MINORS[-1])
+    wanted = sorted({*_MINORS, *given}, key=Version)
+    found: list[_Python] = []
+    left_out: dict[str, str] = {}
+    for minor in wanted:
+        if not Version(first) <= Version(minor) <= Version(last):
+            continue
+        try:
+            one = at_python(session, minor)
+        except UserMistake:
+            if minor in given:
+                raise
+            left_out[minor] = f"not on this machine; uv python install {minor} installs it"
+            continue
+        inquiry = inquire(one)
+        if not meets(inquiry.repro.requires_python, one.interpreter.version):
+            left_out[minor] = f"the repro requires Python {inquiry.repro.requires_python}"
+            continue
+        found.append(_Python(minor, one, inquiry))
+    if len(found) < 2:
+        raise UserMistake(
+            f"only {len(found)} Python of {first} to {last} can be used here",
+            hint="uv python install 3.12 installs one, say",
+        )
+    return tuple(found), left_out
+
+
+def _minor(text: str, option: str) -> str:
+    try:
+        version = Version(text)
+    except InvalidVersion as error:
+        raise UserMistake(f"{option} {text} is not a Python", hint="write for instance 3.12") from error
+    return f"{version.major}.{version.minor}"
+
+
+def _position(text: str | None, option: str, pythons: tuple[_Python, ...]) -> int | None:
+    if text is None:
+        return None
+    minors = [python.minor for python in pythons]
+    minor = _minor(text, option)
+    if minor not in minors:
+        raise UserMistake(f"{option} {text} can't be used", hint=f"the Pythons that can: {', '.join(minors)}")
+    return minors.index(minor)
+
+
+def _check_order(question: Question, good: int | None, bad: int | None) -> None:
+    if good is None or bad is None:
+        return
+    if question.policy.find_fix and good < bad:
+        raise UserMistake(
+            f"--good {question.good} is older than --bad {question.bad}, so there is no fix to find between them",
+            hint="leave out --find-fix to find what broke it",
+        )
+    if not question.policy.find_fix and good > bad:
+        raise UserMistake(
+            f"--good {question.good} is newer than --bad {question.bad}",
+            hint="swap them, or add --find-fix to find the Python that fixed it",
+        )
+
+
+def _probe(pythons: tuple[_Python, ...], trial: Trial) -> Probe:
+    return pythons[trial.position].probe(trial.attempt)
+
+
+def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level) -> Culprit:
+    """Tell Python itself from the packages that it resolves to, by running each Python with the other's packages."""
+    before, after = sides.before, sides.after
+    with_older = newer.with_packages(before.lock)
+    swapped = trials.proof(f"Python {newer.version} with the packages of {older.version}", with_older, after.verdict)
+    seen = swapped.observation
+    if swapped.verdict is before.verdict and seen is not None and seen.lock is not None:
+        own = evolve(trials, scope=newer.scope, prober=newer.session.local)
+        inside = Sides(Side(seen.lock, before.verdict, seen), after)
+        found = find_culprit(own, inside, Level.PACKAGE if until is Level.RELEASE else until)
+        if found is not None:
+            return found
+    back = trials.proof(
+        f"Python {older.version} with the packages of {newer.version}", older.with_packages(after.lock), before.verdict
+    )
+    finding = Finding(Level.PACKAGE, (Change(SUBJECT, older.version, newer.version),), proofs=(back, swapped), runs=2)
+    differ = [
+        str(change)
+        for proof, lock in ((swapped, before.lock), (back, after.lock))
+        if proof.observation is not None and proof.observation.lock is not None
+        for change in lock.diff(proof.observation.lock)
+    ]
+    if differ:
+        notes = (f"not every package could be the same with both Pythons: {', '.join(sorted(set(differ)))}",)
+        finding = evolve(finding, notes=notes)
+    return Culprit((finding,))
+
+
+def _answer(
+    question: Question, newest: _Python, searched: Searched, boundary: Boundary, culprit: Culprit | None
+) -> Answer:
+    status = status_of(searched)
+    guilty = (Guilty(boundary, culprit),) if status.is_change else ()
+    failure = Failure((), searched.record.signature, status, guilty, boundary if not guilty else None)
+    scope = newest.scope
+    asked = Asked(
+        SUBJECT,
+        evolve(newest.inquiry.repro, project="", inside="", search_path=()),
+        device=scope.device.value,
+        python=newest.version,
+        requirements=scope.requirements,
+        holds=scope.holds,
+        ends={
+            end: {"kind": "python", "text": text} if text else None
+            for end, text in (("good", question.good), ("bad", question.bad))
+        },
+        find_fix=question.policy.find_fix,
+        depth=(question.depth or Level.PACKAGE).value,
+        typed=newest.inquiry.typed,
+    )
+    answer = Answer(asked, status, failures=(failure,), told=newest.inquiry.told, probes=searched.record.ran)
+    names = dict(enumerate(searched.axis.names))
+    sentence = sentence_for(answer, searched.search.result, names).replace(f"{SUBJECT} 3.", "Python 3.")
+    return evolve(answer, sentence=f"{sentence} {_words(culprit, newest)}".strip())
+
+
+def _words(culprit: Culprit | None, newest: _Python) -> str:
+    """Say whether Python or a package made the difference."""
+    if culprit is None:
+        return ""
+    finest = culprit.finest
+    if any(change.name == SUBJECT for change in finest.packages):
+        shown = "with the same packages" if not finest.notes else "with the packages as alike as they can be"
+        return (
+            f"It is Python itself: it fails {shown}."
+            if finest.is_proved
+            else "Whether it is Python itself is not proved."
+        )
+    packages = ", ".join(f"{change.name} {change.after or '(removed)'}" for change in finest.packages)
+    return f"It is not Python itself but {packages}, which Python {newest.minor} installs."

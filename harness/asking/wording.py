@@ -1,0 +1,455 @@
+"""The sentences of an answer: what was found, how sure it is, and the next command."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from packaging.version import Version
+
+from harness.asking.answer import Answer, Failure, Guilty, Status
+from harness.asking.failures import failing_of
+from harness.model import Verdict
+from harness.model.observation import WHOLE_RUN
+from harness.model.text import counted, listed, one_line, ranged
+from harness.model.verdict import Step, runs_of
+from harness.planning.world import end_words
+from harness.request.ends import End, EndKind
+from harness.search import BisectionStatus
+from harness.search.rates import CONFIDENCE
+
+if TYPE_CHECKING:
+    from harness.model import Observation, RaisedException
+    from harness.model.culprit import Culprit, Finding, Region
+    from harness.planning.releases import Plan
+    from harness.search import BisectionResult, Effect
+
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
+_SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
+
+
+def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    """Return the sentences that answer the question and say how certain the answer is."""
+    subject = answer.subject
+    tried = [step for step in answer.steps if step.verdict is not Verdict.SKIP]
+    oldest = name[min(_positions(tried, name), default=0)]
+    newest = name[max(_positions(tried, name), default=0)]
+    match answer.status:
+        case Status.FOUND | Status.FIXED:
+            text = _lead(answer)
+        case Status.NOT_A_REGRESSION:
+            text = (
+                f"Not a regression in {subject}: {oldest}, the oldest release that could be tested here, fails in the "
+                "same way; nothing that worked before was found."
+            )
+        case Status.NO_FAILURE:
+            runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
+            text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
+            text += _would_have_shown(runs)
+        case Status.NOT_FIXED:
+            text = f"Not fixed: {subject} {newest}, the newest release that could be tested here, still fails."
+        case Status.INCONCLUSIVE:
+            text = _inconclusive(answer, result, name)
+    moved = [
+        f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
+        for end in result.moved_ends
+    ]
+    text += _untried_between(answer) + _how_sure(answer, result) + _how_far(answer)
+    return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
+
+
+def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
+    """Return the sentence about the change; `is_elsewhere` says that the culprit is another package."""
+    subject = answer.subject
+    if answer.status is Status.FIXED:
+        lead = f"{subject} {answer.first_good} fixed it"
+        lead = f"Users no longer hit it from {subject} {answer.first_good} on" if is_elsewhere else lead
+        return f"{lead}: {answer.last_bad} is bad, {answer.first_good} is good."
+    lead = f"{subject} {answer.first_bad} broke it"
+    lead = f"Users hit it from {subject} {answer.first_bad} on" if is_elsewhere else lead
+    return f"{lead}: {answer.last_good} is good, {answer.first_bad} is bad."
+
+
+def advice_for(answer: Answer, plan: Plan) -> str:
+    """Return one line that says what to run next, or ""."""
+    base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
+    last = answer.steps[-1].release if answer.steps else ""
+    match answer.status:
+        case Status.NO_FAILURE:
+            return f"If an older release failed: {base} --bad VERSION; to see which one fixed it, add --find-fix"
+        case Status.NOT_A_REGRESSION if plan.good is not None:
+            return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
+        case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
+            return ""
+        case Status.NOT_A_REGRESSION:
+            return f"If a later release fixed it: {base} --find-fix --bad {answer.steps[0].release}"
+        case Status.FOUND:
+            return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
+        case Status.NOT_FIXED if not plan.question.policy.prereleases:
+            return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
+        case Status.INCONCLUSIVE if answer.boundary.good_side is not None:
+            return "To run only the suspects again: the same command with --good and --bad around them"
+        case Status.INCONCLUSIVE:
+            return "Skipped releases hide the change; --with, --hold or --python may make them run"
+        case _:
+            return ""
+
+
+def _would_have_shown(passes: int) -> str:
+    """Say which failure rate these passes exclude with a probability of 0.99; "" for fewer than two passes."""
+    if passes < 2:
+        return ""
+    rate = math.ceil(100 * (1 - 0.01 ** (1 / passes)))
+    return (
+        f" A bug that shows in at least {rate} % of the runs would have shown with a probability of 99 %; "
+        "--flaky runs it more often."
+    )
+
+
+def _how_sure(answer: Answer, result: BisectionResult) -> str:
+    """Say how probable the answer is and from how many runs; "" if it is not flaky and certain enough."""
+    good, bad = result.good_side, result.bad_side
+    if answer.status not in (Status.FOUND, Status.FIXED) or good is None or bad is None or result.confidence is None:
+        return ""
+    if not result.flaky and result.confidence >= CONFIDENCE:
+        return ""
+    sure = f"{math.floor(1000 * result.confidence) / 1000:g} sure"
+    if not result.flaky:
+        return f" That is {sure}, from {good.runs} runs that passed and {bad.runs} that failed; --confirm runs more."
+    where = f"up to {answer.last_bad}" if answer.status is Status.FIXED else f"from {answer.first_bad} on"
+    given = ", if the bug really never shows at the good end" if result.trusts_ends else ""
+    other = "after" if answer.status is Status.FIXED else "before"
+    return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}{given}."
+
+
+def _how_far(answer: Answer) -> str:
+    """Say how a metric differs between the two sides, and in how many runs; "" without a metric."""
+    effect = answer.boundary.effect
+    if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
+        return ""
+    newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
+    older = effect.bad if answer.first_good else effect.good
+    runs = effect.good_runs + effect.bad_runs
+    medians = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer} (medians of {runs} runs)"
+    if effect.spread == 0:
+        return f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}, the same in all {runs} runs."
+    return f"{medians}: {_difference(effect, flip=answer.first_good is not None)}."
+
+
+def _difference(effect: Effect, *, flip: bool = False) -> str:
+    """Describe the difference and its interval, from the good side to the bad one; reversed with `flip`."""
+    difference, low, high = effect.difference, effect.low, effect.high
+    if flip:
+        difference, low, high = -difference, -high, -low
+    what = f"{effect.confidence:.0%} interval" if effect.confidence else "in all pairs of runs"
+    return f"a difference of {difference:+.3g}, {what} {low:+.3g} to {high:+.3g}"
+
+
+def _untried_between(answer: Answer) -> str:
+    """List the releases left out between the two sides, which may already have the change."""
+    older, newer = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+    if answer.status not in (Status.FOUND, Status.FIXED) or older is None or newer is None:
+        return ""
+    between = {
+        release: reason.partition(":")[0]
+        for release, reason in answer.boundary.left_out.items()
+        if Version(older) < Version(release) < Version(newer) and not reason.startswith("pre-release")
+    }
+    if not between:
+        return ""
+    return f" Not tried between the two: {listed(f'{release} ({why})' for release, why in between.items())}."
+
+
+def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    effect = result.effect
+    if effect is not None and answer.signature is not None and not effect.is_clear:
+        return (
+            f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
+            f"tell {listed(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
+            f"({effect.bad_runs}) show {_difference(effect)}."
+        )
+    if result.flaky and result.bad_side is not None:
+        runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
+        at_best = f", the likeliest of them {result.confidence:.2f}" if result.confidence is not None else ""
+        return f"Not sure: it is flaky, and after {runs} runs it can be any of {listed(answer.suspects)}{at_best}."
+    if result.status is BisectionStatus.FLAKY:
+        which = ", ".join(name[position] for position in result.flaky)
+        return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
+    if result.suspects:
+        old, new = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+        if answer.steps and all(step.verdict is Verdict.SKIP for step in answer.steps):
+            count = counted(len(answer.suspects), "release")
+            return f"Not sure: none of the {count} of {answer.subject} could be tested."
+        if not old or not new:
+            return f"Not sure which: the suspects are {ranged(answer.suspects)}, which could not be tested."
+        return (
+            f"Not sure which: the change came after {answer.subject} {old} and not later than {new}; "
+            f"suspects are {ranged(answer.suspects)}, because those between could not be tested."
+        )
+    if not answer.steps:
+        return f"Not sure: no release of {answer.subject} could be tested."
+    first = answer.steps[0]
+    return (
+        f"Not sure: no two releases of {answer.subject} could be judged; "
+        f"the first, {first.release}, was {first.verdict.word}: {first.reason}."
+    )
+
+
+def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
+    released = {step.release for step in steps}
+    return [position for position, release in name.items() if release in released]
+
+
+def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
+    """Return the answer's sentence followed by the culprit; says so if the culprit is not the subject."""
+    sentence = answer.sentence
+    if _is_elsewhere(answer, culprit):
+        sentence = _lead(answer, is_elsewhere=True) + sentence.removeprefix(_lead(answer))
+    return f"{sentence} {culprit_sentence(answer, culprit)}".strip()
+
+
+def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
+    """Return a sentence that names the culprit and says whether it is proved."""
+    finest = culprit.finest
+    noun = "suspect" if not finest.is_proved else "fix" if answer.status is Status.FIXED else "culprit"
+    what = _packages(finest)
+    where = _where(finest)
+    if finest.commits:
+        what = f"commit {listed(commit.described for commit in finest.commits)} of {what}"
+    if _is_elsewhere(answer, culprit):
+        release = f"{answer.subject} {answer.first_bad or answer.first_good}"
+        is_gone = all(change.after is None for change in culprit.packages)
+        what += f", which {release} no longer installs" if is_gone else f", which {release} lets in"
+        where = f"; it lies{where.removeprefix(',')}" if where else ""
+    return f"The {noun} is {what}{where}: {_shown(answer, finest)}."
+
+
+def place_of(finding: Finding) -> str:
+    """Name a finding without saying how certain it is."""
+    what = _packages(finding)
+    if finding.commits:
+        return f"{what}, commit {listed(str(commit) for commit in finding.commits)}"
+    if finding.regions and len(finding.files) == 1:
+        return f"{what}, {finding.files[0]}, {listed(_place(region, finding.files) for region in finding.regions)}"
+    return f"{what}{_where(finding).replace(', in ', ', ', 1).replace(', at ', ', ', 1)}"
+
+
+def runs_made(answer: Answer) -> str:
+    """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
+    if answer.ends:  # most of these runs are of more than one package
+        return counted(answer.probes, "run")
+    told = runs_of(answer.probes, answer.steps, answer.boundary.unit)
+    if answer.culprit is None:
+        return told
+    return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
+
+
+def _packages(finding: Finding) -> str:
+    return listed(f"{change.name} {change.after or '(removed)'}" for change in finding.packages)
+
+
+def _where(finding: Finding) -> str:
+    if finding.regions:
+        at = listed(_place(region, finding.files) for region in finding.regions)
+        return f", in {finding.files[0]}, at {at}" if len(finding.files) == 1 else f", at {at}"
+    return f", in {listed(finding.files)}" if finding.files else ""
+
+
+def _is_elsewhere(answer: Answer, culprit: Culprit) -> bool:
+    """Whether the culprit is another package than the subject."""
+    return all(change.name != answer.subject for change in culprit.packages)
+
+
+def _shown(answer: Answer, finding: Finding) -> str:
+    """Say what the runs of a finding show, in both directions if it is proved."""
+    if finding.commits and finding.is_proved:
+        parent, itself = (proof.verdict.word for proof in finding.proofs)
+        return f"its parent is {parent}, it is {itself}"
+    if finding.is_proved:
+        is_fix = answer.status is Status.FIXED
+        needed = _needed(finding)
+        older, gone, back = (
+            ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
+        )
+        along = listed(_place(region, finding.files) for region in finding.reverted_along)
+        reverted = f"this and what hangs together with it ({along}) reverted" if along else "only this reverted"
+        return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
+    if finding.is_shown_one_way:
+        shown = next(proof for proof in finding.proofs if proof.holds)
+        return f"shown one way only ({shown.sentence}: {shown.verdict.word})"
+    return "not proved"
+
+
+def _needed(finding: Finding) -> str:
+    """Name in commas what else had to be added, as imports if it is nothing else."""
+    places = [*(_place(region, finding.files) for region in finding.needs), *finding.needed_files]
+    if not places:
+        return ""
+    added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
+    is_imports = not finding.needed_files and all(words[:1] in (["import"], ["from"]) for words in added if words)
+    what = "the imports it needs" if is_imports and any(added) else "what it needs"
+    return f", with {what} ({listed(places)}),"
+
+
+def _place(region: Region, files: tuple[str, ...]) -> str:
+    """Name the lines of a region and their function, and the file unless it is the only one."""
+    lines = region.after if region.after[1] >= region.after[0] else region.before
+    at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
+    at = f"{at} of {region.function}" if region.function else at
+    return at if files == (region.file,) else f"{at} in {region.file}"
+
+
+# -- between two worlds
+
+
+def sentence_between(answer: Answer) -> str:
+    """Return one sentence that answers the question."""
+    match answer.status:
+        case Status.NO_FAILURE:
+            return f"No failure: {answer.repro} passes {_end(answer, 'bad')}."
+        case Status.NOT_A_REGRESSION if answer.flaky:
+            return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
+        case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is None:
+            return (
+                f"No older packages were found with which {answer.repro} passes where it fails now: "
+                "it may never have worked, or needs something that is not there."
+            )
+        case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is not None:
+            return (
+                f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "
+                f"{listed(answer.failing_at_both) or answer.repro} fails at both ends."
+            )
+        case Status.FOUND | Status.FIXED:
+            return _found_between(answer)
+        case _:
+            notes = "; ".join(dict.fromkeys(group.note for group in answer.failures if group.note))
+            return f"Not sure which package it is: {notes or 'no culprit could be shown'}."
+
+
+def advice_on(*runs: Observation) -> str:
+    """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
+    found = dict.fromkeys(name for run in runs for name in _missing(run))
+    if found:
+        wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
+        options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
+        return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
+    titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised_in(runs[0]))
+    if not titles:
+        return ""
+    title = titles.most_common(1)[0][0]
+    if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
+        return f"No test ran, but {title}. Packages of an early day may not run with this Python (--python changes it)."
+    return f"Most tests fail by {title}"
+
+
+def _raised_in(run: Observation) -> list[RaisedException]:
+    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
+    return [one for one in raised if one is not None]
+
+
+def _missing(run: Observation) -> Iterator[str]:
+    """Yield the top-level modules that a run could not import."""
+    for raised in _raised_in(run):
+        one: RaisedException | None = raised
+        while one is not None:
+            is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
+            named = _NO_MODULE.search(one.message) if is_import else None
+            if named is not None and "." not in named[1]:
+                yield named[1]
+            one = one.cause
+
+
+def advice_on_command(good: str, bad: str) -> str:
+    """Return a sentence that says how a whole command failed at each end."""
+    return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
+
+
+def last_words(log: str) -> str:
+    """Return the last line of a log that starts with an exception, else its last line; "" for an empty log."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1] if lines else "")
+
+
+def advice_on_limits(limits: Sequence[str]) -> str:
+    """Advise how to lift the requirements that hold back newer releases, "" if there are none."""
+    if not limits:
+        return ""
+    told = f"The project's own requirements hold back {listed(limits)}"
+    pinned = [text for text in limits if "==" in text]
+    others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
+    ways = ["--unpin lifts exact pins"] if pinned else []
+    ways += [f"{' '.join(f'--with {name}' for name in others)} asks for the newest"] if others else []
+    return f"{told}: {', '.join(ways)}."
+
+
+def _end(answer: Answer, which: str) -> str:
+    named = answer.asked.ends[which]
+    if named is None:
+        return ""
+    end = End(EndKind(named["kind"]), named["text"])
+    return f"with {answer.asked.subject} {end.text}" if end.kind is EndKind.RELEASE else end_words(end)
+
+
+def _found_between(answer: Answer) -> str:
+    """`14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`."""
+    alike: dict[object, list[Failure]] = {}
+    for group in answer.failures:
+        releases = frozenset((one.package, one.boundary.ends[1]) for one in group.culprits)
+        alike.setdefault(releases or group.note, []).append(group)
+    told = [
+        (max(map(_since, groups), key=len), len({test for one in groups for test in one.tests}))
+        for groups in alike.values()
+    ]
+    count = len({test for failure in answer.failures for test in failure.tests})
+    if not count:
+        verb = "is fixed" if answer.status is Status.FIXED else "fails"
+        return f"{answer.repro} {verb} {' and '.join(since for since, _ in told)}."
+    parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
+    if answer.flaky:
+        parts.append(f"{len(answer.flaky)} are flaky")
+    is_fix = answer.status is Status.FIXED
+    verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
+    subject = f"{counted(count, 'test')} {verb}"
+    return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
+
+
+def _since(group: Failure) -> str:
+    if not group.culprits:
+        return f"for a reason that was not found ({group.note})"
+    main = list(group.culprits)
+    joined: dict[str, None] = {}
+    told: set[str] = set()
+    for culprit in main:
+        if culprit.package in told:
+            continue
+        told |= {culprit.package, *culprit.together_with}
+        joined[_culprit(culprit, main, group.tests)] = None
+    return f"since {' and '.join(joined)}"
+
+
+def _culprit(culprit: Guilty, others: list[Guilty], tests: tuple[str, ...]) -> str:
+    boundary = culprit.boundary
+    if boundary.is_fix:
+        text = f"{culprit.package} {boundary.first_good or boundary.last_bad}"
+    elif boundary.first_bad is None:
+        text = f"{culprit.package} {boundary.last_good} is no longer installed"
+    elif len(boundary.suspects) > 1:
+        text = f"one of {culprit.package} {', '.join(boundary.suspects)}"
+    else:
+        text = f"{culprit.package} {boundary.first_bad}"
+    if culprit.together_with:
+        names = {other.package: other.boundary.first_bad or "" for other in others}
+        along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
+        text += f" together with {' and '.join(along)}"
+    notes = [evidence.short for evidence in culprit.evidence[:1] if evidence.short]
+    if boundary.yanked:
+        notes.append(f"not run because yanked: {listed(boundary.yanked)}")
+    if boundary.since is not None:
+        failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
+        some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
+        notes.append(f"with today's message since {boundary.since}; before{some}: {one_line(boundary.message, 120)}")
+    return f"{text} ({'; '.join(notes)})" if notes else text

@@ -1,1 +1,0 @@
-"""`harness bisect`: bisects releases, commits or whole environments, and finds the culprit."""

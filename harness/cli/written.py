@@ -1,0 +1,41 @@
+"""The files that a command writes for its user: constraints, and the paths of reports."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.errors import NoSpace
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.asking.answer import Answer
+
+
+def short(path: Path) -> Path:
+    """The path relative to the working directory if it is inside, else unchanged."""
+    return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+
+
+def print_reports(paths: Iterable[Path]) -> None:
+    """Print the paths of reports, one line each on stdout."""
+    for path in paths:
+        click.echo(f"  report: {short(path)}")
+
+
+def write_constraints(answer: Answer, asked: Path | None, results: Path) -> Path | None:
+    """Write constraints that a run has confirmed; returns the path, None if there are none. Raises `NoSpace`."""
+    if not answer.constraints or not answer.constraints_verified:
+        return None
+    culprits = "-".join(dict.fromkeys(culprit.package for culprit in answer.culprits[:3]))
+    path = asked or results / f"constraints-{culprits}.txt"
+    text = f"# {answer.sentence}\n" + "".join(f"{constraint}\n" for constraint in answer.constraints)
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NoSpace(f"can't write {path}: {error.strerror}") from error
+    return path

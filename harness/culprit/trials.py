@@ -1,0 +1,333 @@
+"""What all levels share: running and judging counterfactuals."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable, Sequence
+from datetime import datetime
+from typing import Any, Protocol
+
+from attrs import define, evolve, field, frozen
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from harness.culprit.line import Searched
+from harness.culprit.reduction import Candidate, Reduced, Reduction
+from harness.culprit.sides import Side, Sides
+from harness.environment import Environment, Index
+from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
+from harness.model import (
+    Change,
+    Combination,
+    Judgement,
+    Lock,
+    Mixture,
+    Observation,
+    Trace,
+    Verdict,
+    normalized_name,
+)
+from harness.model.culprit import Level, Proof
+from harness.model.text import listed
+from harness.planning.inquiry import Scope
+from harness.planning.releases import from_source_for
+from harness.probing import Judge, Prepared, Probe, next_attempt
+from harness.probing.forking import ForkingProber
+from harness.probing.probe import Probing
+from harness.scheduling.loop import Engine
+from harness.scheduling.scheduler import Lanes, SpareLane, held_for
+from harness.search import Grid
+
+
+@frozen
+class Claim:
+    """A counterfactual to prove: the sentence that describes it, its probe, and the expected verdict."""
+
+    sentence: str
+    probe: Probe
+    expected: Verdict
+
+
+@frozen
+class Unseen:
+    """A prober that never returns a seen run: it repeats a probe whose key is in `seen`."""
+
+    prober: Probing
+    seen: frozenset[str]
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Prepare the first repetition of the probe that was not seen."""
+        prepared = self.prober.prepare(probe, cancel=cancel)
+        while prepared.key in self.seen:
+            probe = next_attempt(probe)
+            prepared = self.prober.prepare(probe, cancel=cancel)
+        return prepared
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run it with the wrapped prober."""
+        return self.prober.execute(prepared, cancel=cancel)
+
+
+class Awaited(Protocol):
+    """A value that a thread is computing."""
+
+    def result(self) -> Any:
+        """Wait for the value and return it."""
+        ...
+
+
+@define
+class Tally:
+    """The state that all levels of a question share.
+
+    `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
+    releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
+    later. `reading` has the files that are read in the background, by their units of difference. `ahead` has proofs
+    that were run early, with their claims.
+    """
+
+    ran_now: int = 0
+    searched: Searched | None = None
+    seen: set[str] = field(factory=set)
+    reading: dict[frozenset[str], Awaited] = field(factory=dict)
+    ahead: list[tuple[Claim, Proof]] = field(factory=list)
+
+
+@frozen
+class Trials:
+    """Runs and judges probes for all levels, with the scope of the question and its judge.
+
+    `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
+    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes. `spare`
+    has runs for the time when a search for lines leaves a lane free.
+    """
+
+    scope: Scope
+    prober: Probing
+    lanes: Lanes
+    index: Index
+    judge: Judge
+    reporter: Reporter
+    most: int = 48
+    until: float | None = None
+    forks: ForkingProber | None = None
+    spare: SpareLane | None = None
+    tally: Tally = field(factory=Tally)
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time budget of the searches has run out."""
+        return self.until is not None and time.monotonic() >= self.until
+
+    @property
+    def searcher(self) -> Probing:
+        """The prober for searches: `forks` if there is one. Proofs always use `prober`."""
+        return self.forks or self.prober
+
+    def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
+        """A probe with these distributions at their newer versions, resolved near the older lock.
+
+        The resolver also moves what they require. The subject stays between its two versions.
+        """
+        pins = {change.name: change.after for change in changes}
+        subject = self.scope.subject
+        older, newer = sides.before.lock.version_of(subject), sides.after.lock.version_of(subject)
+        between = f"{subject}>={_public(older)},<={_public(newer)}" if older and newer else subject
+        others = [
+            text for text in (*self.scope.requirements, between) if normalized_name(Requirement(text).name) not in pins
+        ]
+        as_of = sides.after.observation.as_of
+        combination = self.scope.combination(
+            (*others, *(f"{name}=={version}" for name, version in pins.items() if version is not None)),
+            datetime.fromisoformat(as_of) if as_of else None,
+            sides.before.lock,
+        )
+        combination = evolve(
+            combination,
+            prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
+            from_source=self._from_source(older, newer),
+        )
+        return Probe(self.scope.repro, combination, sides.before.lock)
+
+    def _from_source(self, *versions: str | None) -> tuple[str, ...]:
+        """The projects that may be built beside these releases of the subject."""
+        if not self.scope.from_source:
+            return ()
+        named = (self.index.release(self.scope.subject, version) for version in versions if version)
+        releases = (release for release in named if release is not None)
+        return from_source_for(self.scope, self.prober.builder.interpreter, *releases)
+
+    def installed(self, side: Side, lock: Lock) -> Probe:
+        """A probe of a lock that was made from the lock of a side. The resolver is not used."""
+        return self._known(side, lock, None)
+
+    def mixed(self, side: Side, mixture: Mixture | None) -> Probe:
+        """A probe in the environment of one side, with the files of `mixture` exchanged, if it is given."""
+        return self._known(side, side.lock, mixture)
+
+    def _known(self, side: Side, lock: Lock, mixture: Mixture | None) -> Probe:
+        combination = Combination(
+            python=self.scope.python,
+            requirements=side.observation.requirements,
+            as_of=datetime.fromisoformat(side.observation.as_of) if side.observation.as_of else None,
+            device=self.scope.device,
+        )
+        return Probe(self.scope.repro, combination, mixture=mixture, lock=lock)
+
+    def reduce(
+        self,
+        flipped: Verdict,
+        units: tuple[str, ...],
+        probe_of: Callable[[Candidate], Probe],
+        label_of: Callable[[Candidate], str],
+        requires: Callable[[Candidate], frozenset[str]] | None = None,
+        *,
+        only_first: int = 0,
+        first: bool = False,
+        singles: int = 16,
+    ) -> Reduced:
+        """Find the smallest set of units that alone makes the verdict `flipped`.
+
+        `units` are sorted by likelihood, the most likely first; `singles` of them are tried alone before sets are, all
+        of them with `first`. `first` stops at the first sufficient set. `only_first` stops after that many single
+        units (0: no such limit).
+        """
+        reduced = Reduction(
+            prober=self.prober,
+            lanes=self.lanes,
+            judge=self.searched,
+            reporter=self.reporter,
+            probe_of=probe_of,
+            label_of=label_of,
+            flipped=flipped,
+            units=units,
+            requires=requires,
+            most=self.most,
+            singles=only_first or (len(units) if first else singles),
+            first=first or only_first > 0,
+            only_singles=only_first > 0,
+        ).run()
+        self.tally.ran_now += reduced.ran_now
+        return reduced
+
+    def searched(self, observation: Observation) -> Judgement:
+        """Judge a run of a search, and record it as seen, so that it can't be a proof."""
+        self.tally.seen.add(observation.key)
+        return self.judge(observation)
+
+    def begin(self, level: Level, sentence: str) -> None:
+        """Report that a level begins; `sentence` says what it searches."""
+        self.reporter.report(LevelBegan(level, sentence))
+
+    def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
+        """Prove a counterfactual by a run in a fresh process; earlier runs of a search don't count.
+
+        Returns the proof of `proof_with` if it ran this claim early.
+        """
+        claim = Claim(sentence, probe, expected)
+        for number, (other, proof) in enumerate(self.tally.ahead):
+            if claim == other:
+                del self.tally.ahead[number]
+                return proof
+        (proof,) = self.proofs((claim,))
+        return proof
+
+    def proof_with(self, claim: Claim, following: Sequence[Claim]) -> Proof:
+        """Prove a claim, and on lanes that are free at the same time the claims that are likely to follow.
+
+        Their proofs are kept for `proof`.
+        """
+        others = following[: self.lanes.count - 1]
+        proof, *more = self.proofs((claim, *others))
+        self.tally.ahead += zip(others, more, strict=True)
+        return proof
+
+    def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:
+        """Prove counterfactuals by runs in fresh processes, in parallel if there are lanes; see `proof`."""
+        found: dict[int, Proof] = {}
+
+        def judged(number: int, observation: Observation, cached: bool) -> Judgement:
+            self.tally.ran_now += not cached and observation.outcome.ran
+            judgement = self.judge(observation)
+            claim = claims[number]
+            found[number] = Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason, observation)
+            return judgement
+
+        grid = Grid(len(claims))
+        with held_for(self.spare, len(claims)):
+            Engine(
+                Unseen(self.prober, frozenset(self.tally.seen)),
+                self.lanes,
+                lambda number: claims[number].probe,
+                lambda number: claims[number].sentence,
+                judged,
+                self.reporter,
+                lambda: Progress(left=grid.remaining()),
+                is_proof=True,
+            ).drive(grid)
+        self.tally.seen.update(proof.observation.key for proof in found.values() if proof.observation is not None)
+        return tuple(found[number] for number in range(len(claims)))
+
+    def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
+        """The proof by the run of the smallest set that a search found; a forked run is repeated in a fresh process.
+
+        It is a skip if no smaller set was sufficient.
+        """
+        if reduced.shown is None:
+            return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
+        if reduced.shown.machine.get("forked"):
+            return self.proof(sentence, probe(), expected)
+        judgement = self.judge(reduced.shown)
+        return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
+
+    def environment(self, side: Side) -> Environment | None:
+        """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
+        builder = self.prober.builder
+        built = builder.build(side.lock, look=not builder.was_just_compared(side.lock))
+        return built if isinstance(built, Environment) else None
+
+    def traces(self, sides: Sides, files: Iterable[str]) -> tuple[Trace | None, ...]:
+        """Run both sides under a trace of these installed files; returns the older and the newer trace, or None."""
+        both = (sides.before, sides.after)
+        traced = frozenset(files)
+        found: dict[int, Trace | None] = {}
+
+        def judged(number: int, observation: Observation, cached: bool) -> Judgement:
+            self.tally.ran_now += not cached
+            found[number] = observation.trace
+            return self.judge(observation)
+
+        self.reporter.report(Started("both sides once more, to see what runs"))
+        grid = Grid(len(both))
+        Engine(
+            self.prober,
+            self.lanes,
+            lambda number: evolve(self.mixed(both[number], None), trace=traced),
+            lambda number: both[number].verdict.value,
+            judged,
+            SILENT,
+            Progress,
+        ).drive(grid)
+        return tuple(found[number] for number in range(len(both)))
+
+    def notes(self, reduced: Reduced) -> tuple[str, ...]:
+        """Notes on what a search could not show."""
+        told = []
+        if reduced.gave_up:
+            told.append(f"stopped after {reduced.runs} runs; a smaller set may be enough")
+        if reduced.unproven and len(reduced.units) > 1:
+            told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
+        return tuple(told)
+
+
+def _public(version: str) -> str:
+    """The version without its local label, which names a build and can't be used in a range."""
+    return version.partition("+")[0]
+
+
+def _is_prerelease(version: str) -> bool:
+    try:
+        return Version(version).is_prerelease
+    except InvalidVersion:
+        return False

@@ -1,0 +1,385 @@
+"""Whether an environment is still what its lock says: its files, recorded when it was built, and compared later.
+
+A write in place updates a file's change time, even if size and modification time are restored. A new hard link does
+too. So one ledger, for all files of the cache, remembers the content that each file had at a change time, and a file
+with another one is read. Losing the ledger costs time, nothing else. The records of what an environment should hold are
+kept outside of it, away from the code that runs in it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import sqlite3
+import stat
+import threading
+import time
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from attrs import define, field, frozen
+
+from harness.atomic import write_whole
+from harness.environment.workspace import Busy, acquire, held_lock
+from harness.run.launch import remove_tree
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from pathlib import Path
+
+    from harness.environment.workspace import Location, Workspace
+
+_SCHEMA = 2
+_WAIT_S = 60.0
+_TABLE = (
+    "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"
+    " content TEXT, PRIMARY KEY (device, inode)) WITHOUT ROWID"
+)
+STORED = "files"  # the folder of a stored wheel with its files
+_LASTS_S = 120.0
+_MOST = 8  # environments, each of tens of thousands of files
+
+# Threads that go through thousands of files take turns: side by side, each would wait for the other at every file.
+in_turn = threading.RLock()
+
+
+_Signature = tuple[int, int, int, int, int]
+
+
+class FileState(NamedTuple):
+    """What a file or symbolic link should be. The time is in nanoseconds.
+
+    `content` is its SHA-256, or the target of a link.
+    """
+
+    mode: int
+    size: int
+    mtime_ns: int
+    content: str
+
+    def is_like(self, found: os.stat_result) -> bool:
+        """Whether everything but the content is equal."""
+        return (found.st_mode, found.st_size, found.st_mtime_ns) == self[:3]
+
+
+@frozen
+class Ledger:
+    """The contents of files at the change times when they were read or linked, by device and inode."""
+
+    path: Path
+
+    @classmethod
+    def of(cls, workspace: Workspace) -> Ledger:
+        """The ledger of a workspace."""
+        return cls(workspace.records / "files.db")
+
+    def known(self, found: Iterable[os.stat_result]) -> dict[_Signature, str]:
+        """The contents of those files that did not change since they were noted, by `signature`."""
+        keys = [signature(one) for one in found]
+        select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
+        rows = {row[:5]: row[5] for row in self._answer(select, [one[1] for one in keys])}
+        return {one: rows[one] for one in keys if one in rows}
+
+    def note(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
+        """Note the contents of files. Each state must be from before its content was read."""
+        rows = [(*signature(found), content) for found, content in contents]
+        columns = ", ".join(f"json_extract(value, '$[{i}]')" for i in range(6))
+        if rows:
+            self._answer(f"INSERT OR REPLACE INTO files SELECT {columns} FROM json_each(?)", rows)  # noqa: S608
+
+    def _answer(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
+        try:
+            with contextlib.closing(sqlite3.connect(self.path, timeout=_WAIT_S)) as database, database:
+                database.execute("PRAGMA synchronous = OFF")
+                database.execute(_TABLE)
+                return database.execute(statement, (json.dumps(values),)).fetchall()
+        except sqlite3.DatabaseError as error:
+            if not isinstance(error, sqlite3.OperationalError):  # damaged, as by a crash of the machine
+                self.path.unlink(missing_ok=True)
+            return []
+
+    def compare(self, folder: Path, recorded: Mapping[str, FileState]) -> tuple[list[str], list[str]]:
+        """Compare a folder with a record: the paths that are missing or differ, and those that were added.
+
+        Raises `OSError` if the folder can't be read.
+        """
+        found = files_below(folder)
+        known = self.known(found[path] for path in recorded if path in found)
+        differing, fresh = [], []
+        for path, state in recorded.items():
+            now = found.get(path)
+            if now is None or not state.is_like(now):
+                differing.append(path)
+                continue
+            content = known.get(signature(now))
+            if content is None:
+                try:
+                    content = content_of(os.path.join(folder, path), now)  # noqa: PTH118 - for speed
+                except OSError:
+                    differing.append(path)
+                    continue
+                fresh.append((now, content))
+            if content != state.content:
+                differing.append(path)
+        self.note(fresh)
+        return differing, [path for path in found if path not in recorded]
+
+    def unlink(self, pairs: Iterable[tuple[str, str]]) -> None:
+        """Remove unchanged links, given with the file that each was linked to, which stays known.
+
+        Otherwise that file would have to be read again in every environment that has a link to it.
+        """
+        pairs = list(pairs)
+        before: dict[str, os.stat_result] = {}
+        for link, _ in pairs:
+            with contextlib.suppress(OSError):
+                before[link] = os.lstat(link)
+        known = self.known(before.values())
+        kept = []
+        for link, origin in pairs:
+            with contextlib.suppress(OSError):
+                if link in before and (content := known.get(signature(before[link]))) is not None:
+                    os.unlink(link)  # noqa: PTH108 - for speed
+                    after = os.lstat(origin)
+                    if signature(after)[:4] == signature(before[link])[:4]:
+                        kept.append((after, content))
+        self.note(kept)
+
+
+def signature(found: os.stat_result) -> _Signature:
+    """What tells a file with its content from any other: device, inode, size, and both times."""
+    most = 2**63 - 1  # of SQLite
+    return found.st_dev & most, found.st_ino & most, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+
+
+def files_below(folder: Path | str) -> dict[str, os.stat_result]:
+    """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
+    found: dict[str, os.stat_result] = {}
+    left = [(str(folder), "")]
+    while left:
+        parent, prefix = left.pop()
+        with os.scandir(parent) as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append((entry.path, f"{prefix}{entry.name}/"))
+                else:
+                    found[prefix + entry.name] = entry.stat(follow_symlinks=False)
+    return found
+
+
+def state_of(found: os.stat_result, content: str) -> FileState:
+    """The state to record of a file with this content."""
+    return FileState(found.st_mode, found.st_size, found.st_mtime_ns, content)
+
+
+def content_of(path: Path | str, found: os.stat_result) -> str:
+    """The SHA-256 of a file, or the target of a symbolic link. Raises `OSError`."""
+    if stat.S_ISLNK(found.st_mode):
+        return os.readlink(path)  # noqa: PTH115 - must be the target as it is written
+    if not stat.S_ISREG(found.st_mode):
+        return "neither a file nor a link"
+    with open(path, "rb") as file:  # noqa: PTH123 - called for each of many thousand files
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def read_states(path: Path) -> dict[str, FileState]:
+    """The files of a record, by their paths; empty if there is no valid one."""
+    try:
+        return {name: FileState(*row) for name, row in json.loads(path.read_bytes()).items()}
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError):
+        return {}
+
+
+@frozen
+class Manifest:
+    """The files of an environment by their relative paths, and which of them came from which wheel of the store.
+
+    `lock` is the id of the lock that was installed, `kind` the store's name for its kind of interpreter.
+    """
+
+    lock: str
+    kind: str
+    files: Mapping[str, FileState]
+    wheels: Mapping[str, tuple[str, ...]]
+
+    @classmethod
+    def of(
+        cls, folder: Path, lock: str, kind: str, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger
+    ) -> Manifest:
+        """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
+        files = {path: state for rows in wheels.values() for path, state in rows.items()}
+        found = files_below(folder)
+        fresh = [(path, now, content_of(folder / path, now)) for path, now in found.items() if path not in files]
+        ledger.note((now, content) for _, now, content in fresh)
+        files |= {path: state_of(now, content) for path, now, content in fresh}
+        named = {key: tuple(path for path in rows if path in found) for key, rows in wheels.items()}
+        return cls(lock, kind, {path: files[path] for path in found}, named)
+
+    @classmethod
+    def read(cls, path: Path) -> Manifest | None:
+        """Read a manifest, None if there is no valid one."""
+        try:
+            told: dict[str, Any] = json.loads(path.read_bytes())
+            if told["schema"] != _SCHEMA:
+                return None
+            files = {name: FileState(*row) for name, row in told["files"].items()}
+            named = {key: tuple(names) for key, names in told["wheels"].items()}
+            return cls(str(told["lock"]), str(told["kind"]), files, named)
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
+            return None
+
+    def write(self, path: Path) -> None:
+        """Write it to a file. Raises `OSError`."""
+        told = {"schema": _SCHEMA, "lock": self.lock, "kind": self.kind, "files": self.files, "wheels": self.wheels}
+        write_whole(path, json.dumps(told))
+
+    def owners(self) -> dict[str, str]:
+        """The wheel of each file that came from the store."""
+        return {path: key for key, paths in self.wheels.items() for path in paths}
+
+    def wheels_with(self, paths: Iterable[str]) -> list[str]:
+        """The wheels that these files came from."""
+        wanted = set(paths)
+        return [key for key, names in self.wheels.items() if not wanted.isdisjoint(names)]
+
+    def differences(self, folder: Path, ledger: Ledger, *, is_users: bool = False) -> tuple[str, ...]:
+        """Compare a folder with the record: the paths that differ.
+
+        In a user's folder (`is_users`), other files do not count. Bytecode that a process wrote next to a source,
+        despite PYTHONPYCACHEPREFIX, is removed.
+        """
+        try:
+            with in_turn:
+                differing, more = ledger.compare(folder, self.files)
+        except OSError:
+            return (".",)
+        ours = {path.partition("/")[0] for path in self.files}
+        for path in more:
+            if path.endswith(".pyc") and "__pycache__" in path.split("/"):
+                (folder / path).unlink(missing_ok=True)
+            elif not is_users or path.partition("/")[0] in ours:
+                differing.append(path)
+        return tuple(sorted(differing))
+
+
+@frozen
+class EnvironmentRecord:
+    """The record of an environment, kept outside of it, by its name, and the locks that guard it.
+
+    Runs share `in_use`; building and removing need it exclusively. A process that may read the environment shares
+    `kept` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree `pycache` has
+    `bytecode_lock`.
+    """
+
+    workspace: Workspace
+    name: str
+
+    @property
+    def in_use(self) -> Path:
+        """The lock that a run shares."""
+        return self.workspace.locks / f"{self.name}.lock"
+
+    @property
+    def kept(self) -> Path:
+        """The lock that a process shares while it may read the environment."""
+        return self.workspace.locks / f"{self.name}.kept.lock"
+
+    @property
+    def bytecode_lock(self) -> Path:
+        """The lock of the run that uses the bytecode tree."""
+        return self.workspace.locks / f"{self.name}.bytecode.lock"
+
+    @property
+    def manifest_path(self) -> Path:
+        """The path of the manifest."""
+        return self.workspace.records / f"{self.name}.json"
+
+    @property
+    def bytecode_path(self) -> Path:
+        """The path of the bytecode tree's record."""
+        return self.workspace.records / f"{self.name}.bytecode.json"
+
+    @property
+    def pycache(self) -> Path:
+        """The bytecode tree."""
+        return self.workspace.pycache / self.name
+
+    def is_built(self, location: Location, lock_id: str) -> bool:
+        """Whether the environment of this lock was built there; it may have changed since."""
+        return held_lock(location.folder) == lock_id and self.manifest_path.is_file()
+
+    def sound(
+        self, location: Location, lock_id: str, ledger: Ledger, drop: Callable[[Iterable[str]], None]
+    ) -> Manifest | None:
+        """The manifest if every file of the environment matches it, else None; `drop` gets the wheels that differ."""
+        manifest = Manifest.read(self.manifest_path) if self.is_built(location, lock_id) else None
+        if manifest is None or manifest.lock != lock_id:
+            return None
+        differs = manifest.differences(location.folder, ledger, is_users=location.is_users)
+        if differs:
+            drop(manifest.wheels_with(differs))
+            return None
+        # If the Python that it was built for is gone, the link to it is broken.
+        return manifest if location.python.exists() else None
+
+    def forget(self) -> None:
+        """Remove the record; the next user rebuilds the environment."""
+        for path in (self.manifest_path, self.bytecode_path):
+            path.unlink(missing_ok=True)
+        remove_tree(self.pycache)
+
+    def remove(self, folder: Path) -> bool:
+        """Remove the environment at `folder` unless it is in use; returns whether it was removed."""
+        try:
+            with acquire(self.kept, wait=False), acquire(self.in_use, wait=False):
+                if not folder.is_dir():
+                    return False
+                self.discard(folder)
+        except Busy:
+            return False
+        return True
+
+    def discard(self, folder: Path) -> None:
+        """Remove the environment at `folder`. Call it with the exclusive lock held."""
+        # Renamed first: a half-removed folder must not be taken for an environment.
+        doomed = self.workspace.building / f"{self.name}-removed"
+        remove_tree(doomed)
+        manifest = Manifest.read(self.manifest_path)
+        with contextlib.suppress(FileNotFoundError):
+            folder.rename(doomed)
+        self.forget()
+        if manifest is not None:
+            store = f"{self.workspace.wheels}/{manifest.kind}"
+            origins = ((path, f"{store}/{key}/{STORED}/{path}") for path, key in manifest.owners().items())
+            Ledger.of(self.workspace).unlink((f"{doomed}/{path}", origin) for path, origin in origins)
+        remove_tree(doomed)
+
+
+@define
+class RecentlyCompared:
+    """The manifests of environments that matched them, by name, for `lasts_s` seconds; only the last eight are kept.
+
+    So a run starts at once. It is compared again when it ends, so a change in between is noticed then; it is only
+    unknown whose change it was.
+    """
+
+    lasts_s: float = _LASTS_S
+    clock: Callable[[], float] = time.monotonic
+    _found: dict[str, tuple[float, Manifest]] = field(factory=dict, init=False)
+
+    def note(self, name: str, manifest: Manifest) -> None:
+        """Note that an environment matches its manifest now."""
+        others = [item for item in self._found.items() if item[0] != name]
+        self._found = dict([*others[1 - _MOST :], (name, (self.clock(), manifest))])
+
+    def manifest(self, name: str, lock_id: str) -> Manifest | None:
+        """The manifest that an environment matched a moment ago, None if it is too long ago or of another lock."""
+        since, manifest = self._found.get(name, (0.0, None))
+        if manifest is None or manifest.lock != lock_id or self.clock() - since >= self.lasts_s:
+            return None
+        return manifest
+
+    def forget(self) -> None:
+        """Forget all of them: environments share files, so a change in one may be a change in others."""
+        self._found = {}

@@ -1,0 +1,202 @@
+"""What a night runs: the matrix with the newest releases and pre-releases, in which order, and for how long."""
+
+from __future__ import annotations
+
+import math
+import threading
+from statistics import fmean
+from typing import TYPE_CHECKING, TypeVar
+
+from attrs import define, evolve, field
+from packaging.version import Version
+
+from harness.matrix.axes import PACKAGES, Selection, Value, Word, selection
+from harness.model import Device, Observation
+from harness.nightly.comparing import version_on
+from harness.scheduling.scheduler import Lanes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+    from concurrent.futures import Future
+
+    from harness.matrix import Cell, Matrix
+    from harness.nightly.record import CellRecord, Past
+    from harness.scheduling.scheduler import Priority
+
+T = TypeVar("T")
+
+_NO_VERSION = Version("0")
+NEWEST: tuple[Value, ...] = (Word.LATEST.value, Word.PRERELEASES.value)
+
+
+def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
+    """Return the matrix of a night, and one sentence about each change.
+
+    A package axis that already follows the index (`latest`, `prereleases`) or has a single version is kept, and so are
+    commits on every axis. Excludes and includes that name versions of a replaced axis are dropped.
+    """
+    replaced = {axis for axis, values in matrix.axes.items() if axis.startswith(PACKAGES) and _is_dated(axis, values)}
+    sentences = [
+        f"{axis.removeprefix(PACKAGES)}: latest and pre-releases instead of {_counted(axis, matrix.axes[axis])}"
+        for axis in matrix.axes
+        if axis in replaced
+    ]
+    exclude, include = [], []
+    for number, exclusion in enumerate(matrix.exclude, start=1):
+        named = [
+            axis for axis in exclusion if axis in replaced and not all(_is_commit(axis, v) for v in exclusion[axis])
+        ]
+        if named:
+            sentences.append(f"exclude {number} is ignored because it names versions of {_projects(named)}")
+        else:
+            exclude.append(exclusion)
+    for number, inclusion in enumerate(matrix.include, start=1):
+        asked = [(axis, v) for axis, v in inclusion.choice.items() if axis in replaced]
+        if named := [axis for axis, v in asked if not _follows(axis, v) and not _is_commit(axis, v)]:
+            sentences.append(f"include {number} is not run because it names a version of {_projects(named)}")
+        else:
+            include.append(inclusion)
+    axes = {axis: _newest(axis, values) if axis in replaced else values for axis, values in matrix.axes.items()}
+    return evolve(matrix, axes=axes, exclude=tuple(exclude), include=tuple(include)), tuple(sentences)
+
+
+def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
+    """Sort cells: those that the last night left first, those never judged last, with older releases before newer ones.
+
+    So when a new release runs, the older release that it is compared with already has a verdict.
+    """
+    rank = {name: position for position, name in enumerate(past.left)}
+
+    def key(cell: Cell) -> tuple[int, bool, tuple[Version, ...]]:
+        is_new = cell.name not in past.cells
+        axes = sorted(axis for axis in cell.choice if axis.startswith(PACKAGES)) if is_new else []
+        return (
+            rank.get(cell.name, len(rank)),
+            is_new,
+            tuple(version_on(cell.choice, axis) or _NO_VERSION for axis in axes),
+        )
+
+    return tuple(sorted(cells, key=key))
+
+
+def estimated_s(cells: Iterable[Cell], past: Past, *, on_gpu: bool = False) -> float | None:
+    """Estimate the seconds to run all cells if the store has none of them; None if no earlier night ran any.
+
+    A cell that never ran counts as the mean of the others; `on_gpu` counts GPU time only.
+    """
+    known = [record for record in past.cells.values() if record.seconds > 0]
+    if not known:
+        return None
+    mean = _mean_s(known, on_gpu=on_gpu)
+    names = {record.name: record for record in known}
+    return sum(_mean_s([names[cell.name]], on_gpu=on_gpu) if cell.name in names else mean for cell in cells)
+
+
+class OutOfTimeError(Exception):
+    """The time budget ran out during the search for a cause. Finished runs are kept; the next night continues."""
+
+
+@define
+class Budget:
+    """The time that a night may use. `clock` is monotonic, in seconds; None minutes means no limit."""
+
+    clock: Callable[[], float]
+    minutes: float | None = None
+    gpu_minutes: float | None = None
+    gpu_s: float = 0.0
+    ran: int = 0
+    _begun: float = field(init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False, eq=False, repr=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._begun = self.clock()
+
+    @property
+    def wall_s(self) -> float:
+        """Seconds since it began."""
+        return self.clock() - self._begun
+
+    def used(self, observation: Observation) -> None:
+        """Count a run that has just ended."""
+        with self._lock:  # lanes are threads
+            self.ran += observation.outcome.ran
+            if observation.device is Device.CUDA:
+                self.gpu_s += observation.duration_s
+
+    def share(self, device: Device) -> float:
+        """Return the used share of the budget, 1.0 for all of it; on a GPU, the larger of wall time and GPU time."""
+        on_gpu = _share(self.gpu_s, self.gpu_minutes) if device is Device.CUDA else 0.0
+        return max(_share(self.wall_s, self.minutes), on_gpu)
+
+    def is_spent(self, device: Device) -> bool:
+        """Whether no more runs may start on a device."""
+        return self.share(device) >= 1.0
+
+
+class BudgetedLanes(Lanes):
+    """Lanes that count their runs against a budget; once it is spent for `device`, none starts (None: no limit)."""
+
+    def __init__(self, inner: Lanes, budget: Budget, device: Device | None = None) -> None:
+        super().__init__(inner.count)
+        self.inner, self.budget, self.device = inner, budget, device
+
+    def submit_as(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
+        """Start a run on the lanes within. Raises `OutOfTimeError`."""
+        if self.device is not None and self.budget.is_spent(self.device):
+            raise OutOfTimeError
+
+        def counted() -> T:
+            ended = call()
+            if isinstance(ended, Observation):
+                self.budget.used(ended)
+            return ended
+
+        return self.inner.submit_as(priority, counted)
+
+    def close(self) -> None:
+        """Close the lanes within."""
+        self.inner.close()
+
+
+def _newest(axis: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
+    return (*NEWEST, *(value for value in values if _is_commit(axis, value)))
+
+
+def _selected(axis: str, value: Value) -> Selection | None:
+    return selection(axis.removeprefix(PACKAGES), str(value))
+
+
+def _is_commit(axis: str, value: Value) -> bool:
+    return (wanted := _selected(axis, value)) is not None and wanted.word is Word.COMMIT
+
+
+def _follows(axis: str, value: Value) -> bool:
+    return (wanted := _selected(axis, value)) is not None and wanted.follows_the_index
+
+
+def _is_dated(axis: str, values: tuple[Value, ...]) -> bool:
+    releases = [value for value in values if not _is_commit(axis, value)]
+    if not releases or (len(releases) == 1 and _selected(axis, releases[0]) is None):
+        return False
+    return not any(_follows(axis, value) for value in releases)
+
+
+def _counted(axis: str, values: tuple[Value, ...]) -> str:
+    values = tuple(value for value in values if not _is_commit(axis, value))
+    if any(_selected(axis, value) for value in values):
+        return " and ".join(map(str, values))
+    return f"{len(values)} versions"
+
+
+def _projects(axes: list[str]) -> str:
+    return " and ".join(axis.removeprefix(PACKAGES) for axis in axes)
+
+
+def _mean_s(records: Iterable[CellRecord], *, on_gpu: bool) -> float:
+    return fmean(record.seconds if record.on_gpu or not on_gpu else 0.0 for record in records)
+
+
+def _share(seconds: float, minutes: float | None) -> float:
+    if minutes is None:
+        return 0.0
+    return seconds / (minutes * 60) if minutes > 0 else math.inf

@@ -1,0 +1,300 @@
+"""A watch: each night runs a project's tests with the newest packages, and finds the upgrade that broke them.
+
+The packages with which the tests last passed are kept in a file from night to night. It is a requirements file with
+exact versions, so pip, uv and `harness bisect --good` can all read it. Its header lists the tests that failed even
+then, which are not reported again.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+import shlex
+from datetime import UTC, datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from attrs import asdict, evolve, field, frozen
+
+from harness.asking.answer import Status
+from harness.asking.ask import ask_inquiry
+from harness.asking.between import worlds_of
+from harness.asking.kinds import Kind
+from harness.atomic import write_whole
+from harness.errors import NoSpace, UserMistake
+from harness.events import SearchBegan
+from harness.model import Outcome
+from harness.nightly.tracker import MOST, Wanted
+from harness.report.page import fence, paragraph, span
+from harness.request.ends import End, EndKind
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from harness.asking.answer import Answer
+    from harness.model import Lock, Observation
+    from harness.planning.inquiry import Inquiry
+    from harness.session import Session
+
+FILE = "green.txt"
+_HEAD = re.compile(r"^# harness watch: (\{.*\})$", re.MULTILINE)
+_PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+)$", re.MULTILINE)
+_SHOWN = 10
+_IN_A_SENTENCE = 3
+
+
+class NightStatus(enum.StrEnum):
+    """How a night ended."""
+
+    PASSES = "passes"  # no test fails that passed before
+    BROKEN = "broken"  # tests fail that passed with older packages
+    NOT_PACKAGES = "not-packages"  # tests fail that passed with exactly the same packages
+    UNKNOWN = "unknown"  # tests fail, and no packages are known with which they passed
+
+    @property
+    def exit_code(self) -> int:
+        """0: nothing new broke, 1: an upgrade broke tests, 3: not sure."""
+        return {NightStatus.PASSES: 0, NightStatus.BROKEN: 1}.get(self, 3)
+
+
+@frozen
+class ProjectNight:
+    """One night. `name` tells several watches of one repository apart; `green` is the last green date or "".
+
+    `answer` is the output of `harness bisect --json`, empty if no bisection was needed.
+    """
+
+    name: str
+    command: str
+    date: str
+    status: NightStatus
+    sentence: str
+    green: str = ""
+    constraints: tuple[str, ...] = ()
+    answer: Mapping[str, Any] = field(factory=dict)
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the night as it is stored (schema 1)."""
+        return {"schema": 1, **asdict(self, recurse=False), "status": self.status.value, "answer": dict(self.answer)}
+
+    @property
+    def title(self) -> str:
+        """The title of the issue, at most 200 characters."""
+        return f"{self.name}: {self.sentence.rstrip('.')}"[:200]
+
+
+@frozen
+class ProjectWatch:
+    """A watched project: the question without its good end, and the folder with the last green packages.
+
+    `newest` is the day whose newest packages are tested, the bad end of the question; `name` and `command` appear in
+    the report.
+    """
+
+    session: Session
+    question: Inquiry
+    newest: End
+    state: Path
+    name: str
+    command: str
+
+    def run(self) -> ProjectNight:
+        """Run one night. If no new test fails, its packages become the last green ones.
+
+        They also do in a first night in which no older packages make the failing tests pass, if other tests pass. Later
+        nights do not report these failures again.
+
+        Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`.
+        """
+        green = read_last_green(self.state)
+        observation = self._newest_run()
+        lock = observation.lock
+        if lock is None or not observation.outcome.ran or observation.mistake:
+            why = observation.mistake or observation.detail
+            return self._night(NightStatus.UNKNOWN, f"The tests could not be run: {why.rstrip('.')}.", green)
+        if _passes(observation, green):
+            self._keep_green(lock, observation)
+            passed = "The tests pass" if observation.outcome is Outcome.COMPLETED else "Nothing new fails"
+            return self._night(NightStatus.PASSES, f"{passed} with the newest packages.", green)
+        if green is not None and green.is_same(lock):
+            failed = green.news(observation)
+            more = f" and {len(failed) - _IN_A_SENTENCE} more" if len(failed) > _IN_A_SENTENCE else ""
+            shown = ", ".join(failed[:_IN_A_SENTENCE]) + more or self.command
+            sentence = f"Not caused by an upgrade: {shown} failed with the same packages it passed with."
+            return self._night(NightStatus.NOT_PACKAGES, sentence, green)
+        path = self.state / FILE
+        good = End(EndKind.LOCK, str(path), path=path) if green is not None else None
+        answer = ask_inquiry(self.session, evolve(self.question, good=good), Kind.WORLDS)
+        night = self._broken(answer, green)
+        if (
+            green is None
+            and night.status is NightStatus.UNKNOWN
+            and len(failing_tests(observation)) < len(observation.tests)
+        ):
+            # Later nights do not report tests that never passed.
+            self._keep_green(lock, observation)
+            return evolve(night, sentence=f"{night.sentence} From now on, only other failures are reported.")
+        return night
+
+    def _newest_run(self) -> Observation:
+        """Run the tests with the newest packages; a bisection that follows finds this run in the store."""
+        session, repro = self.session, self.question.repro
+        worlds, why = worlds_of(session, self.question)
+        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", (*self.question.told, why)))
+        return session.prober.execute(session.prober.prepare(worlds.of(self.newest).itself()))
+
+    def _broken(self, answer: Answer, green: LastGreen | None) -> ProjectNight:
+        """Return the night of an answer; tests that newly fail are broken by an upgrade, whichever it was."""
+        is_broken = answer.status is Status.FOUND or bool(answer.failures)
+        night = self._night(NightStatus.BROKEN if is_broken else NightStatus.UNKNOWN, answer.sentence, green)
+        good = (answer.asked.ends.get("good") or {}).get("text", "")
+        return evolve(night, green=night.green or good, constraints=answer.constraints, answer=answer.as_json())
+
+    def _night(self, status: NightStatus, sentence: str, green: LastGreen | None) -> ProjectNight:
+        since = green.date if green is not None else ""
+        return ProjectNight(self.name, self.command, self._date(), status, sentence, since)
+
+    def _keep_green(self, lock: Lock, observation: Observation) -> None:
+        try:
+            keep_last_green(self.state, lock, failing_tests(observation), self._date())
+        except OSError as error:
+            raise NoSpace(f"can't write to {self.state}: {error.strerror}") from error
+
+    def _date(self) -> str:
+        """Return the day of the newest packages. A day without a time ends at midnight, which is in the next day."""
+        moment = self.newest.moment or datetime.now(UTC)
+        return (moment - timedelta(seconds=1)).date().isoformat()
+
+
+def _passes(observation: Observation, green: LastGreen | None) -> bool:
+    """Whether the tests pass, or every failing test also failed in the last green night."""
+    if observation.outcome is Outcome.COMPLETED:
+        return True
+    return green is not None and bool(observation.tests) and not green.news(observation)
+
+
+@frozen
+class LastGreen:
+    """Versions by project, the ISO date of the night, the Python version, and the tests that failed that night."""
+
+    versions: dict[str, str]
+    date: str
+    python: str
+    failing: tuple[str, ...] = ()
+
+    def is_same(self, lock: Lock) -> bool:
+        """Whether a lock has exactly these packages."""
+        return self.versions == {pin.name: pin.version for pin in lock.pins}
+
+    def news(self, observation: Observation) -> tuple[str, ...]:
+        """Return the tests that fail now and did not fail then, sorted."""
+        return tuple(sorted(set(failing_tests(observation)) - set(self.failing)))
+
+
+def failing_tests(observation: Observation) -> tuple[str, ...]:
+    """Return the tests of a run that failed or could not be set up, sorted."""
+    return tuple(sorted(result.id for result in observation.tests if result.outcome.is_failure))
+
+
+def read_last_green(folder: Path) -> LastGreen | None:
+    """Read the last green packages from a folder, or None if there are none.
+
+    Raises `UserMistake` if the file can't be read or was not written by `harness watch`.
+    """
+    path = folder / FILE
+    try:
+        text = path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        return None
+    except (OSError, UnicodeDecodeError) as error:
+        raise UserMistake(f"can't read {path}: {error}") from error
+    try:
+        head = json.loads(match[1]) if (match := _HEAD.search(text)) else {}
+        versions = dict(_PIN.findall(text))
+        failing = tuple(map(str, head.get("failing", ())))
+        return LastGreen(versions, str(head["date"]), str(head["python"]), failing)
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UserMistake(
+            f"{path} was not written by harness watch", hint="delete it to start over, or choose another --state folder"
+        ) from error
+
+
+def keep_last_green(folder: Path, lock: Lock, failing: Iterable[str], date: str) -> None:
+    """Write a lock as the last green one. Raises `OSError`."""
+    head = json.dumps({"date": date, "python": lock.python, "failing": sorted(failing)})
+    lines = [
+        f"# The packages with which the tests passed on {date}, on Python {lock.python}.",
+        f"# harness watch: {head}",
+    ]
+    lines += [f"{pin.name}=={pin.version}" for pin in sorted(lock.pins, key=lambda pin: pin.name)]
+    write_whole(folder / FILE, "\n".join(lines) + "\n")
+
+
+def marker(name: str) -> str:
+    """Return the marker that identifies the issue of a watch."""
+    return f"<!-- harness-watch: {name} -->"
+
+
+def report_of(night: ProjectNight) -> str:
+    """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
+    found = f"Found by `harness watch` on {night.date} with the newest packages of that day."
+    lines = [f"**{paragraph(night.sentence)}**", "", found]
+    if night.green:
+        lines[-1] += f" The tests last passed on {night.green}."
+    for group in night.answer.get("failures", ()):
+        lines += ["", *_group(group)]
+    if night.constraints:
+        shown = night.answer.get("constraints_verified")
+        sure = "a run confirmed that the tests pass with these" if shown else "not confirmed by a run"
+        lines += ["", f"Workaround ({sure}):", "", fence("\n".join(night.constraints))]
+    for key, label in (("flaky", "Flaky"), ("failing_at_both", "Already failing before")):
+        if tests := list(night.answer.get(key) or ()):
+            lines += ["", f"{label}: {', '.join([*map(span, tests[:_SHOWN]), *_more(tests)])}"]
+    if changes := night.answer.get("lock_changes"):
+        lines += ["", "<details><summary>All packages that changed</summary>", "", "| package | before | now |"]
+        lines += ["|---|---|---|", *map(_row, changes), "", "</details>"]
+    lines += ["", "To reproduce it, in a checkout of this project:", "", fence(_command(night))]
+    return "\n".join(lines) + "\n"
+
+
+def issue_of(night: ProjectNight) -> tuple[Wanted, ...]:
+    """Return the one issue of a watch, open while tests are broken. An inconclusive night changes nothing."""
+    if night.status not in (NightStatus.PASSES, NightStatus.BROKEN):
+        return ()
+    body = f"{marker(night.name)}\n\n{report_of(night)}"
+    if len(body) > MOST:
+        body = f"{body[:MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
+    return (Wanted(marker(night.name), night.title, body, night.status is NightStatus.BROKEN),)
+
+
+def _group(group: Mapping[str, Any]) -> list[str]:
+    tests = list(group.get("tests") or ())
+    signature = group.get("signature") or {}
+    seen = ": ".join(str(signature[key]) for key in ("exception", "message") if signature.get(key))
+    count = f"{len(tests)} test{'s' if len(tests) > 1 else ''}" if tests else "The command"
+    lines = [f"### {count}: {span(seen or 'failed')}", ""]
+    for culprit in group.get("culprits", ()):
+        proved = "proved by running both" if culprit.get("proved") else "not proved"
+        before, after = culprit.get("last_good") or "absent", culprit.get("first_bad") or "absent"
+        lines.append(f"- **{paragraph(culprit['package'])}**: {before} is good, {after} is bad ({proved})")
+        evidence = (
+            one.get("text") or one.get("sentence") or one.get("name") or "" for one in culprit.get("evidence", ())
+        )
+        lines += [f"  - {paragraph(text)}" for text in evidence]
+    if not group.get("culprits"):
+        lines.append(paragraph(f"No culprit was found. {group.get('note') or ''}"))
+    return [*lines, "", *(f"- {span(test)}" for test in tests[:_SHOWN]), *(f"- {text}" for text in _more(tests))]
+
+
+def _row(change: Mapping[str, Any]) -> str:
+    return f"| {paragraph(change['name'])} | {change.get('before') or '-'} | {change.get('after') or '-'} |"
+
+
+def _more(tests: list[str]) -> list[str]:
+    return [f"and {len(tests) - _SHOWN} more"] if len(tests) > _SHOWN else []
+
+
+def _command(night: ProjectNight) -> str:
+    words = ["harness", "bisect", "--run", night.command]
+    return shlex.join([*words, *(["--good", night.green] if night.green else []), "--bad", night.date])

@@ -1,0 +1,96 @@
+"""A question with what it names looked up: the repro, its requirements, the two ends; and what all its probes share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from attrs import field, frozen
+
+from harness.model import Combination, Device
+from harness.model.culprit import Level
+from harness.request.ends import End, release_end
+from harness.request.question import Policy
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+    from datetime import datetime
+
+    from harness.model import Lock, Repro
+    from harness.settings import Settings
+
+
+def _read_end(end: End | str | None) -> End | None:
+    return release_end(end) if isinstance(end, str) else end
+
+
+@frozen
+class Inquiry:
+    """A question with what it names looked up: which change broke (or fixed) `repro`, between `good` and `bad`?
+
+    `subject` is the package to look at, "" to find it. An end is a release, a day, a lock file, an environment, a
+    commit or a Python; None for one that the repro's bounds give or the search has to find. A text is a release.
+    `depth` is how deep to go, None for what suits the ends. `with_` and `hold` are requirements; `as_of` is "era",
+    "none" or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated". `from_source`
+    names projects that may be built from source. `typed` are the words that name the repro and the settings, quoted
+    for a shell; `told` are sentences about choices already made for the user.
+    """
+
+    subject: str
+    repro: Repro
+    good: End | None = field(default=None, converter=_read_end)
+    bad: End | None = field(default=None, converter=_read_end)
+    depth: Level | None = None
+    policy: Policy = Policy()
+    with_: tuple[str, ...] = ()
+    hold: tuple[str, ...] = ()
+    as_of: str | None = None
+    python: str | None = None
+    device: str = "auto"
+    from_source: tuple[str, ...] = ()
+    typed: tuple[str, ...] = ()
+    told: tuple[str, ...] = ()
+
+    @classmethod
+    def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Inquiry:
+        """Return a question with these settings; `more` are further fields."""
+        return cls(
+            subject,
+            repro,
+            with_=settings.with_,
+            hold=settings.hold,
+            as_of=settings.as_of,
+            python=settings.python,
+            device=settings.device,
+            from_source=settings.from_source,
+            **more,
+        )
+
+
+@frozen
+class Scope:
+    """What all probes of a question share: what runs, where, and with which requirements.
+
+    `python` is a full version. `requirements` are without the subject if releases of it are tried. `from_source` names
+    projects that may be built.
+    """
+
+    repro: Repro
+    python: str
+    requirements: tuple[str, ...]
+    holds: tuple[str, ...] = ()
+    device: Device = Device.CPU
+    from_source: tuple[str, ...] = ()
+    subject: str = ""
+    policy: Policy = Policy()
+
+    def combination(self, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None) -> Combination:
+        """Return the combination of these requirements at a time, on the device of the question."""
+        return Combination(
+            python=self.python,
+            requirements=tuple(requirements),
+            holds=self.holds,
+            as_of=as_of,
+            near=near.id if near is not None else None,
+            device=self.device,
+            from_source=self.from_source,
+        )

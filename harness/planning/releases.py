@@ -1,0 +1,472 @@
+"""The releases of a subject as a line: those that can be tried, its ends, and what is installed beside them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from packaging.requirements import Requirement
+from packaging.version import InvalidVersion, Version
+
+from harness.environment.index import parsed_version
+from harness.environment.resolve import ERA_MARGIN
+from harness.errors import UnknownProject, UnknownRelease, UserMistake
+from harness.model import Combination, Device, Lock, Release, normalized_name
+from harness.model.combination import AsOf
+from harness.model.repro import Bounds
+from harness.planning.inquiry import Inquiry, Scope
+from harness.probing import Probe
+from harness.request.parsing import as_of, required_name, version_of
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Container, Iterable, Sequence
+    from collections.abc import Set as AbstractSet
+    from datetime import datetime
+
+    from packaging.tags import Tag
+
+    from harness.environment import Index, Interpreter
+    from harness.model import Repro
+    from harness.probing.probe import Probing
+    from harness.search import Trial
+
+NO_HOLDS = "none"  # --hold none
+
+
+@frozen
+class LeftOut:
+    """A release inside the range that is not tried, and why."""
+
+    release: str
+    reason: str
+
+
+@frozen
+class Plan:
+    """Everything that a search over the releases of a subject needs before its first probe.
+
+    `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
+    search has to find that end; `choices` are sentences about defaults, with the option that changes each.
+    """
+
+    question: Inquiry
+    scope: Scope
+    interpreter: Interpreter
+    releases: tuple[Release, ...]
+    good: int | None
+    bad: int | None
+    left_out: tuple[LeftOut, ...]
+    as_of: str
+    choices: tuple[str, ...] = ()
+
+    @property
+    def subject(self) -> str:
+        """The project that is bisected over, normalised."""
+        return self.scope.subject
+
+    @property
+    def repro(self) -> Repro:
+        """What runs."""
+        return self.scope.repro
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The versions of the releases."""
+        return tuple(str(release.version) for release in self.releases)
+
+    def combination(self, position: int, near: Lock | None) -> Combination:
+        """Return the combination for one release, resolved near a lock."""
+        release = self.releases[position]
+        combination = self.scope.combination(
+            (*self.scope.requirements, f"{self.subject}=={release.version}"), self._date_for(release), near
+        )
+        return evolve(
+            combination,
+            prereleases=(self.subject,) if release.version.is_prerelease else (),
+            from_source=from_source_for(self.scope, self.interpreter, release),
+        )
+
+    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
+        """Return the probe of one release."""
+        return Probe(self.repro, self.combination(position, near), near, attempt)
+
+    def probes(self, prober: Probing) -> Callable[[Trial], Probe]:
+        """Return a function that makes the probe of a trial, near the plan's anchor.
+
+        Raises `UnknownRelease` if no release can be resolved.
+        """
+        anchor = find_anchor(self, prober)
+        return lambda trial: self.probe(trial.position, anchor.near(trial.position), trial.attempt)
+
+    def _date_for(self, release: Release) -> datetime | None:
+        return AsOf.read(self.as_of).of(release.uploaded + ERA_MARGIN if release.uploaded else None)
+
+
+@frozen
+class Anchor:
+    """The lock near which releases are resolved, and the position of the release that it was made for, if any.
+
+    `lock` is None if other packages come from a date.
+    """
+
+    lock: Lock | None = None
+    position: int | None = None
+
+    def near(self, position: int) -> Lock | None:
+        """Return the lock near which to resolve a release; None for the release that the lock was made for."""
+        return None if position == self.position else self.lock
+
+
+def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
+    """Plan a question: fill in what it leaves open from the repro's metadata and the index.
+
+    Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
+    """
+    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    choices: list[str] = []
+    if tells_of_a_fix(question, bounds):
+        question = evolve(question, policy=evolve(question.policy, find_fix=True))
+        choices.append("looking for the fix: the repro's bad release is older than its good one")
+    good, bad = ends_of(question, bounds, choices)
+    check_ends(index, question.subject, (good, bad))
+    check_order(question, good, bad)
+    return fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
+
+
+def fill_plan(
+    question: Inquiry,
+    good: str | None,
+    bad: str | None,
+    choices: Iterable[str] = (),
+    *,
+    index: Index,
+    interpreter: Interpreter,
+    device: Device,
+    near: str = "the bad end",
+) -> Plan:
+    """Make a plan between two ends that are known to exist; without an end (None) the range is open there.
+
+    `choices` say how the ends were chosen; `near` says which other packages are kept. Raises the same errors as
+    `make_plan`.
+    """
+    subject = normalized_name(question.subject)
+    repro = question.repro
+    bounds = repro.subjects.get(subject, Bounds())
+    chosen = list(choices)
+    day = str(as_of(question.as_of or bounds.as_of))
+    holds = holds_of(repro, subject, {required_name(text) for text in question.with_}, question.hold)
+    if not question.as_of:
+        chosen.append(f"other packages: {_other_packages(day, near)} (--as-of changes it)")
+    chosen += told_holds(holds, question.hold)
+    releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
+    versions = [release.version for release in releases]
+    scope = Scope(
+        repro,
+        interpreter.version,
+        merged_requirements(repro.dependencies, question.with_, {subject}),
+        tuple(holds),
+        device,
+        question.from_source,
+        subject,
+        question.policy,
+    )
+    return Plan(
+        question=question,
+        scope=scope,
+        interpreter=interpreter,
+        releases=releases,
+        good=_position(good, versions),
+        bad=_position(bad, versions),
+        left_out=left_out,
+        as_of=day,
+        choices=tuple(chosen),
+    )
+
+
+def from_source_for(scope: Scope, interpreter: Interpreter, *releases: Release) -> tuple[str, ...]:
+    """Return the projects that may be built; without the subject, if each of these releases of it has a wheel."""
+    tags = frozenset(interpreter.wheel_tags()) if scope.from_source else frozenset()
+    need = [one.left_out_because(python=scope.python, tags=tags, prereleases=True) is not None for one in releases]
+    if any(need) or not need:
+        return scope.from_source
+    return tuple(name for name in scope.from_source if normalized_name(name) != scope.subject)
+
+
+def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
+    """Check that the index has the releases that ends name; None is skipped.
+
+    Raises `UnknownRelease` if it does not have one, and `UserMistake` if an end is not a version.
+    """
+    for end in ends:
+        if end is not None and index.release(subject, str(version_of(end))) is None:
+            hint = _near_releases(end, index.releases(subject))
+            raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
+
+
+def why_left_out(release: Release, question: Inquiry, interpreter: Interpreter, tags: AbstractSet[Tag]) -> str | None:
+    """Return why a release of the subject can't be tried, or None if it can."""
+    return release.left_out_because(
+        python=interpreter.version,
+        tags=tags,
+        prereleases=question.policy.prereleases,
+        build_from_source=normalized_name(question.subject) in question.from_source,
+    )
+
+
+def releases_between(
+    index: Index, scope: Scope, interpreter: Interpreter, project: str, ends: tuple[str, str]
+) -> tuple[Release, ...]:
+    """Return the releases of a project between an older and a newer version, both included, that can be tried.
+
+    Raises `UnknownProject`, `UnknownRelease` and `NoNetwork`.
+    """
+    policy = evolve(scope.policy, find_fix=False)
+    question = Inquiry(project, scope.repro, policy=policy, from_source=scope.from_source)
+    return _usable(question, index.releases(project), interpreter, *ends)[0]
+
+
+def releases_on_line(
+    index: Index,
+    scope: Scope,
+    interpreter: Interpreter,
+    project: str,
+    ends: tuple[str, str],
+    until: datetime | None,
+) -> tuple[tuple[Release, ...], dict[str, str]]:
+    """Return the releases of a project from the good to the bad version, and the reasons why others are left out.
+
+    Releases uploaded after `until` are not tried, except the ends. Both are empty if the project has no releases on the
+    index, or an end is no version. Raises `NoNetwork`.
+    """
+    try:
+        known = index.releases(project)
+        named = tuple(Version(Version(end).public) for end in ends)
+    except (UnknownProject, InvalidVersion):
+        return (), {}
+    tags = frozenset(interpreter.wheel_tags())
+    kept: list[Release] = []
+    left_out: dict[str, str] = {}
+    for release in known:
+        if not min(named) <= release.version <= max(named):
+            continue
+        reason = release.left_out_because(
+            python=interpreter.version,
+            tags=tags,
+            prereleases=scope.policy.prereleases,
+            build_from_source=project in scope.from_source,
+        )
+        is_later = until is not None and release.uploaded is not None and release.uploaded > until
+        if release.version in named or (reason is None and not is_later):
+            kept.append(release)
+        elif reason is not None:
+            left_out[str(release.version)] = reason
+    return tuple(kept if named[0] <= named[1] else reversed(kept)), left_out
+
+
+def _usable(
+    question: Inquiry,
+    releases: tuple[Release, ...],
+    interpreter: Interpreter,
+    good: str | None,
+    bad: str | None,
+) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
+    """Return the releases between the ends that can be tried, and the others with their reasons."""
+    ends = {version_of(end) for end in (good, bad) if end is not None}
+    oldest, newest = (bad, good) if question.policy.find_fix else (good, bad)
+    inside = [
+        release
+        for release in releases
+        if (oldest is None or release.version >= version_of(oldest))
+        and (newest is None or release.version <= version_of(newest))
+    ]
+    tags = frozenset(interpreter.wheel_tags())
+    usable, left_out = [], []
+    for release in inside:
+        reason = why_left_out(release, question, interpreter, tags)
+        # A user who names a pre-release or a yanked release as an end wants it tried.
+        named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
+        if reason is None or named:
+            usable.append(release)
+        else:
+            left_out.append(LeftOut(str(release.version), reason))
+            if release.version in ends:
+                raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
+    if not usable:
+        reasons = sorted({row.reason for row in left_out}) or ["no releases"]
+        raise UnknownRelease(
+            normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
+            hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
+        )  # fmt: skip
+    return tuple(usable), tuple(left_out)
+
+
+def merged_requirements(
+    own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
+) -> tuple[str, ...]:
+    """Merge requirements: `own` without those for projects in `left_out`, replaced by `given` for the same project.
+
+    Other given requirements come last. Raises `UserMistake` for an invalid requirement.
+    """
+    said: dict[str, list[str]] = {}
+    for requirement in given:
+        said.setdefault(required_name(requirement), []).append(requirement)
+    merged: list[str] = []
+    replaced = set(said)
+    for text in own:
+        name = normalized_name(Requirement(text).name)
+        if name in said:
+            merged += said.pop(name)
+        elif name not in left_out and name not in replaced:
+            merged.append(text)
+    return (*merged, *(requirement for rest in said.values() for requirement in rest))
+
+
+def _other_packages(as_of: str, near: str) -> str:
+    return {
+        "era": "as they were on the day of each release",
+        "none": f"as close as possible to those of {near}",
+    }.get(as_of, f"as they were on {as_of}")
+
+
+def _position(end: str | None, versions: list[Version]) -> int | None:
+    return versions.index(version_of(end)) if end is not None else None
+
+
+def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
+    known = [str(release.version) for release in releases]
+    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known[-3:]
+    return f"close to it: {', '.join(close)}"
+
+
+def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
+    """Whether the user gives no ends and the repro's bad end is older than its good one."""
+    if question.policy.find_fix or question.good is not None or question.bad is not None:
+        return False
+    good, bad = bounds.good, bounds.bad
+    return good is not None and bad is not None and version_of(bad) < version_of(good)
+
+
+def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
+    """Return the good and the bad end: those of the user, else the repro's bounds if they are in the right order.
+
+    Adds a sentence to `choices` for each bound used. None for an end that the search must find.
+    """
+    good, bad = (end.text if end is not None else None for end in (question.good, question.bad))
+    if question.policy.find_fix:
+        if bad is None:
+            bad = bounds.bad
+            if bad is not None:
+                choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+        if good is None and bounds.good is not None and bad is not None and version_of(bounds.good) > version_of(bad):
+            good = bounds.good
+            choices.append(f"good end: {good} (by the repro; --good changes it)")
+        return good, bad
+    if good is None and bounds.good is not None and (bad is None or version_of(bounds.good) < version_of(bad)):
+        good = bounds.good
+        choices.append(f"good end: {good} (by the repro; --good changes it)")
+    if bad is None and bounds.bad is not None and (good is None or version_of(good) < version_of(bounds.bad)):
+        bad = bounds.bad
+        choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+    return good, bad
+
+
+def check_order(question: Inquiry, good: str | None, bad: str | None) -> None:
+    """Raise `UserMistake` if the two ends are the wrong way round."""
+    if good is None or bad is None:
+        return
+    if version_of(good) == version_of(bad):
+        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
+    if question.policy.find_fix and version_of(good) < version_of(bad):
+        raise UserMistake(
+            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
+            hint="leave out --find-fix to find what broke it",
+        )
+    if not question.policy.find_fix and version_of(good) > version_of(bad):
+        raise UserMistake(
+            f"--good {good} is newer than --bad {bad}",
+            hint="swap them, or add --find-fix to find the release that fixed it",
+        )
+
+
+def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
+    """Return the date that `--as-of` means for one probe; for "era" the day of the `pinned` releases.
+
+    None means the newest packages. Raises `UserMistake`, and for "era" also `UnknownProject` and `NoNetwork`.
+    """
+    wanted = as_of(text)
+    return wanted.of(era_of(pinned, index) if wanted.is_era else None)
+
+
+def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
+    """Return the day of the newest release that is pinned with ==, None if the index has no time for any of them.
+
+    Raises `UserMistake` if nothing is pinned, `UnknownProject` and `NoNetwork`.
+    """
+    pinned = [(parsed.name, version) for parsed in map(Requirement, requirements) if (version := _pinned(parsed))]
+    if not pinned:
+        raise UserMistake(
+            "as-of era needs a release to take the day from", hint="pin one, such as transformers==4.53.0"
+        )
+    releases = [index.release(project, version) for project, version in pinned]
+    uploaded = [release.uploaded for release in releases if release is not None and release.uploaded is not None]
+    return max(uploaded) + ERA_MARGIN if uploaded else None
+
+
+def _pinned(requirement: Requirement) -> str | None:
+    pins = [clause.version for clause in requirement.specifier if clause.operator in ("==", "===")]
+    return pins[0] if len(pins) == 1 and not pins[0].endswith(".*") else None
+
+
+def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of projects that are pinned to a pre-release."""
+    pinned = [
+        (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)
+    ]
+    return tuple(name for name, version in pinned if version is not None and version.is_prerelease)
+
+
+def subject_of(repro: Repro, named: Iterable[str]) -> str:
+    """Return the first of these projects that is a subject of the repro, else its default one; "" if it has none."""
+    return next((name for name in named if name in repro.subjects), next(iter(repro.subjects), ""))
+
+
+def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[str]) -> tuple[str, ...]:
+    """Return the holds for a subject: `hold` as given by the user, then the repro's own holds for that subject.
+
+    A user's hold, or a requirement of a project in `named`, replaces a hold of the repro; "none" in `hold` leaves out
+    all of the repro's.
+    """
+    given = tuple(text for text in hold if text != NO_HOLDS)
+    if NO_HOLDS in hold:
+        return given
+    said = {required_name(text) for text in given}
+    own = repro.subjects.get(subject, Bounds()).hold
+    return (*given, *(text for text in own if required_name(text) not in said and required_name(text) not in named))
+
+
+def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
+    kept = [text for text in holds if text not in hold]
+    return (f"held: {', '.join(kept)} (by the repro; --hold and --with change it)",) if kept else ()
+
+
+def find_anchor(plan: Plan, prober: Probing) -> Anchor:
+    """Return the lock of the plan's bad end, or of the next release that can be resolved.
+
+    Raises `UnknownRelease` if none can be resolved.
+    """
+    if plan.as_of != "none":
+        return Anchor()
+    last = len(plan.releases) - 1
+    start = plan.bad if plan.bad is not None else (0 if plan.question.policy.find_fix else last)
+    older, newer = range(start - 1, -1, -1), range(start + 1, last + 1)
+    words = ""
+    for position in (start, *((*newer, *older) if plan.question.policy.find_fix else (*older, *newer))):
+        resolution = prober.resolve(plan.probe(position, None))
+        if resolution.lock is not None:
+            return Anchor(resolution.lock, position)
+        words = words or resolution.words
+    raise UnknownRelease(
+        plan.subject, "(all)", f"none can be installed: {words}", hint="--with or --hold may conflict with it"
+    )

@@ -1,0 +1,18 @@
+"""One probe: from a combination to an observation. All searches use it."""
+
+from harness.probing.judge import Judge
+from harness.probing.probe import Prepared, Probe, next_attempt, observation_of, probe_key, question_of
+from harness.probing.prober import Prober
+from harness.run.process import Cancelled
+
+__all__ = [
+    "Cancelled",
+    "Judge",
+    "Prepared",
+    "Probe",
+    "Prober",
+    "next_attempt",
+    "observation_of",
+    "probe_key",
+    "question_of",
+]

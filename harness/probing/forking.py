@@ -1,0 +1,380 @@
+"""Forks probes of mixtures from a zygote: a process that has imported the modules which no candidate changes.
+
+The zygote runs in a copy of the environment, in which folders with exchanged files are copied and all others are
+linked. Before each fork, the candidate's files are put in place, so that the fork finds them where any process would.
+The first zygote leaves out only the modules that depend on the likeliest files, so that its forks are quick. The first
+probe with another file replaces it.
+
+Forks are only used to search. The store keeps them apart from fresh processes, a proof is never a fork, and forking
+stops if a fork and a fresh process disagree. A fork that dies or hangs, for example because a lock was held when it was
+forked, is repeated in a fresh process.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+
+from harness.environment import Environment, watched_environment
+from harness.environment.watched import exchange, flaw_of
+from harness.environment.workspace import site_packages
+from harness.errors import HarnessFault
+from harness.model import Device, Mixture, Observation, Outcome
+from harness.probing.probe import Prepared, Probe, observation_of
+from harness.run.devices import hidden, passed_variables
+from harness.run.forking import Zygote, ZygoteFailed
+from harness.run.launch import process_environment, repro_variables, scratch_folder
+from harness.run.process import end_strays
+from harness.run.runner import INSIDE, Job, run_repro, search_path
+from harness.run.sandbox import FileAccess
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+    from contextlib import AbstractContextManager
+
+    from harness.environment import Builder
+    from harness.model import Lock, Repro
+    from harness.probing.prober import Prober
+    from harness.run.result import Ran
+    from harness.store import Store, StoredResolution
+
+# Not conclusive in a fork: an import may fail because of the modules that were or were not imported before.
+_IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
+_FORKED = "+fork"
+_LIMIT, _LEAST_LIMIT_S = 5.0, 30.0  # a fork may take five times as long as a fresh process
+
+
+class CannotFork(Exception):
+    """Probes can't be forked; the message is a short reason."""
+
+
+@contextlib.contextmanager
+def forking(
+    prober: Prober, probe: Probe, candidates: Iterable[str], likely: Iterable[str] = ()
+) -> Iterator[ForkingProber]:
+    """Open a prober that forks mixtures of an environment; it lasts as long as the context.
+
+    `probe` is the probe of the unchanged environment, with its lock. `candidates` are the files that a mixture may
+    exchange, by path relative to site-packages; the `likely` ones are exchanged first. Raises `CannotFork`.
+    """
+    lock = probe.lock
+    if lock is None or probe.repro.argv or probe.combination.device is Device.CUDA:
+        raise CannotFork("only scripts that run on the CPU are forked")
+    graph = prober.imports(probe, lock)
+    built = prober.builder.build(lock)  # compared, because its files are read below
+    if graph is None or not isinstance(built, Environment) or built.folder is None:
+        raise CannotFork("what the repro imports is not known")
+    paths = sorted(set(candidates))
+    base = site_packages(built.folder)
+    originals = {path: (base / path).read_bytes() if (base / path).is_file() else None for path in paths}
+    first = frozenset(likely).intersection(paths) or frozenset(paths)
+    with contextlib.ExitStack() as stack:
+        place = stack.enter_context(
+            watched_environment(prober.builder, built, mixture=Mixture(files=originals, label="to fork from"))
+        )
+        packages = site_packages(place.environment.folder or built.folder)
+        scratch = place.scratch / "forks"
+        scratch.mkdir()
+        job = Job(
+            python=place.environment.python,
+            repro=probe.repro,
+            device=probe.combination.device,
+            log_path=Path(),
+            scratch_root=scratch,
+            pycache_prefix=place.pycache,
+            pass_env=prober.pass_env,
+            capability=prober.capability,
+            invoked_from=prober.invoked_from,
+            sandbox=prober.sandbox,
+            readable=(prober.workspace.root,),
+        )
+
+        def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
+            return _zygote_of(job, preloadable(*graph, {str(base / path) for path in left_out}))
+
+        zygotes = Zygotes(start, frozenset(paths), first, stack.enter_context(contextlib.ExitStack()))
+        compiled = place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages
+        fresh = prober.store.get(prober.key(probe, lock))
+        fresh_s = fresh.duration_s if fresh is not None else 0.0
+        yield ForkingProber(prober, lock.id, job, packages, compiled, originals, zygotes, fresh_s)
+
+
+@define
+class ForkingProber:
+    """A prober that forks the probes of mixtures of one environment, and passes all others to `inner`.
+
+    `lock_id` is the lock of that environment. `originals` are the unchanged contents of all files that a candidate may
+    exchange, by path relative to `packages`; None is a file that does not exist. `fresh_s` is how many seconds a fresh
+    process of the repro takes (0: unknown). `forked` counts the forks. `stopped` is the reason why forking has stopped,
+    "" if it has not.
+    """
+
+    inner: Prober
+    lock_id: str
+    job: Job
+    packages: Path
+    pycache: Path
+    originals: Mapping[str, bytes | None]
+    zygotes: Zygotes
+    fresh_s: float = 0.0
+    forked: int = 0
+    stopped: str = ""
+    _first: tuple[Probe, Ran] | None = field(default=None, init=False)
+    _placed: dict[str, bytes | None] = field(factory=dict, init=False)
+    _turn: threading.Lock = field(factory=threading.Lock, init=False)
+
+    @property
+    def store(self) -> Store:
+        """The store of `inner`."""
+        return self.inner.store
+
+    @property
+    def builder(self) -> Builder:
+        """The builder of `inner`."""
+        return self.inner.builder
+
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+        """Resolve a probe with `inner`."""
+        return self.inner.resolve(probe, cancel=cancel)
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe from the store of `inner`, or None."""
+        return self.inner.known(probe)
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Return a stored observation, or a probe to fork. A probe that can't be forked is prepared by `inner`."""
+        lock = probe.lock
+        if lock is None or not self._can_fork(probe, lock):
+            return self.inner.prepare(probe, cancel=cancel)
+        if (kept := self.store.get(self.inner.key(probe, lock))) is not None:
+            return Prepared(probe, kept.key, observation=kept, cached=True)
+        key = self._key(probe, lock)
+        if (kept := self.store.get(key)) is not None and not _is_unsettled(kept):
+            return Prepared(probe, key, observation=kept, cached=True)
+        if probe.mixture is not None and flaw_of(probe.mixture, lock.python):
+            return self.inner.prepare(probe, cancel=cancel)
+        return Prepared(probe, key)
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Fork a probe. If the result of the fork is not conclusive, run the probe in a fresh process."""
+        probe = prepared.probe
+        if prepared.observation is not None or not prepared.key.endswith(_FORKED) or probe.lock is None:
+            return self.inner.execute(prepared, cancel=cancel)
+        forked = None
+        if not self.stopped:
+            with self._turn:
+                forked = self._fork(probe, probe.lock, prepared.key, cancel)
+            if forked is not None and not _is_unsettled(forked):
+                return forked
+        fresh = self.inner.execute(self.inner.prepare(probe, cancel=cancel), cancel=cancel)
+        if forked is not None and forked.outcome is Outcome.TIMED_OUT is not fresh.outcome:
+            self.stop("a fork hung, a fresh process did not")
+        return fresh
+
+    def stop(self, why: str) -> None:
+        """Stop forking, for the reason `why`; only the first reason is kept."""
+        self.stopped = self.stopped or why
+
+    def _can_fork(self, probe: Probe, lock: Lock) -> bool:
+        return (
+            not self.stopped
+            and probe.mixture is not None
+            and not probe.attempt
+            and probe.trace is None
+            and lock.id == self.lock_id
+            and probe.mixture.files.keys() <= self.originals.keys()
+        )
+
+    def _key(self, probe: Probe, lock: Lock) -> str:
+        return self.inner.key(probe, lock) + _FORKED
+
+    def _fork(self, probe: Probe, lock: Lock, key: str, cancel: threading.Event | None) -> Observation | None:
+        begun = time.monotonic()
+        log = self.store.log_path(key)
+        started = datetime.now(UTC).isoformat(timespec="seconds")
+        try:
+            setup_s, ran = self._run(probe, log, cancel)
+        except (CannotFork, ZygoteFailed) as error:
+            self.stop(str(error))
+            return None
+        except HarnessFault:  # the guard, which is forked too, gave no result
+            self.stop("a fork died or hung")
+            return None
+        self.forked += 1
+        observation = observation_of(
+            probe,
+            lock,
+            evolve(ran, machine={**ran.machine, "forked": True}),
+            key=key,
+            drift=(),
+            setup_s=setup_s - begun,
+            started=started,
+            log=log.relative_to(self.store.root).as_posix(),
+        )
+        self.store.put(observation)
+        return observation
+
+    def _run(self, probe: Probe, log: Path, cancel: threading.Event | None) -> tuple[float, Ran]:
+        """Run a probe in a fork; returns its start on the monotonic clock too. Raises `CannotFork`, `ZygoteFailed`."""
+        files = probe.mixture.files if probe.mixture is not None else {}
+        if not self.zygotes.fits(files):
+            self._place({})
+            zygote = self.zygotes.started_for(files)
+            if self._first is not None:
+                self._check(zygote, *self._first, cancel)
+        self._place(files)
+        begun = time.monotonic()
+        zygote = self.zygotes.started_for(files)
+        job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=self.limit(probe.repro))
+        ran = run_repro(job, cancel=cancel)
+        self._first = self._first or (probe, ran)
+        return begun, ran
+
+    def _check(self, zygote: Zygote, probe: Probe, seen: Ran, cancel: threading.Event | None) -> None:
+        """Repeat the first probe in another zygote. Raises `CannotFork` if the outcome or the exception differs."""
+        self._place(probe.mixture.files if probe.mixture is not None else {})
+        log = self.job.scratch_root / "check.log"
+        job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=self.limit(probe.repro))
+        again = run_repro(job, cancel=cancel)
+        names = [ran.exception.name if ran.exception is not None else "" for ran in (seen, again)]
+        if again.outcome is not seen.outcome or names[0] != names[1]:
+            raise CannotFork("forks of two processes disagree")
+
+    def limit(self, repro: Repro) -> float:
+        """The seconds that a fork may take: a lock that was held when it was forked is never released."""
+        return min(repro.timeout, max(_LEAST_LIMIT_S, _LIMIT * self.fresh_s)) if self.fresh_s else repro.timeout
+
+    def _place(self, files: Mapping[str, bytes | None]) -> None:
+        """Put a candidate's files in place, restore those of the previous one, and delete stale bytecode."""
+        wanted = {path: self.originals[path] for path in self._placed} | dict(files)
+        for path, content in wanted.items():
+            if path not in self._placed or self._placed[path] != content:
+                exchange(self.packages, path, content)
+                stem = Path(path).stem
+                for stale in (self.pycache / path).parent.glob(f"{stem}.*.pyc"):
+                    stale.unlink(missing_ok=True)
+        self._placed = dict(files)
+
+
+@define
+class Zygotes:
+    """The current zygote, started when a fork needs it. It has only imported modules that do not depend on `left_out`.
+
+    `start` starts a zygote that leaves out some files; all files must be unchanged when it is called. `every` has all
+    files that a candidate may change.
+    """
+
+    start: Callable[[frozenset[str]], AbstractContextManager[Zygote]]
+    every: frozenset[str]
+    left_out: frozenset[str]
+    _running: contextlib.ExitStack
+    _zygote: Zygote | None = None
+
+    def fits(self, files: Iterable[str]) -> bool:
+        """Whether there is a zygote, and it has imported nothing that depends on these files."""
+        return self._zygote is not None and self.left_out.issuperset(files)
+
+    def started_for(self, files: Iterable[str]) -> Zygote:
+        """Return a zygote for these files, and start it if needed. After the first, a zygote fits all files.
+
+        Raises `CannotFork`.
+        """
+        if self._zygote is None or not self.fits(files):
+            if self._zygote is not None or not self.left_out.issuperset(files):
+                self.left_out = self.every
+            self._running.close()
+            self._zygote = self._running.enter_context(self.start(self.left_out))
+        return self._zygote
+
+
+@contextlib.contextmanager
+def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
+    """Start a zygote that imports these modules, in the same sandbox as a run; stop it with the context.
+
+    Raises `CannotFork`.
+    """
+    with scratch_folder(job.scratch_root) as folder:
+        env = process_environment(
+            folder,
+            ours=os.environ,
+            python=job.python,
+            pass_env=(*job.pass_env, *passed_variables()),
+            pycache_prefix=job.pycache_prefix,
+            extra={
+                **repro_variables(job.repro.params, job.device.value, job.hash_seed),
+                **search_path(folder, job.repro),
+                **(hidden() if job.device is Device.CPU else {}),
+            },
+        )
+        access = FileAccess(
+            scratch=job.scratch_root,
+            work=folder.work,
+            python=job.python,
+            readable=(*job.readable, job.invoked_from.absolute(), INSIDE.parent),
+            writable=(job.pycache_prefix,) if job.pycache_prefix is not None else (),
+        )
+        emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
+        try:
+            zygote = Zygote.start(
+                job.python,
+                modules,
+                env=env,
+                scratch_root=job.scratch_root,
+                emulation=emulation if job.device is Device.EMULATED else None,
+                sandbox=job.sandbox.around(access) if job.sandbox is not None else (),
+                timeout=job.repro.timeout,
+            )
+        except ZygoteFailed as error:
+            raise CannotFork(str(error)) from error
+        try:
+            yield zygote
+        finally:
+            zygote.close()
+            end_strays(env)  # a guard that hangs, which nobody else ends
+
+
+def preloadable(
+    modules: Mapping[str, str], imports: Mapping[str, Sequence[str]], candidates: AbstractSet[str]
+) -> tuple[str, ...]:
+    """The names of the modules that can be imported before the changed files are known, in the order of `modules`.
+
+    A module is left out if a candidate may change its file, if it imports a module that is left out while it loads, or
+    if its package is left out. All other modules are the same for every candidate.
+
+    `modules` maps each module of a run to its file, in loading order. `imports` maps each module to those that it
+    imported while it loaded. `candidates` are the files that may change.
+    """
+    importers: dict[str, set[str]] = {}
+    for name, imported in imports.items():
+        for other in imported:
+            importers.setdefault(other, set()).add(name)
+    inside: dict[str, set[str]] = {}
+    for name in modules:
+        package = name.rpartition(".")[0]
+        if package:
+            inside.setdefault(package, set()).add(name)
+    reached = {name for name, file in modules.items() if file in candidates}
+    border = list(reached)
+    while border:
+        name = border.pop()
+        for other in (importers.get(name, set()) | inside.get(name, set())) - reached:
+            reached.add(other)
+            border.append(other)
+    return tuple(name for name in modules if name not in reached)
+
+
+def _is_unsettled(observation: Observation) -> bool:
+    """Whether a fork may have failed because of the modules that were or were not imported before it."""
+    raised = observation.exception
+    return (raised is not None and raised.name in _IMPORT_ERRORS) or observation.outcome not in (
+        Outcome.COMPLETED,
+        Outcome.RAISED,
+    )

@@ -1,0 +1,233 @@
+"""A probe as a value: what to run, what runs it, its key in the store, and the observation that it becomes."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+from attrs import evolve, frozen
+
+from harness.model import Device, Observation
+from harness.store import observation_key
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Mapping
+
+    from harness.environment import Builder, Environment
+    from harness.model import Combination, Lock, Mixture, Outcome, Repro
+    from harness.run.devices import Gpu
+    from harness.run.result import Ran
+    from harness.store import Store, StoredResolution
+
+
+@frozen
+class Probe:
+    """One run to make: a repro with a combination. `attempt` counts repetitions from 0.
+
+    Each attempt has another seed for Python's hashes, so that repetitions are independent; `hash_seed` repeats a known
+    one. The combination is resolved near the lock `near`, if it is given; with `lock`, nothing is resolved. `mixture`
+    exchanges files of the environment. `trace` names installed files whose execution is recorded.
+    """
+
+    repro: Repro
+    combination: Combination
+    near: Lock | None = None
+    attempt: int = 0
+    mixture: Mixture | None = None
+    trace: frozenset[str] | None = None
+    lock: Lock | None = None
+    hash_seed: int | None = None
+
+
+@frozen
+class Prepared:
+    """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
+
+    `key` identifies the observation in the store, `drift` says where its lock differs from the requested
+    holds, and `setup_s` is how many seconds the preparation took.
+    """
+
+    probe: Probe
+    key: str
+    environment: Environment | None = None
+    drift: tuple[str, ...] = ()
+    observation: Observation | None = None
+    cached: bool = False
+    setup_s: float = 0.0
+
+
+class Knows(Protocol):
+    """Looks up observations in the store, without a run."""
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe, or None."""
+        ...
+
+
+class Prepares(Protocol):
+    """The part of a prober that runs probes."""
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Resolve a probe and build its environment, or return an observation without a run."""
+        ...
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a prepared probe."""
+        ...
+
+
+class Probing(Prepares, Knows, Protocol):
+    """A prober whose probes run on this machine or on others: `Prober`, `ForkingProber`, `ClusterProber`.
+
+    Another executor for other machines needs no prober of its own, only a module in `harness/scheduling/cluster`.
+    """
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept."""
+        ...
+
+    @property
+    def builder(self) -> Builder:
+        """Builds environments on this machine, to inspect them."""
+        ...
+
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+        """Return the lock of a probe."""
+        ...
+
+
+@frozen
+class Probers:
+    """Probers by the full version of their interpreter; a probe goes to the one of its `Combination.python`."""
+
+    by_python: Mapping[str, Probing]
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept, the same for all."""
+        return next(iter(self.by_python.values())).store
+
+    @property
+    def builder(self) -> Builder:
+        """Builds environments with the first of the interpreters."""
+        return next(iter(self.by_python.values())).builder
+
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+        """Return the lock of a probe."""
+        return self.by_python[probe.combination.python].resolve(probe, cancel=cancel)
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe from the store, or None."""
+        return self.by_python[probe.combination.python].known(probe)
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Resolve a probe and build its environment, or return an observation without a run."""
+        return self.by_python[probe.combination.python].prepare(probe, cancel=cancel)
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a prepared probe. Raises `Cancelled` when `cancel` is set."""
+        return self.by_python[prepared.probe.combination.python].execute(prepared, cancel=cancel)
+
+
+def next_attempt(probe: Probe) -> Probe:
+    """Return the next repetition of a probe."""
+    return evolve(probe, attempt=probe.attempt + 1)
+
+
+def known_attempts(probe: Probe, knows: Knows) -> list[Observation]:
+    """Return the stored runs of a probe and its repetitions, in order, up to the first that is missing."""
+    found: list[Observation] = []
+    while (seen := knows.known(evolve(probe, attempt=len(found)))) is not None:
+        found.append(seen)
+    return found
+
+
+def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "") -> str:
+    """The key of a probe's observation on these GPUs, or with this emulated capability.
+
+    `rights` says what a run was allowed beyond the default ("network", "unsandboxed"); a run with more rights has
+    another key.
+    """
+    device = probe.combination.device
+    machine = gpus[0].name if device is Device.CUDA and gpus else ""
+    if device is Device.EMULATED:
+        machine = f"capability {capability}"
+    traced = ""
+    if probe.trace is not None:
+        traced = f"+trace{hashlib.sha256(json.dumps(sorted(probe.trace)).encode()).hexdigest()[:12]}"
+    mixture = f"{probe.mixture.id if probe.mixture else ''}{traced}{'+' if rights else ''}{rights}"
+    return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
+
+
+def unresolvable_key(probe: Probe) -> str:
+    """The key of an observation that no lock meets the requirements."""
+    return f"{probe.combination.resolution_key}-{probe.repro.digest[:6]}"
+
+
+def observation_of(
+    probe: Probe,
+    lock: Lock,
+    ran: Ran,
+    *,
+    key: str,
+    drift: tuple[str, ...],
+    setup_s: float,
+    started: str,
+    log: str,
+) -> Observation:
+    """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
+    return evolve(
+        observation_without_run(probe, key, ran.outcome, "", lock, setup_s=setup_s),
+        detail=ran.detail,
+        exception=ran.exception,
+        exit_code=ran.exit_code,
+        metrics=dict(ran.metrics),
+        drift=drift,
+        machine=dict(ran.machine),
+        loaded={name: tuple(files) for name, files in ran.loaded.items()},
+        duration_s=round(ran.duration_s, 3),
+        peak_memory=ran.peak_memory,
+        started=started,
+        log=log,
+        trace=ran.trace,
+        tests=ran.tests,
+        mistake=ran.mistake,
+    )
+
+
+def observation_without_run(
+    probe: Probe, key: str, outcome: Outcome, words: str, lock: Lock | None, *, setup_s: float
+) -> Observation:
+    """The observation of a probe that did not run, with the reason in `words`; `setup_s` is in seconds."""
+    return Observation(
+        key=key,
+        outcome=outcome,
+        repro=probe.repro.name,
+        repro_digest=probe.repro.digest,
+        device=probe.combination.device,
+        detail=f"{outcome.value}: {words}" if words else outcome.value,
+        params=probe.repro.params,
+        lock=lock,
+        requirements=probe.combination.requirements,
+        as_of=probe.combination.as_of.isoformat() if probe.combination.as_of else None,
+        setup_s=round(setup_s, 3),
+        started=datetime.now(UTC).isoformat(timespec="seconds"),
+        attempt=probe.attempt,
+        mixture=probe.mixture.label if probe.mixture else "",
+    )
+
+
+def question_of(combination: Combination) -> dict[str, Any]:
+    """A question to the resolver as plain data, for readers of the store."""
+    return {
+        "python": combination.python,
+        "requirements": combination.requirements,
+        "holds": combination.holds,
+        "as_of": combination.as_of.isoformat() if combination.as_of else None,
+        "near": combination.near,
+        "asked": datetime.now(UTC).isoformat(timespec="seconds"),
+    }

@@ -1,0 +1,373 @@
+"""Runs one probe: combination -> lock -> environment -> run -> observation."""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.environment import (
+    CannotBuild,
+    Environment,
+    Resolution,
+    Uninstallable,
+    Unresolvable,
+    find_interpreter,
+    flaw_of,
+    foreign_lock,
+    watched_environment,
+)
+from harness.environment.interpreter import meets
+from harness.errors import MissingProgram
+from harness.events import SILENT, Reporter
+from harness.model import Device, Lock, Observation, Outcome, normalized_name
+from harness.probing.probe import (
+    Prepared,
+    Probe,
+    observation_of,
+    observation_without_run,
+    probe_key,
+    question_of,
+    unresolvable_key,
+)
+from harness.run.child_report import read_imports
+from harness.run.devices import kind_of, unavailable
+from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
+from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, MemoryGate, NoGpu
+from harness.run.programs import program_of
+from harness.run.runner import Job, run_repro
+from harness.store import StoredResolution, is_kept
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.environment import Altered, Builder, Resolver, Workspace
+    from harness.model import Mixture
+    from harness.run.devices import Gpu
+    from harness.run.result import Ran
+    from harness.run.sandbox import Sandbox
+    from harness.store import Store
+
+_TOLD = 3
+
+
+@frozen
+class Prober:
+    """Runs probes with a resolver, a builder and a store.
+
+    `gpus` are the GPUs for runs on CUDA, all of one model; `gpu_wait` is how many seconds a run waits for free memory
+    on one. Relative paths of a command start at `invoked_from`. `reporter` receives notes for the user. Runs happen in
+    `sandbox`, and `rights` says what the user allows them beyond it. `memory` delays a run until it fits into memory
+    beside the others.
+    """
+
+    store: Store
+    resolver: Resolver
+    builder: Builder
+    workspace: Workspace
+    gpus: tuple[Gpu, ...] = ()
+    pass_env: tuple[str, ...] = ()
+    capability: str = DEFAULT_CAPABILITY
+    invoked_from: Path = field(factory=Path.cwd)
+    gpu_wait: float = DEFAULT_WAIT_S
+    reporter: Reporter = SILENT
+    sandbox: Sandbox | None = None
+    rights: str = ""
+    memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
+    _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
+
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+        """Return the lock of a probe, from the store if it is known."""
+        combination = probe.combination
+        kept = self.store.get_resolution(combination.resolution_key)
+        if kept is not None:
+            return kept
+        answer: Resolution | Unresolvable = self.resolver.resolve(combination, probe.near, cancel=cancel)
+        if isinstance(answer, Resolution):
+            resolution = StoredResolution(lock=answer.lock, drift=answer.drift)
+        else:
+            resolution = StoredResolution(lock=None, words=answer.words)
+        self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
+        return resolution
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe from the store, or None."""
+        kept = self.store.get_resolution(probe.combination.resolution_key)
+        if kept is None:
+            return None
+        return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Prepare a probe: its lock and environment, or an observation that answers it without a run."""
+        begun = time.monotonic()
+        if (why := _wrong_python(probe)) is not None:
+            refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
+            return Prepared(probe, refused.key, observation=refused)
+        if probe.lock is not None:
+            return self.prepare_lock(probe, probe.lock, cancel=cancel)
+        resolution = self.resolve(probe, cancel=cancel)
+        if resolution.lock is None:
+            key = unresolvable_key(probe)
+            unresolvable = self._unrun(probe, key, Outcome.UNRESOLVABLE, resolution.words, None, begun)
+            return Prepared(probe, key, observation=unresolvable)
+        prepared = self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
+        if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
+            return prepared
+        # The index page may have been wrong when the lock was made, for example with other hashes.
+        self.store.forget_resolution(probe.combination.resolution_key)
+        again = self.resolve(probe, cancel=cancel)
+        if again.lock is None or again.lock == resolution.lock:
+            self.store.forget_resolution(probe.combination.resolution_key)
+            return prepared
+        return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, cancel=cancel)
+
+    def prepare_lock(
+        self,
+        probe: Probe,
+        lock: Lock,
+        *,
+        drift: tuple[str, ...] = (),
+        begun: float | None = None,
+        cancel: threading.Event | None = None,
+    ) -> Prepared:
+        """Prepare a probe with a known lock."""
+        begun = time.monotonic() if begun is None else begun
+        prepared = self.look_up(probe, lock, drift=drift, begun=begun)
+        if prepared.observation is not None:
+            return prepared
+        key = prepared.key
+        if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
+            # The message is the harness's, not the installer's, and is cheap to produce again.
+            flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
+            return Prepared(probe, key, observation=flawed)
+        # Compared now, while others run, so that its own run starts at once.
+        built = self.builder.build(lock, look=not self.builder.was_just_compared(lock), cancel=cancel)
+        if isinstance(built, Uninstallable):
+            failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
+            return Prepared(probe, key, observation=failed)
+        return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
+
+    def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
+        """Prepare a probe with a known lock without building anything.
+
+        The result has an observation if the store has one or if the device is not available.
+        """
+        key = self.key(probe, lock)
+        if (kept := self._kept(probe, key)) is not None:
+            return Prepared(probe, key, observation=kept, cached=True)
+        if (why := unavailable(probe.combination.device, self.gpus)) is not None:
+            missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
+            return Prepared(probe, key, observation=missing)
+        return Prepared(probe, key, drift=drift)
+
+    def prepare_in(self, python: str, probe: Probe) -> Prepared:
+        """Prepare a probe to run in an existing environment, used as it is."""
+        interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
+        lock = foreign_lock(interpreter)
+        return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a prepared probe, on a GPU if it needs one, and store the observation.
+
+        If no GPU was free in time, returns an observation that says so. It is not stored, so the next call tries again.
+        Raises `Cancelled` when `cancel` is set.
+        """
+        if prepared.observation is not None:
+            return prepared.observation
+        if prepared.environment is None:
+            raise ValueError("nothing to run")
+        begun = time.monotonic()
+        with self._leased_gpu(prepared.probe, cancel) as device:
+            if isinstance(device, NoGpu):
+                lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
+                return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
+            return self._run(prepared, prepared.environment, device, cancel)
+
+    def _run(
+        self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
+    ) -> Observation:
+        """Run, and run again if the environment may not have matched its lock."""
+        probe, lock, begun = prepared.probe, environment.lock, time.monotonic()
+        apart, retried = False, False
+        while True:
+            started = datetime.now(UTC)
+            try:
+                ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
+            except MissingProgram as missing:
+                # Other environments of this search had the program, so a release without it can't be judged.
+                if missing.program not in self._programs:
+                    raise
+                words, failed = missing.message, Outcome.NO_PROGRAM
+                return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
+            except CannotBuild as gone:
+                return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
+            # If the sandbox kept the run from writing to its environment, run again in an unshared one.
+            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
+                apart = True
+                continue
+            differs = _differing(lock, ran, probe.mixture) if environment.folder is not None else ""
+            if not differs:
+                break
+            if retried:
+                return self._unrun(probe, prepared.key, Outcome.WRONG_ENVIRONMENT, differs, lock, begun, keep=False)
+            retried = True
+            self.builder.forget(lock)
+        self._programs.add(program_of(probe.repro.argv))
+        observation = observation_of(
+            probe,
+            lock,
+            ran if gpu is None else evolve(ran, machine={**gpu.facts, **ran.machine}),
+            key=prepared.key,
+            drift=prepared.drift,
+            setup_s=prepared.setup_s,
+            started=started.isoformat(timespec="seconds"),
+            log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
+        )
+        return self.store.put(evolve(observation, altered=altered.files))
+
+    @contextlib.contextmanager
+    def _leased_gpu(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
+        """Lease a GPU for one run. Yields None if the run needs no GPU or there is none, `NoGpu` if none was free."""
+        if probe.combination.device is not Device.CUDA or not self.gpus:
+            yield None
+            return
+        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
+        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
+            yield device
+
+    def _run_once(
+        self,
+        prepared: Prepared,
+        environment: Environment,
+        gpu: Gpu | None,
+        cancel: threading.Event | None,
+        *,
+        apart: bool,
+    ) -> tuple[Ran, Altered]:
+        """Run a probe once; returns the result and what the run changed in its environment.
+
+        With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment
+        no longer exists and can't be rebuilt.
+        """
+        probe = prepared.probe
+        with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
+            job = Job(
+                python=place.environment.python,
+                repro=probe.repro,
+                device=probe.combination.device,
+                log_path=self.store.log_path(prepared.key),
+                scratch_root=place.scratch,
+                pycache_prefix=place.pycache,
+                pass_env=self.pass_env,
+                extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
+                capability=self.capability,
+                invoked_from=self.invoked_from,
+                trace=probe.trace,
+                imports=self.imports_file(probe, place.environment.lock) if probe.trace is not None else None,
+                sandbox=self.sandbox,
+                readable=(self.workspace.root,),
+                writable=(place.scratch,) if apart else (),
+                hash_seed=probe.attempt if probe.hash_seed is None else probe.hash_seed,
+            )
+            with self.memory.entered(cancel):
+                ran = run_repro(job, cancel=cancel)
+                self.memory.note(ran.peak_memory or 0)
+            return ran, place.altered()
+
+    def _kept(self, probe: Probe, key: str) -> Observation | None:
+        """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
+        kept = self.store.get(key)
+        if kept is None or not kept.outcome.ran or not kept.log:
+            return kept
+        signature = probe.repro.signature
+        if signature is not None and signature.output is None:
+            return kept
+        is_missed = signature is not None or self.store.log_path(key).exists()
+        return kept if self.store.has_log(kept) or not is_missed else None
+
+    def imports(
+        self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
+    ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+        """Return the files of the modules that a probe loads, and the imports of each module.
+
+        Runs the probe with a trace unless an earlier run recorded them. Returns None if there is no readable record.
+        """
+        traced = evolve(probe, trace=frozenset())
+        file = self.imports_file(probe, lock)
+        if not file.is_file():
+            built = self.builder.build(lock, look=False, cancel=cancel)
+            if isinstance(built, Environment):
+                self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
+        return read_imports(file)
+
+    def imports_file(self, probe: Probe, lock: Lock) -> Path:
+        """The file with the imports of a probe. It is the same for every set of traced files."""
+        return self.workspace.imports / f"{self.key(evolve(probe, trace=None), lock)}.json"
+
+    def key(self, probe: Probe, lock: Lock) -> str:
+        """The key of a probe's observation with this lock on this machine."""
+        return probe_key(probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights)
+
+    def _unrun(
+        self,
+        probe: Probe,
+        key: str,
+        outcome: Outcome,
+        words: str,
+        lock: Lock | None,
+        begun: float,
+        *,
+        keep: bool = True,
+    ) -> Observation:
+        setup_s = time.monotonic() - begun
+        observation = observation_without_run(probe, key, outcome, words, lock, setup_s=setup_s)
+        return self.store.put(observation) if keep else self.store.without_secrets(observation)
+
+
+def _wrong_python(probe: Probe) -> str | None:
+    """Why the repro can't run with the interpreter of its combination, None if it can."""
+    needs, python = probe.repro.requires_python, probe.combination.python
+    return None if meets(needs, python) else f"the repro requires Python {needs}, this is {python}"
+
+
+def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
+    """Whether a run failed because it could not write to its environment, which is read-only in the sandbox."""
+    if environment.folder is None or ran.outcome is Outcome.COMPLETED:
+        return False
+    return any("Read-only file system" in line and "site-packages" in line for line in ran.tail.splitlines())
+
+
+def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
+    """Describe how the distributions that a run saw differ from the lock, "" if they don't.
+
+    A run without a report is not compared. Distributions whose metadata a mixture exchanges are ignored, and so are
+    additional ones, because a repro may extend its path.
+    """
+    seen = {normalized_name(name): version for name, version in ran.installed}
+    if not ran.python or (not seen and "problems" in ran.machine):
+        return ""
+    exchanged = {path.split("/")[0] for path in mixture.files} if mixture is not None else set()
+    free = {normalized_name(name.split("-")[0]) for name in exchanged if name.endswith(".dist-info")}
+    differences = [
+        f"{pin.name} {seen.get(pin.name) or 'missing'} instead of {pin.version}"
+        for pin in lock.pins
+        if pin.version and pin.name not in free and not same_version(pin.version, seen.get(pin.name, ""))
+    ]
+    if not differences:
+        return ""
+    more = f" and {len(differences) - _TOLD} more" if len(differences) > _TOLD else ""
+    return f"the run saw other packages than its lock: {', '.join(differences[:_TOLD])}{more}"
+
+
+def same_version(version: str, other: str) -> bool:
+    """Whether two texts are the same version (PEP 440), such as 1.0 and 1.0.0."""
+    try:
+        return Version(version) == Version(other)
+    except InvalidVersion:
+        return version == other

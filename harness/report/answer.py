@@ -1,0 +1,416 @@
+"""The report of an answer: its content, built from the stored answer and its runs, and the files it is kept in."""
+
+from __future__ import annotations
+
+import os
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+import cattrs
+from attrs import evolve
+from packaging.version import InvalidVersion, Version
+
+from harness.asking.answer import Answer
+from harness.asking.wording import runs_made
+from harness.environment import Workspace
+from harness.environment.workspace import site_packages
+from harness.model import Change, Lock, Observation, Verdict, normalized_name
+from harness.model.release import version_order
+from harness.model.text import plain
+from harness.redact import Private, passed_secrets, redacted
+from harness.report.archive import Archive, kept_answer
+from harness.report.commands import asked_for, exact_command, lock_text, side_command
+from harness.report.content import (
+    RENDERERS,
+    LevelRow,
+    ProofRow,
+    RangeCell,
+    ReportContent,
+    ReportSide,
+    StepRow,
+    VersionRow,
+)
+from harness.report.excerpts import altered_rows, tail, trimmed_traceback
+from harness.report.phrases import (
+    certainty,
+    facts_of,
+    how_to_see_it,
+    not_tried,
+    package_kind,
+    recipient_of,
+    state_of,
+    title_of,
+)
+from harness.report.privacy import private_of, unknown_here
+from harness.repository.commits import repository_url
+from harness.search import PositionState
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from harness.model.culprit import Culprit, Finding, Region
+    from harness.report.archive import KeptAnswer
+    from harness.store import Store
+
+_AT_THE_END = {"markdown": "md", "html": "html"}
+_SHOWN_CHANGES = 12
+_DIFF_LINES = 160
+_SUSPECT = "Suspect, not proved both ways"
+_LEFT_OUT = ("left-out", "x")
+
+
+def keep_and_report(store: Store, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
+    """Store an answer and write a report for each culprit to the results folder; returns their paths.
+
+    An answer without a search over a line has no report. Raises `NoSpace`.
+    """
+    now = datetime.now(UTC).isoformat()
+    parts = [part for part in answer.parts() if part.steps]
+    return tuple(path for part in parts for path in write_reports(store, kept_answer(part, now, pass_env)))
+
+
+def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
+    """Store an answer, replacing its record, and write its reports; returns their paths. Raises `NoSpace`."""
+    kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
+    Archive(store).put(kept)
+    content = content_of(store, kept)
+    return tuple(
+        store.write(f"reports/{kept.id}.{suffix}", RENDERERS[style](content)) for style, suffix in _AT_THE_END.items()
+    )
+
+
+def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
+    """The content of a stored answer's report, with the logs in this store and without private data."""
+    answer = kept.answer
+    failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
+    pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
+    is_known = not unknown_here(kept.pass_env)
+    return make_content(
+        kept,
+        logs={side.key: store.log(side) for side in answer.sides if is_known},
+        failing=store.get(failing) if failing and is_known else None,
+        repositories=repositories_of(kept),
+        private=private_of(store, pass_env=kept.pass_env, spared=pins | {answer.subject}),
+    )
+
+
+def repositories_of(kept: KeptAnswer) -> dict[str, str]:
+    """Each distribution's repository, from the metadata in the newer side's environment if it still exists."""
+    sides = kept.answer.sides
+    if not sides or (lock := sides[-1].lock) is None:
+        return {}
+    environment = Workspace.default().root / "environments" / lock.id
+    return repositories_in(environment, [pin.name for pin in lock.pins])
+
+
+def make_content(
+    kept: KeptAnswer,
+    *,
+    logs: Mapping[str, str] | None = None,
+    failing: Observation | None = None,
+    repositories: Mapping[str, str] | None = None,
+    private: Private = Private(),  # noqa: B008 - a frozen value
+) -> ReportContent:
+    """Return the content of a report, without private data.
+
+    `logs` maps observation keys to the output of these runs; `failing` is a run with the bug, for an answer without two
+    sides; `repositories` maps distributions to the repositories that their metadata name.
+    """
+    answer = kept.answer
+    sides = _sides(kept, logs or {})
+    shows_bug = _with_the_bug(answer) or failing
+    content = ReportContent(
+        id=kept.id,
+        title=title_of(answer),
+        sentence=answer.sentence,
+        certainty=certainty(answer),
+        recipient=recipient_of(answer),
+        facts=tuple(facts_of(kept)),
+        before=sides[0].title if sides else "before",
+        after=sides[1].title if len(sides) == 2 else "after",
+        versions=_versions(kept),
+        **_culprit_fields(answer.culprit),
+        **_traceback_fields(kept, shows_bug),
+        cells=_cells(kept),
+        steps=tuple(_steps(answer)),
+        left_out=tuple(sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0]))),
+        lock_changes=tuple(str(change) for change in answer.lock_changes),
+        drift=tuple(f"{release}: {'; '.join(told)}" for release, told in answer.boundary.drift.items()),
+        altered=altered_rows(answer.boundary.altered),
+        sides=sides,
+        how_to=tuple(how_to_see_it(kept)) if sides else (),
+        repro_name=answer.repro,
+        repro_file=f"{kept.repro.name}.py" if kept.repro.source else "",
+        repro_source=kept.repro.source.rstrip("\n"),
+        links=tuple(_links(answer, repositories or {})),
+        not_tried=tuple(not_tried(answer, shows_bug)),
+        footer=_footer(kept),
+        record=_record(kept, sides),
+    )
+    return redacted(content, private)  # type: ignore[no-any-return]
+
+
+def _traceback_fields(kept: KeptAnswer, shows_bug: Observation | None) -> dict[str, Any]:
+    """The fields of `ReportContent` that show the traceback of a run with the bug."""
+    trace = _trace(kept, shows_bug) if shows_bug else ""
+    if not trace:
+        return {"traceback_title": "", "traceback": ""}
+    return {
+        "traceback_title": f"{kept.answer.subject} {_release_of(kept.answer, shows_bug)}".strip(),
+        "traceback": trace,
+    }
+
+
+def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
+    """The JSON report: the answer and the fields that only reports have."""
+    return {
+        **kept.answer.as_json(),
+        "id": kept.id,
+        "kept": kept.kept,
+        "certainty": certainty(kept.answer),
+        "recipient": recipient_of(kept.answer),
+        "releases": [cattrs.unstructure(release) for release in kept.releases],
+        "sides": [_side_record(side) for side in sides],
+    }
+
+
+def _locks(answer: Answer) -> tuple[Lock | None, Lock | None]:
+    locks = [side.lock for side in answer.sides]
+    return (locks[0], locks[1]) if len(locks) == 2 else (None, None)
+
+
+def _asked(kept: KeptAnswer) -> set[str]:
+    named = asked_for([*kept.requirements, *kept.holds, *kept.repro.dependencies])
+    return named | {kept.answer.subject}
+
+
+def _footer(kept: KeptAnswer) -> str:
+    return f"{runs_made(kept.answer)}; stored {kept.kept[:10]} as {kept.id}"
+
+
+def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
+    """The rows for the subject, the culprit, the repro's requirements, and the first few of the other changes."""
+    answer = kept.answer
+    before, after = _locks(answer)
+    if before is None or after is None:
+        return ()
+    changed = {change.name for change in answer.lock_changes}
+    culprits = {change.name for change in answer.culprit.packages} if answer.culprit else set()
+    asked = _asked(kept)
+    roles = dict.fromkeys(sorted(changed)[:_SHOWN_CHANGES], "changed")
+    roles |= {name: "required, changed" if name in changed else "required" for name in sorted(asked)}
+    kind = package_kind(answer)
+    roles |= dict.fromkeys(sorted(culprits), kind)
+    roles[answer.subject] = f"bisected, {kind}" if answer.subject in culprits else "bisected"
+    order = sorted(roles, key=lambda name: (name != answer.subject, name not in culprits, name not in asked, name))
+    rows = [
+        VersionRow(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order
+    ]
+    return tuple(row for row in rows if row.before or row.after)
+
+
+def _steps(answer: Answer) -> list[StepRow]:
+    return [
+        StepRow(
+            number,
+            step.release + (f", run {step.attempt + 1}" if step.attempt else ""),
+            step.verdict.value,
+            step.reason,
+            "known already" if step.cached else f"{step.seconds:.1f} s",
+            step.observation,
+        )
+        for number, step in enumerate(answer.steps, 1)
+    ]
+
+
+def _verdicts(answer: Answer) -> tuple[Verdict, Verdict]:
+    is_fix = answer.last_bad is not None or answer.first_good is not None
+    return (Verdict.BAD, Verdict.GOOD) if is_fix else (Verdict.GOOD, Verdict.BAD)
+
+
+def _with_the_bug(answer: Answer) -> Observation | None:
+    if len(answer.sides) != 2:
+        return None
+    return answer.sides[_verdicts(answer).index(Verdict.BAD)]
+
+
+def _release_of(answer: Answer, observation: Observation | None) -> str:
+    if observation is None or observation.lock is None:
+        return ""
+    return observation.lock.version_of(answer.subject) or ""
+
+
+def _trace(kept: KeptAnswer, observation: Observation) -> str:
+    if observation.exception is None:
+        return ""
+    culprits = {change.name for change in kept.answer.culprit.packages} if kept.answer.culprit else set()
+    names = culprits | {kept.answer.subject}
+    return trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py")
+
+
+def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
+    answer = kept.answer
+    if len(answer.sides) != 2:
+        return ()
+    reasons = {step.observation: step.reason for step in answer.steps}
+    pinned = _asked(kept) | {change.name for change in answer.lock_changes}
+    found = []
+    for verdict, observation in zip(_verdicts(answer), answer.sides, strict=True):
+        lock = observation.lock
+        lock_file = f"requirements-{verdict.value}.txt"
+        found.append(
+            ReportSide(
+                verdict=verdict.value,
+                title=f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
+                reason=reasons.get(observation.key, observation.detail),
+                observation=observation.key,
+                command=side_command(observation, lock, pinned, asked_for(kept.holds), kept.repro, answer.signature)
+                if lock
+                else "",
+                exact_command=exact_command(lock, lock_file, kept.repro) if lock else "",
+                lock_file=lock_file,
+                lock=lock_text(lock) if lock else "",
+                log=tail(logs.get(observation.key, "")),
+                metrics=dict(observation.metrics),
+                versions={pin.name: pin.version for pin in lock.pins} if lock else {},
+                frames=tuple(
+                    cattrs.unstructure(frame)
+                    for frame in (observation.exception.frames if observation.exception else ())
+                ),
+            )
+        )
+    return tuple(found)
+
+
+def _side_record(side: ReportSide) -> dict[str, Any]:
+    record: dict[str, Any] = cattrs.unstructure(side)
+    return {name: record[name] for name in record if name not in ("lock_file", "exact_command", "log", "title")}
+
+
+def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, str]]:
+    changes = {change.name: change for change in answer.lock_changes if change.name == answer.subject}
+    if answer.culprit is not None:
+        changes |= {change.name: change for change in answer.culprit.packages}
+    return [
+        (f"{change.name} {change.before} to {change.after}", address)
+        for change in changes.values()
+        if (address := compare_link(change, repositories))
+    ]
+
+
+def _culprit_fields(culprit: Culprit | None) -> dict[str, Any]:
+    """The fields of `ReportContent` that describe the culprit."""
+    if culprit is None:
+        return {"lines_title": _SUSPECT, "hunks": (), "files": (), "commits": (), "proofs": (), "levels": ()}
+    return {
+        "lines_title": "What made the difference" if culprit.finest.is_proved else _SUSPECT,
+        "hunks": tuple(map(_hunk, culprit.finest.regions)),
+        "files": culprit.finest.files,
+        "commits": culprit.finest.commits,
+        "replay": culprit.finest.replay.rstrip("\n"),
+        "proofs": tuple(_proofs(culprit)),
+        "levels": tuple(_level(finding) for finding in culprit.findings),
+    }
+
+
+def _hunk(region: Region) -> Region:
+    """A changed region with a diff that is not too long for a page."""
+    lines = plain(region.diff).rstrip("\n").split("\n")
+    if len(lines) > _DIFF_LINES:
+        lines = [*lines[:_DIFF_LINES], f" ... {len(lines) - _DIFF_LINES} more lines"]
+    return evolve(region, diff="\n".join(lines))
+
+
+def _proofs(culprit: Culprit) -> list[ProofRow]:
+    return [
+        ProofRow(
+            finding.level.value,
+            proof.sentence,
+            proof.expected.value,
+            proof.verdict.value if proof.observation or proof.holds else "not run",
+            proof.reason,
+            proof.observation.key if proof.observation else "",
+            proof.holds,
+        )
+        for finding in culprit.findings
+        for proof in finding.proofs
+    ]
+
+
+def _level(finding: Finding) -> LevelRow:
+    what = [f"commit {commit}" for commit in finding.commits]
+    what = what or [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
+    what = what or list(finding.files) or [str(change) for change in finding.packages]
+    minimal = () if finding.is_minimal else ("a smaller change may be enough",)
+    return LevelRow(
+        finding.level.value,
+        "; ".join(what),
+        state_of(finding),
+        finding.candidates,
+        finding.runs,
+        finding.unresolved,
+        (*finding.notes, *minimal),
+    )
+
+
+def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
+    """Return one cell for each release between the first and the last with a verdict, left-out ones included."""
+    answer = kept.answer
+    verdicts = {step.release: step for step in answer.steps}
+    if not verdicts:
+        return ()
+    dates = {release.version: release.uploaded for release in kept.releases}
+    names = {*dates, *verdicts, *answer.left_out}
+    cells = []
+    for name in _between(verdicts, names, [release.version for release in kept.releases]):
+        day = f", {dates[name]}" if dates.get(name) else ""
+        if step := verdicts.get(name):
+            state = PositionState(step.verdict.value)
+            cells.append(
+                RangeCell(name, state.symbol, state.value, f"{name}{day}: {step.verdict.word} ({step.reason})")
+            )
+        elif name in answer.left_out:
+            cells.append(
+                RangeCell(name, _LEFT_OUT[1], _LEFT_OUT[0], f"{name}{day}: left out ({answer.left_out[name]})")
+            )
+        else:
+            state = PositionState.UNTRIED if name in answer.suspects else PositionState.EXCLUDED
+            why = "not run" if state is PositionState.UNTRIED else "not run: its verdict can't matter"
+            cells.append(RangeCell(name, state.symbol, state.value, f"{name}{day}: {why}"))
+    return tuple(cells)
+
+
+def _between(judged: Iterable[str], names: Iterable[str], listed: list[str]) -> list[str]:
+    """The names from the first to the last with a verdict: releases by version, commits in the order of `listed`."""
+    try:
+        first, last = (end(map(Version, judged)) for end in (min, max))
+        return sorted((name for name in names if first <= Version(name) <= last), key=Version)
+    except InvalidVersion:
+        inside = [position for position, name in enumerate(listed) if name in set(judged)]
+        return listed[min(inside) : max(inside) + 1] if inside else list(judged)
+
+
+def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
+    """Return the repository of each distribution (normalised names) whose installed METADATA names one.
+
+    `environment` is the folder of an environment; missing distributions are left out.
+    """
+    wanted = set(names)
+    if not environment.is_dir():
+        return {}
+    found = {}
+    for metadata in sorted(site_packages(environment).glob("*.dist-info/METADATA")):
+        name = normalized_name(metadata.parent.name.split("-")[0])
+        if name in wanted and (repository := repository_url(metadata.read_text(encoding="utf-8", errors="replace"))):
+            found[name] = repository
+    return found
+
+
+def compare_link(change: Change, repositories: Mapping[str, str]) -> str:
+    """The URL of the page that compares the two tags of a change, "" if the repository is unknown."""
+    repository = repositories.get(change.name, "")
+    if not repository.startswith("https://github.com/") or change.before is None or change.after is None:
+        return ""
+    before, after = (version.partition("+")[0] for version in (change.before, change.after))
+    return f"{repository}/compare/v{before}...v{after}"

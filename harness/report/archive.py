@@ -1,0 +1,129 @@
+"""What is kept of a question: an id, and for an answer one JSON record with everything that its report needs.
+
+The id of an answer names the question, the failure and what was found. So an answer to another failure, or at another
+depth, never replaces it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+import cattrs
+from attrs import frozen
+
+from harness.asking.answer import Answer, Asked, Candidate
+from harness.errors import UserMistake
+from harness.model import Repro
+from harness.model.culprit import Level
+from harness.model.signature import given_parts
+
+if TYPE_CHECKING:
+    from harness.store import Store
+
+SCHEMA = 2
+_FOLDER = "answers"
+
+_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
+
+
+@frozen
+class KeptAnswer:
+    """An answer about one culprit, as its report shows it.
+
+    `kept` is the time of storing (ISO 8601, UTC); `pass_env` names the variables passed to the repro, whose values no
+    report may show; `facts` are further facts for its report, as label and text.
+    """
+
+    id: str
+    answer: Answer
+    kept: str
+    pass_env: tuple[str, ...] = ()
+    facts: tuple[tuple[str, str], ...] = ()
+
+    @property
+    def repro(self) -> Repro:
+        """What ran."""
+        return self.answer.asked.repro
+
+    @property
+    def releases(self) -> tuple[Candidate, ...]:
+        """The candidates that could be tried, the oldest first."""
+        return self.answer.boundary.candidates
+
+    @property
+    def requirements(self) -> tuple[str, ...]:
+        """The requirements that were asked for besides the subject."""
+        return self.answer.asked.requirements
+
+    @property
+    def holds(self) -> tuple[str, ...]:
+        """The versions that were to be kept."""
+        return self.answer.asked.holds
+
+
+def kept_answer(answer: Answer, kept: str, pass_env: tuple[str, ...] = ()) -> KeptAnswer:
+    """Combine an answer about one culprit and the current time (ISO 8601, UTC)."""
+    candidates = answer.boundary.candidates
+    depth = answer.culprit.finest.level if answer.culprit is not None else Level.RELEASE
+    found = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
+    ends = tuple(candidate.version for candidate in (*candidates[:1], *candidates[-1:]))
+    return KeptAnswer(question_id(answer.asked, *ends, answer.asked.find_fix, *found), answer.lean(), kept, pass_env)
+
+
+def question_id(asked: Asked, *more: Any) -> str:
+    """Identify what was asked: ten hexadecimal digits. `more` is what else distinguishes two questions."""
+    what = [
+        asked.subject,
+        asked.repro.digest,
+        asked.repro.params,
+        sorted(asked.requirements),
+        sorted(asked.holds),
+        asked.python,
+        asked.device,
+        asked.as_of,
+        *more,
+    ]
+    return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
+
+
+@frozen
+class Archive:
+    """The answers of one results folder."""
+
+    store: Store
+
+    def put(self, kept: KeptAnswer) -> None:
+        """Store an answer; it replaces an earlier answer to the same question. Raises `NoSpace`."""
+        record = {"schema": SCHEMA, **_converter.unstructure(kept)}
+        self.store.write(f"{_FOLDER}/{kept.id}.json", json.dumps(record, indent=1, sort_keys=True))
+
+    def get(self, prefix: str | None = None) -> KeptAnswer:
+        """Return the answer whose id starts with `prefix` (default: the newest answer).
+
+        Raises `UserMistake` if there is none, or more than one id starts with it.
+        """
+        known = self.all()
+        if not known:
+            raise UserMistake(f"no answers in {self.store.root}", hint="harness bisect makes them")
+        if prefix is None:
+            return known[-1]
+        found = [kept for kept in known if kept.id.startswith(prefix)]
+        if len(found) == 1:
+            return found[0]
+        listed = "; ".join(f"{kept.id} {kept.answer.subject} with {kept.answer.repro}" for kept in known)
+        many = f"{len(found)} answer ids start" if found else "no answer id starts"
+        raise UserMistake(f"{many} with {prefix!r} in {self.store.root}", hint=f"known answers: {listed}")
+
+    def all(self) -> list[KeptAnswer]:
+        """Return all answers, the newest last; skips records that can't be read."""
+        found = []
+        for path in (self.store.root / _FOLDER).glob("*.json"):
+            try:
+                record = json.loads(path.read_text(encoding="utf-8"))
+                if record.get("schema") == SCHEMA:
+                    found.append(_converter.structure(record, KeptAnswer))
+            except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
+                continue
+        return sorted(found, key=lambda kept: (kept.kept, kept.id))

@@ -1,0 +1,99 @@
+"""The commands that reproduce one side with only uv and the repro.
+
+No local part of a version (torch 2.6.0+cpu) is in them, because only some indexes have such wheels.
+"""
+
+from __future__ import annotations
+
+import json
+import shlex
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+from packaging.requirements import InvalidRequirement, Requirement
+
+from harness.model import Pin, normalized_name
+from harness.run.commands import typed
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterable
+
+    from harness.model import Lock, Observation, Repro, Signature
+
+
+def asked_for(requirements: Iterable[str]) -> set[str]:
+    """The normalised names of requirements; invalid requirements are ignored."""
+    names = set()
+    for text in requirements:
+        try:
+            names.add(normalized_name(Requirement(text).name))
+        except InvalidRequirement:
+            continue
+    return names
+
+
+def side_command(
+    observation: Observation,
+    lock: Lock,
+    pinned: Collection[str],
+    held: Collection[str],
+    repro: Repro,
+    signature: Signature | None,
+) -> str:
+    """Return the shell command that reproduces one side.
+
+    It pins the names in `pinned` to the versions in the lock; everything else is resolved as of the requested date, or
+    else the time of the run. Names in `held` may be newer than the requested date, so their limit is the time of the
+    run. The script is started with `python`, so that uv does not read its inline metadata, which would install the
+    newest releases.
+    """
+    words = _uv_run(lock)
+    for pin in lock.pins:
+        if pin.name in pinned:
+            words += ["--with", f"{pin.name}=={_public(pin)}"]
+    if day := newest_day(observation):
+        words += ["--exclude-newer", day]
+    if observation.as_of and observation.started:
+        for name in sorted({pin.name for pin in lock.pins} & set(held) & set(pinned)):
+            words += ["--exclude-newer-package", f"{name}={_zulu(observation.started)}"]
+    line = f"{shlex.join(words)} {_started(repro)}"
+    return f"HARNESS_METRICS=metrics.json {line}" if signature is not None and signature.metric else line
+
+
+def exact_command(lock: Lock, lock_file: str, repro: Repro) -> str:
+    """Return the command that installs exactly the files of a lock, whose requirement lines are in `lock_file`."""
+    return f"{shlex.join([*_uv_run(lock), '--with-requirements', lock_file])} {_started(repro)}"
+
+
+def lock_text(lock: Lock) -> str:
+    """Requirement lines with hashes; a version with a local part has none, since its public wheel is another file."""
+    pins = [pin if _public(pin) == pin.version else Pin(pin.name, _public(pin)) for pin in lock.pins]
+    return evolve(lock, pins=pins).as_requirements().rstrip("\n")
+
+
+def local_versions(lock: Lock) -> tuple[str, ...]:
+    """The versions that the commands install without their local part, such as "torch 2.6.0+cpu"."""
+    return tuple(f"{pin.name} {pin.version}" for pin in lock.pins if _public(pin) != pin.version)
+
+
+def _public(pin: Pin) -> str:
+    return pin.version.partition("+")[0]
+
+
+def newest_day(observation: Observation) -> str:
+    """The limit of upload times for a run: the requested date, else the time of the run."""
+    return _zulu(observation.as_of or observation.started)
+
+
+def _zulu(time: str) -> str:
+    return time.replace("+00:00", "Z")
+
+
+def _uv_run(lock: Lock) -> list[str]:
+    return ["uv", "run", "--no-project", "--python", ".".join(lock.python.split(".")[:2])]
+
+
+def _started(repro: Repro) -> str:
+    """The command of a repro as its user would type it: the tests to run are named as their tool expects them."""
+    settings = f"{shlex.join(['env', f'HARNESS_PARAMS={json.dumps(repro.params)}'])} " if repro.params else ""
+    return settings + (typed(repro.argv) if repro.argv else shlex.join(["python", f"{repro.name}.py"]))

@@ -1,0 +1,111 @@
+"""What a run left behind, as short as a page can show: the end of its log, its traceback, the files it changed."""
+
+from __future__ import annotations
+
+from collections import Counter
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.model.release import version_order
+from harness.model.text import plain
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping
+
+    from harness.model import RaisedException, StackFrame
+
+_LOG_LINES = 200
+_LOG_WIDTH = 2000
+_FRAMES = 12  # of one package in a row: the outermost and the innermost half
+_MESSAGE_LINES = 12
+_WIDTH = 400
+_FILES = 20
+
+
+def tail(log: str) -> str:
+    """Return the last 200 lines as plain text, without colours and redrawn progress bars; long lines are cut."""
+    lines = plain(log).rstrip().split("\n")
+    shown = [_cut(line, _LOG_WIDTH) for line in lines[-_LOG_LINES:]]
+    left = len(lines) - len(shown)
+    return "\n".join([f"... {left} lines before these", *shown] if left else shown)
+
+
+def trimmed_traceback(raised: RaisedException, packages: Collection[str], repro_file: str) -> str:
+    """Return a traceback with the frames of `packages` and of the repro; causes come first, as in Python.
+
+    The other frames are counted, except the innermost one.
+    """
+    blocks = []
+    one: RaisedException | None = raised
+    while one is not None:
+        blocks.append("\n".join(_block(one, packages, repro_file)))
+        one = one.cause
+    text = "\n\nThe above exception was the direct cause of the following exception:\n\n".join(reversed(blocks))
+    return plain(text)
+
+
+def _block(raised: RaisedException, packages: Collection[str], repro_file: str) -> Iterator[str]:
+    yield "Traceback (most recent call last):"
+    last = len(raised.frames) - 1
+    kept = [
+        index == last or frame.package in packages or frame.file == repro_file
+        for index, frame in enumerate(raised.frames)
+    ]
+    for shown, run in groupby(zip(kept, raised.frames, strict=True), key=lambda pair: pair[0]):
+        frames = [frame for _, frame in run]
+        if not shown:
+            yield _counted(frames)
+            continue
+        half = _FRAMES // 2
+        middle = frames[half:-half] if len(frames) > _FRAMES else []
+        for frame in frames[:half] if middle else frames:
+            yield from _lines(frame)
+        if middle:
+            yield _counted(middle)
+            for frame in frames[-half:]:
+                yield from _lines(frame)
+    lines = raised.message.splitlines() or [""]
+    yield f"{raised.name}: {_cut(lines[0])}" if raised.message else raised.name
+    yield from map(_cut, lines[1:_MESSAGE_LINES])
+    if len(lines) > _MESSAGE_LINES:
+        yield f"... {len(lines) - _MESSAGE_LINES} more lines"
+
+
+def _lines(frame: StackFrame) -> Iterator[str]:
+    yield f'  File "{frame.file}", line {frame.line}, in {frame.function}'
+    if frame.text:
+        yield f"    {_cut(frame.text)}"
+
+
+def _counted(frames: list[StackFrame]) -> str:
+    owners = Counter(frame.package or "Python itself" for frame in frames)
+    named = ", ".join(f"{owner} {count}" for owner, count in owners.items()) if len(owners) > 1 else next(iter(owners))
+    return f"  ... {len(frames)} {'frame' if len(frames) == 1 else 'frames'} of {named}"
+
+
+def _cut(line: str, width: int = _WIDTH) -> str:
+    return line if len(line) <= width else f"{line[:width]}…"
+
+
+@frozen
+class AlteredRow:
+    """The files that the run of one release changed in its environment: the first few, and the number of the others."""
+
+    release: str
+    files: tuple[str, ...]
+    more: int = 0
+
+
+def altered_rows(altered: Mapping[str, tuple[str, ...]]) -> tuple[AlteredRow, ...]:
+    """Return a row for each release, the oldest first. Paths are relative to site-packages if possible."""
+    return tuple(
+        AlteredRow(release, tuple(map(in_environment, files[:_FILES])), max(0, len(files) - _FILES))
+        for release, files in sorted(altered.items(), key=lambda pair: version_order(pair[0]))
+    )
+
+
+def in_environment(file: str) -> str:
+    """The path of an environment's file, relative to site-packages if it is there."""
+    return plain(file.rpartition("site-packages/")[2])

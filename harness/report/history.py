@@ -1,0 +1,225 @@
+"""The page of a history: windows, a cell for each release, charts of metrics, and logs; kept with its record."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING, Any
+
+from attrs import frozen
+
+from harness.asking.history import BrokenWindow, History, ReleaseRow, RowState
+from harness.asking.releases import asked_of
+from harness.model import Verdict
+from harness.model.text import listed
+from harness.model.verdict import runs_of
+from harness.redact import Private, redacted
+from harness.report.archive import question_id
+from harness.report.charts import Chart, ChartPoint, metric_charts
+from harness.report.content import RangeCell
+from harness.report.excerpts import AlteredRow, altered_rows, tail
+from harness.report.page import Page
+from harness.report.phrases import device_kind, question_facts
+from harness.report.privacy import private_of
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from pathlib import Path
+
+    from harness.asking.history_plan import HistoryPlan
+    from harness.model.verdict import Step
+    from harness.store import Store
+
+_JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
+
+
+def keep_history_report(store: Store, made: HistoryPlan, found: History, pass_env: tuple[str, ...]) -> tuple[Path, ...]:
+    """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
+
+    A new answer to the same question replaces both.
+    """
+    seen = [observation for step in found.steps if (observation := store.get(step.observation)) is not None]
+    pins = {pin.name for observation in seen if observation.lock is not None for pin in observation.lock.pins}
+    page = history_page(
+        made,
+        found,
+        kept=datetime.now(UTC).isoformat(),
+        logs={observation.key: store.log(observation) for observation in seen},
+        private=private_of(store, pass_env=pass_env, spared=pins | {found.subject}),
+    )
+    named = page.record["id"]
+    page.write(store, f"histories/{named}", "json")
+    return page.write(store, f"reports/history-{named}", "md", "html")
+
+
+def history_id(made: HistoryPlan) -> str:
+    """Identifies the question."""
+    plan = made.plan
+    return question_id(asked_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
+
+
+def history_page(
+    made: HistoryPlan,
+    history: History,
+    *,
+    kept: str,
+    logs: Mapping[str, str],
+    private: Private = Private(),  # noqa: B008 - a frozen value
+) -> Page:
+    """Return the page of a history, without private data.
+
+    `kept` is the time of storing (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
+    """
+    plan, rows = made.plan, history.rows
+    tried = [row for row in rows if row.state is not RowState.LEFT_OUT]
+    content = HistoryContent(
+        title=f"{history.subject} with {history.repro}, {tried[0].release} to {tried[-1].release}",
+        sentence=history.sentence,
+        notes=history.notes,
+        facts=tuple(_facts(made, history)),
+        windows=tuple((window, _certainty(window)) for window in history.windows),
+        cells=tuple(map(_cell, rows)),
+        points=tuple(point for row in rows for point in _points(row)),
+        runs=tuple(_runs(history, logs)),
+        left_out=tuple((row.release, row.reason) for row in rows if row.state is RowState.LEFT_OUT),
+        drift=tuple(f"{release}: {'; '.join(told)}" for release, told in history.drift.items()),
+        altered=altered_rows(history.altered),
+        advice=history.advice,
+        repro_file=f"{plan.repro.name}.py" if plan.repro.source else "",
+        repro_source=plan.repro.source.rstrip("\n"),
+        footer=f"{runs_of(history.probes, history.steps)}; {kept[:10]}",
+    )
+    record: dict[str, Any] = {
+        **history.as_json(),
+        "id": history_id(made),
+        "kept": kept,
+        "params": plan.repro.params,
+        "requirements": list(plan.scope.requirements),
+        "holds": list(plan.scope.holds),
+    }
+    return Page("history", redacted(content, private), redacted(record, private))
+
+
+@frozen
+class HistoryContent:
+    """What the templates of a history show. Texts are plain, not escaped for any format.
+
+    `windows` are the windows, each with a phrase for how certain its edges are.
+    """
+
+    title: str
+    sentence: str
+    notes: tuple[str, ...]
+    facts: tuple[tuple[str, str], ...]
+    windows: tuple[tuple[BrokenWindow, str], ...]
+    cells: tuple[RangeCell, ...]
+    points: tuple[ChartPoint, ...]
+    runs: tuple[RunRow, ...]
+    left_out: tuple[tuple[str, str], ...]
+    drift: tuple[str, ...]
+    altered: tuple[AlteredRow, ...]
+    advice: str
+    repro_file: str
+    repro_source: str
+    footer: str
+
+    @property
+    def picture(self) -> str:
+        """The range as one letter for each release."""
+        return "".join(cell.letter for cell in self.cells)
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """The charts of the metrics."""
+        return metric_charts(self.points)
+
+
+@frozen
+class RunRow:
+    """One release and its verdict; `anchor` is the name of its log in the page, `log` the end of its output."""
+
+    number: int
+    release: str
+    verdict: str
+    reason: str
+    took: str
+    observation: str
+    anchor: str
+    log: str
+
+
+def _facts(made: HistoryPlan, history: History) -> list[tuple[str, str]]:
+    plan = made.plan
+    judged = sum(row.state in _JUDGED for row in history.rows)
+    near = plan.releases[plan.bad if plan.bad is not None else -1].version
+    return question_facts(
+        plan.repro,
+        history.signature,
+        ("Releases", f"{judged} of {history.tried} were run or known before"),
+        device=device_kind(history.device, {}),
+        python=history.python,
+        platform=history.platform,
+        holds=plan.scope.holds,
+        near=str(near),
+        as_of=history.as_of,
+    )
+
+
+def _certainty(window: BrokenWindow) -> str:
+    doubts = [
+        f"{listed(releases)} may be {where}, and could not be judged"
+        for releases, where, known in (
+            (window.unsure_before, "the first broken one", window.last_good),
+            (window.unsure_after, "broken too", window.fixed_in),
+        )
+        if releases and known
+    ]
+    if doubts:
+        return "; ".join(doubts)
+    missing = [side for known, side in ((window.last_good, "before"), (window.fixed_in, "after")) if known is None]
+    if missing:
+        return f"certain in this range, which has no good run {' or '.join(missing)} it"
+    return "certain among the releases that were tried" if window.left_out else "certain: its neighbours were run"
+
+
+def _cell(row: ReleaseRow) -> RangeCell:
+    day = f", {row.uploaded}" if row.uploaded else ""
+    said = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
+    if row.state in _JUDGED:
+        said = f"{Verdict(row.state.value).word} ({row.reason})"
+    href = f"#{_anchor(row.release)}" if row.observation else ""
+    return RangeCell(row.release, row.state.symbol, row.state.value, f"{row.release}{day}: {said}", href)
+
+
+def _points(row: ReleaseRow) -> list[ChartPoint]:
+    href = f"#{_anchor(row.release)}"
+    return [
+        ChartPoint(metric, row.release, value, row.state.value, href=href) for metric, value in row.measured.items()
+    ]
+
+
+def _runs(history: History, logs: Mapping[str, str]) -> list[RunRow]:
+    judged = [row for row in history.rows if row.state in _JUDGED]
+    return [
+        RunRow(
+            number=number,
+            release=row.release,
+            verdict=row.state.value,
+            reason=row.reason,
+            took=_took([step for step in history.steps if step.release == row.release]),
+            observation=row.observation,
+            anchor=_anchor(row.release),
+            log=tail(logs.get(row.observation, "")),
+        )
+        for number, row in enumerate(judged, 1)
+    ]
+
+
+def _took(steps: Sequence[Step]) -> str:
+    """The total duration of a release's runs."""
+    if all(step.cached for step in steps):
+        return "known already"
+    return f"{sum(step.seconds for step in steps):.1f} s"
+
+
+def _anchor(release: str) -> str:
+    return f"run-{release}"

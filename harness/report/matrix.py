@@ -1,0 +1,332 @@
+"""The page of a matrix: heat maps, charts of metrics, and a panel for each cell; kept with its record."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections import Counter
+from datetime import UTC, datetime
+from itertools import groupby
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+
+from harness.matrix.axes import PACKAGES
+from harness.matrix.running import NOT_RUN
+from harness.model import Verdict
+from harness.model.text import counted
+from harness.model.verdict import in_words
+from harness.redact import Private, redacted
+from harness.report.charts import Chart, ChartPoint, metric_charts
+from harness.report.matrix_cell import Panel, Panels
+from harness.report.matrix_table import (
+    HeatMap,
+    Pivot,
+    axis_name,
+    column_name,
+    heat_maps,
+    labels,
+    neighbours,
+    parts,
+    pivot,
+    state_class,
+)
+from harness.report.page import Page
+from harness.report.phrases import device_worth
+from harness.report.privacy import private_of, unknown_here
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from pathlib import Path
+
+    from harness.matrix import Cell
+    from harness.matrix.running import CellRun, Standing
+    from harness.model import Observation
+    from harness.store import Store
+
+SCHEMA = 1
+_FOLDER = "matrices"
+_WORDS = (*(verdict.value for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP)), NOT_RUN)
+_READINGS = 12  # columns described in words
+_SPANS = 6  # changes described for each column
+_LINES = 6  # the number of colours in charts.css
+
+
+def write_page(
+    store: Store,
+    name: str,
+    stood: Sequence[Standing],
+    *,
+    command: str,
+    pass_env: Sequence[str] = (),
+    left_out: Sequence[tuple[str, str]] = (),
+) -> tuple[Path, str]:
+    """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
+    passed = tuple(sorted({*pass_env, *_passed_before(store, name)}))
+    unknown = ", ".join(unknown_here(passed))
+    matrix = MatrixStanding(
+        name,
+        tuple(stood),
+        datetime.now(UTC).isoformat(timespec="seconds"),
+        command,
+        left_out=tuple(left_out),
+        pass_env=passed,
+        withheld=f"What runs printed is left out: they saw {unknown}, which is not set now." if unknown else "",
+    )
+    locks = [standing.run.observation.lock for standing in stood if standing.run is not None]
+    spared = {name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
+    page = matrix_page(matrix, store.log, private_of(store, pass_env=passed, spared=spared))
+    return page.write(store, f"{_FOLDER}/{name}", "json", "html")[1], page.json()
+
+
+def _passed_before(store: Store, name: str) -> tuple[str, ...]:
+    """The variables that were passed to earlier runs on the page."""
+    try:
+        record = json.loads((store.root / _FOLDER / f"{name}.json").read_text(encoding="utf-8"))
+        return tuple(map(str, record["pass_env"]))
+    except (OSError, ValueError, KeyError, TypeError):
+        return ()
+
+
+@frozen
+class MatrixStanding:
+    """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
+
+    `command` is what the user typed; `left_out` are releases (or cells) and reasons; `pass_env` names the variables
+    passed to repros; `withheld` says why logs and messages must not be shown, "" if they can be.
+    """
+
+    name: str
+    standings: tuple[Standing, ...]
+    written: str
+    command: str
+    left_out: tuple[tuple[str, str], ...] = ()
+    pass_env: tuple[str, ...] = ()
+    withheld: str = ""
+
+
+def matrix_page(
+    matrix: MatrixStanding,
+    log_of: Callable[[Observation], str],
+    private: Private = Private(),  # noqa: B008
+) -> Page:
+    """Return the page of a matrix, without private data; `log_of` returns the output of a run."""
+    if matrix.withheld:
+        matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
+    standings = matrix.standings
+    laid = pivot([standing.cell for standing in standings])
+    ids = _ids([standing.cell for standing in standings])
+    runs = [standing.run for standing in standings if standing.run is not None]
+    counts = Counter(standing.word for standing in standings)
+    is_timely = laid.down.startswith(PACKAGES) or laid.down in ("python", "as-of")
+    told = labels([standing.cell for standing in standings])
+    told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
+    panels = Panels(
+        standings, ids, told, neighbours(laid) if is_timely else {}, (lambda _: "") if matrix.withheld else log_of
+    )
+    content = MatrixContent(
+        name=matrix.name,
+        about=" ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
+        sentence=f"{counted(len(standings), 'cell')}: {told_counts}.",
+        counts=tuple(Count(state_class(word), word, counts[word]) for word in _WORDS if counts[word]),
+        readings=_readings(laid, standings) if is_timely else (),
+        facts=tuple((label, text) for label, text in _facts(runs) if text),
+        maps=heat_maps(laid, standings, ids, told),
+        plots=plots(laid, standings, ids) if is_timely else (),
+        panels=tuple(panels.panel(position) for position in range(len(standings))),
+        withheld=matrix.withheld,
+        left_out=matrix.left_out,
+        command=matrix.command,
+        footer=f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
+    )
+    return Page("matrix", redacted(content, private), redacted(_record(matrix), private))
+
+
+@frozen
+class MatrixContent:
+    """What the template of a matrix shows. `readings` describe each column, `plots` show its metrics."""
+
+    name: str
+    about: str
+    sentence: str
+    counts: tuple[Count, ...]
+    readings: tuple[tuple[str, str], ...]
+    facts: tuple[tuple[str, str], ...]
+    maps: tuple[HeatMap, ...]
+    panels: tuple[Panel, ...]
+    left_out: tuple[tuple[str, str], ...]
+    withheld: str
+    command: str
+    footer: str
+    plots: tuple[Plots, ...]
+
+
+@frozen
+class Count:
+    """The number of cells with a state."""
+
+    state: str
+    word: str
+    number: int
+
+
+@frozen
+class Plots:
+    """The charts of one part of a matrix; `note` says what is left out."""
+
+    title: str
+    points: tuple[ChartPoint, ...]
+    note: str = ""
+
+    @property
+    def charts(self) -> tuple[Chart, ...]:
+        """The charts of the metrics."""
+        return metric_charts(self.points)
+
+
+def _without_words(standing: Standing) -> Standing:
+    """Remove the messages of a run from a standing; the outcome is kept."""
+    run = standing.run
+    if run is None:
+        return standing
+    seen = evolve(run.observation, exception=None, detail="", machine={})
+    signature = run.signature if run.signature is not None and not run.signature.captured else None
+    judgement = evolve(run.judgement, reason=seen.outcome.value)
+    return evolve(standing, run=evolve(run, observation=seen, signature=signature, judgement=judgement))
+
+
+def _readings(laid: Pivot, standings: Sequence[Standing]) -> tuple[tuple[str, str], ...]:
+    """A description of each column: the verdicts and their ranges."""
+    told = []
+    for column in laid.columns[:_READINGS]:
+        line = [
+            (standings[position].word, row) for row in laid.rows for position in laid.places.get((row, column), ())[:1]
+        ]
+        spans: list[str] = []
+        for word, group in groupby((pair for pair in line if pair[0] != NOT_RUN), key=lambda pair: pair[0]):
+            rows = [row for _, row in group]
+            spans.append(f"{in_words(word)} {rows[0]}" + (f" to {rows[-1]}" if len(rows) > 1 else ""))
+        if len(spans) > _SPANS:
+            spans = [*spans[:_SPANS], f"and {len(spans) - _SPANS} more changes"]
+        if spans:
+            told.append((column_name(laid, column) or axis_name(laid.down), ", ".join(spans)))
+    return tuple(told)
+
+
+def _facts(runs: Sequence[CellRun]) -> list[tuple[str, str]]:
+    observations = [run.observation for run in runs]
+    devices = (device_worth(run.observation, run.probe.repro) for run in runs)
+    days = sorted(one.started[:10] for one in observations if one.started)
+    return [
+        ("Repro", _listed(run.probe.repro.name for run in runs)),
+        ("Recognised by", _listed(str(run.signature) for run in runs if run.signature and not run.signature.captured)),
+        ("Device", _listed(devices)),
+        ("Python", _listed(one.lock.python for one in observations if one.lock)),
+        ("Platform", _listed(one.lock.platform for one in observations if one.lock)),
+        ("Seen", f"{days[0]} to {days[-1]}" if days and days[0] != days[-1] else "".join(days[:1])),
+    ]
+
+
+def _listed(texts: Iterable[str]) -> str:
+    return "; ".join(dict.fromkeys(texts))
+
+
+def _ids(cells: Sequence[Cell]) -> list[str]:
+    """An id for each cell, unique and safe in a URL."""
+    ids: list[str] = []
+    for cell in cells:
+        plain = f"cell-{re.sub(r'[^A-Za-z0-9_.=-]+', '-', cell.name)}"
+        ids.append(plain if plain not in ids else f"{plain}-{len(ids)}")
+    return ids
+
+
+def plots(laid: Pivot, standings: Sequence[Standing], ids: Sequence[str]) -> tuple[Plots, ...]:
+    """Return charts over the vertical axis; none if fewer than two of its values have metrics."""
+    return tuple(filter(None, (_plots(title, part, standings, ids) for title, part in parts(laid))))
+
+
+def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence[str]) -> Plots | None:
+    numbered = {
+        (row, column): place[0]
+        for (row, column), place in laid.places.items()
+        if place and any(True for _ in _numbers(standings[place[0]]))
+    }
+    lines = [column for column in laid.columns if any(column == other for _, other in numbered)]
+    rows = [row for row in laid.rows if any(row == other for other, _ in numbered)]
+    if len(rows) < 2:
+        return None
+    # Points are in the order of the rows, which sets the order of labels; the order of lines is that of the columns.
+    points = [
+        ChartPoint(metric, row, value, standings[position].word, column_name(laid, column), f"#{ids[position]}")
+        for row in rows
+        for column in lines[:_LINES]
+        if (position := numbered.get((row, column))) is not None
+        for metric, value in _numbers(standings[position])
+    ]
+    note = f"The first {_LINES} of {len(lines)} columns are drawn." if len(lines) > _LINES else ""
+    return Plots(title, tuple(points), note)
+
+
+def _numbers(standing: Standing) -> Iterator[tuple[str, float]]:
+    """The repro's metrics, then those that the harness measures."""
+    if standing.run is None or not standing.run.observation.outcome.ran:
+        return
+    seen: Observation = standing.run.observation
+    yield from seen.metrics.items()
+    yield "duration_s", seen.duration_s
+    if seen.peak_memory is not None:
+        yield "peak_memory_mib", seen.peak_memory / 2**20
+
+
+def _record(matrix: MatrixStanding) -> dict[str, Any]:
+    words = [standing.word for standing in matrix.standings]
+    return {
+        "schema": SCHEMA,
+        "matrix": matrix.name,
+        "written": matrix.written,
+        "command": matrix.command,
+        "counts": {word: words.count(word) for word in sorted(set(words))},
+        "cells": [_cell_record(standing) for standing in matrix.standings],
+        "left_out": [{"what": what, "reason": reason} for what, reason in matrix.left_out],
+        "pass_env": list(matrix.pass_env),
+    }
+
+
+def _cell_record(standing: Standing) -> dict[str, Any]:
+    cell, run = standing.cell, standing.run
+    record: dict[str, Any] = {
+        "name": cell.name,
+        "choice": dict(cell.choice),
+        "arguments": list(cell.arguments),
+        "verdict": standing.word,
+        "reason": standing.reason,
+    }
+    if run is None:
+        return record
+    seen = run.observation
+    lock = seen.lock
+    return {
+        **record,
+        "outcome": seen.outcome.value,
+        "signature": str(run.signature) if run.signature is not None else None,
+        "observation": seen.key,
+        "cached": run.cached,
+        "started": seen.started,
+        "seconds": seen.duration_s,
+        "setup_seconds": seen.setup_s,
+        "peak_memory": seen.peak_memory,
+        "metrics": dict(seen.metrics),
+        "device": seen.device.value,
+        "machine": dict(seen.machine),
+        "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
+        "drift": list(seen.drift),
+        "altered": list(seen.altered),
+        "lock": {
+            "id": lock.id,
+            "python": lock.python,
+            "platform": lock.platform,
+            "versions": {pin.name: pin.version for pin in lock.pins},
+        }
+        if lock
+        else None,
+    }

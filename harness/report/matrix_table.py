@@ -1,0 +1,269 @@
+"""A matrix as a table: the axis with the most values is vertical, the other varying axes are horizontal.
+
+A table that is too wide becomes several. `Pivot` places the cells; `heat_maps` are its tables with coloured chips.
+"""
+
+from __future__ import annotations
+
+from itertools import groupby
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.environment.index import parsed_version
+from harness.matrix.axes import PACKAGES, PARAMETERS
+from harness.model.verdict import in_words
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping, Sequence
+
+    from packaging.version import Version
+
+    from harness.matrix import Cell, Value
+    from harness.matrix.running import Standing
+
+Choice = tuple[str, ...]
+
+_WIDE = 10  # columns in one table
+ABSENT = ""  # shown if a cell has no value on an axis
+
+
+@frozen
+class Pivot:
+    """Cells by row and column, both in the order of their values.
+
+    `down` and `across` are names of axes; `rows` and `columns` are values as text (a column has one for each axis in
+    `across`). `places` maps row and column to the positions of their cells: more than one if cells differ in something
+    that is not an axis.
+    """
+
+    down: str
+    across: tuple[str, ...]
+    rows: tuple[str, ...]
+    columns: tuple[Choice, ...]
+    places: Mapping[tuple[str, Choice], tuple[int, ...]]
+
+    def of(self, positions: Collection[int]) -> Pivot:
+        """Return the pivot with only these cells."""
+        places = {
+            side: kept for side, place in self.places.items() if (kept := tuple(i for i in place if i in positions))
+        }
+        rows, columns = {row for row, _ in places}, {column for _, column in places}
+        return evolve(
+            self,
+            rows=tuple(row for row in self.rows if row in rows),
+            columns=tuple(column for column in self.columns if column in columns),
+            places=places,
+        )
+
+
+def pivot(cells: Sequence[Cell]) -> Pivot:
+    """Pivot cells: releases in version order, dates in time order, other values as in the file."""
+    varying = _varying(cells)
+    down = max(varying, key=lambda axis: len(set(_texts(cells, axis))), default="repro")
+    across = tuple(axis for axis in varying if axis != down)
+    rows, columns = _texts(cells, down), list(zip(*(_texts(cells, axis) for axis in across), strict=True))
+    places: dict[tuple[str, Choice], tuple[int, ...]] = {}
+    for position, place in enumerate(zip(rows, columns or [()] * len(cells), strict=True)):
+        places[place] = (*places.get(place, ()), position)
+    orders = [_ordered(axis, _texts(cells, axis)) for axis in across]
+    return Pivot(
+        down,
+        across,
+        tuple(_ordered(down, rows)),
+        tuple(sorted({column for _, column in places}, key=lambda column: _rank(column, orders))),
+        places,
+    )
+
+
+def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
+    """Split a pivot with too many columns into one part for each value of an axis; returns titles and parts."""
+    if len(laid.columns) <= _WIDE or len(laid.across) < 2:
+        return [("", laid)]
+    counts = [len({column[level] for column in laid.columns}) for level in range(len(laid.across))]
+    level = counts.index(min(count for count in counts if count > 1))
+    found = []
+    for value in dict.fromkeys(column[level] for column in laid.columns):
+        kept = [column for column in laid.columns if column[level] == value]
+        places = {
+            (row, _without(column, level)): place for (row, column), place in laid.places.items() if column in kept
+        }
+        part = evolve(
+            laid,
+            across=_without(laid.across, level),
+            columns=tuple(_without(column, level) for column in kept),
+            rows=tuple(row for row in laid.rows if any((row, _without(column, level)) in places for column in kept)),
+            places=places,
+        )
+        named = f"{axis_name(laid.across[level])} = {value}" if value else f"without {axis_name(laid.across[level])}"
+        found += [(f"{named}, {title}" if title else named, one) for title, one in parts(part)]
+    return found
+
+
+def axis_name(axis: str) -> str:
+    """The name of an axis without its prefix."""
+    return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
+
+
+def column_name(laid: Pivot, column: Choice) -> str:
+    """A column as text: "python=3.11, case=lora"."""
+    return ", ".join(f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value)
+
+
+def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Distinguish cells at one place: return the words of each command that not all of them have."""
+    if len(cells) < 2:
+        return ("",) * len(cells)
+    common = set.intersection(*(set(cell.arguments) for cell in cells))
+    return tuple(
+        " ".join(word for word in cell.arguments if word not in common and not word.startswith("--")) for cell in cells
+    )
+
+
+def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
+    """Label each cell by what varies ("transformers 4.53.0, case=lora"), or by its name if that is not unique."""
+    varying = _varying(cells)
+    short = [", ".join(_told(axis, cell.choice[axis]) for axis in varying if axis in cell.choice) for cell in cells]
+    return tuple(
+        text if text and short.count(text) == 1 else cell.name for text, cell in zip(short, cells, strict=True)
+    )
+
+
+def neighbours(laid: Pivot) -> dict[int, tuple[int, ...]]:
+    """Map each cell to the older cells that differ only on the vertical axis (positions, the nearest last)."""
+    found: dict[int, tuple[int, ...]] = {}
+    for column in laid.columns:
+        older: tuple[int, ...] = ()
+        for row in laid.rows:
+            here = laid.places.get((row, column), ())
+            found |= dict.fromkeys(here, older)
+            older = (*older, *here[:1])
+    return found
+
+
+def _told(axis: str, value: Value) -> str:
+    if axis.startswith(PARAMETERS):
+        return f"{axis_name(axis)}={_text(value)}"
+    return f"{axis_name(axis)} {_text(value)}" if axis != "repro" else _text(value)
+
+
+def _varying(cells: Sequence[Cell]) -> list[str]:
+    axes = dict.fromkeys(axis for cell in cells for axis in cell.choice)
+    return [axis for axis in axes if len(set(_texts(cells, axis))) > 1]
+
+
+def _texts(cells: Sequence[Cell], axis: str) -> list[str]:
+    return [_text(cell.choice.get(axis, ABSENT)) for cell in cells]
+
+
+def _text(value: Value) -> str:
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
+def _ordered(axis: str, texts: Sequence[str]) -> list[str]:
+    """The values of an axis, each once, in the order of a table."""
+    known = list(dict.fromkeys(texts))
+    if axis.startswith(PACKAGES) or axis == "python":
+        known.sort(key=_release_order)
+    elif axis == "as-of":
+        known.sort()
+    return known
+
+
+def _rank(column: Choice, orders: Sequence[Sequence[str]]) -> list[int]:
+    return [order.index(value) for value, order in zip(column, orders, strict=True)]
+
+
+def _release_order(text: str) -> tuple[bool, Version | str]:
+    """A sort key: releases by version, then ranges and missing values by their text."""
+    version = parsed_version(text)
+    return (False, version) if version is not None else (True, text)
+
+
+def _without(values: Choice, level: int) -> Choice:
+    return (*values[:level], *values[level + 1 :])
+
+
+@frozen
+class Head:
+    """One heading with the number of columns below it."""
+
+    text: str
+    span: int = 1
+
+
+@frozen
+class Chip:
+    """A cell in a heat map.
+
+    `id` links to its panel, `state` selects its colour; `apart` distinguishes it from others at the same place.
+    """
+
+    id: str
+    state: str
+    word: str
+    title: str
+    apart: str = ""
+
+
+@frozen
+class HeatRow:
+    """One value of the vertical axis, and the cells in each column."""
+
+    text: str
+    places: tuple[tuple[Chip, ...], ...]
+
+
+@frozen
+class HeatMap:
+    """One table of cells; `heads` are its levels of headings, each an axis with its values.
+
+    Without a horizontal axis there are no headings, and the rows may wrap like words.
+    """
+
+    title: str
+    down: str
+    heads: tuple[tuple[str, tuple[Head, ...]], ...]
+    rows: tuple[HeatRow, ...]
+
+
+def heat_maps(
+    laid: Pivot, standings: Sequence[Standing], ids: Sequence[str], labels: Sequence[str]
+) -> tuple[HeatMap, ...]:
+    """Return the heat maps of a pivot; `ids` link to panels, `labels` name the cells."""
+    chips = [
+        Chip(
+            one_id,
+            state_class(one.word),
+            one.word,
+            f"{label}: {in_words(one.word)}" + (f", {one.reason}" if one.reason else ""),
+        )
+        for one, one_id, label in zip(standings, ids, labels, strict=True)
+    ]
+    cells = [standing.cell for standing in standings]
+    return tuple(_map(title, part, chips, cells) for title, part in parts(laid))
+
+
+def state_class(word: str) -> str:
+    """The CSS class for the word of a verdict."""
+    return word.replace(" ", "-")
+
+
+def _map(title: str, laid: Pivot, chips: Sequence[Chip], cells: Sequence[Cell]) -> HeatMap:
+    rows = []
+    for row in laid.rows:
+        places = [laid.places.get((row, column), ()) for column in laid.columns]
+        rows.append(HeatRow(row or "-", tuple(_place(place, chips, cells) for place in places)))
+    heads = tuple((axis_name(axis), _level(laid.columns, level)) for level, axis in enumerate(laid.across))
+    return HeatMap(title, axis_name(laid.down), heads, tuple(rows))
+
+
+def _level(columns: Sequence[Choice], level: int) -> tuple[Head, ...]:
+    """One level of headings; equal neighbours under the same heading are merged."""
+    grouped = groupby(columns, key=lambda column: column[: level + 1])
+    return tuple(Head(key[level] or "-", len(list(below))) for key, below in grouped)
+
+
+def _place(place: Sequence[int], chips: Sequence[Chip], cells: Sequence[Cell]) -> tuple[Chip, ...]:
+    apart = differences([cells[i] for i in place])
+    return tuple(evolve(chips[i], apart=what) for i, what in zip(place, apart, strict=True))

@@ -1,0 +1,122 @@
+"""A page: a template filled with one value, as Markdown, HTML or JSON, and kept in a results folder.
+
+Reports, histories, matrices and the nights differ in their content and their template alone. No control or bidi
+character of a commit's subject, a log or an index reaches a page: HTML and Markdown drop them, JSON escapes them.
+"""
+
+from __future__ import annotations
+
+import html
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import jinja2
+from attrs import field, frozen
+
+from harness.model.text import finite, plain
+from harness.model.verdict import in_words
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.store import Store
+
+
+@frozen
+class Page:
+    """The `content` of a template, without private data, and the `record` of the page as JSON."""
+
+    template: str
+    content: Any
+    record: dict[str, Any] = field(factory=dict, repr=False)
+
+    def markdown(self) -> str:
+        """Render Markdown for GitHub."""
+        return filled(f"{self.template}.md.j2", r=self.content).strip("\n") + "\n"
+
+    def html(self) -> str:
+        """Render one HTML file without external resources."""
+        return filled(f"{self.template}.html.j2", r=self.content)
+
+    def json(self) -> str:
+        """Render the record as JSON; NaN and infinities are null."""
+        return _UNSAFE_IN_JSON.sub(
+            lambda found: f"\\u{ord(found[0]):04x}",
+            json.dumps(finite(self.record), indent=1, ensure_ascii=False) + "\n",
+        )
+
+    def write(self, store: Store, name: str, *suffixes: str) -> tuple[Path, ...]:
+        """Write `name` with each suffix (md, html, json) to the results folder; returns the paths. Raises `NoSpace`."""
+        texts = {"md": self.markdown, "html": self.html, "json": self.json}
+        return tuple(store.write(f"{name}.{suffix}", texts[suffix]()) for suffix in suffixes)
+
+
+_UNSAFE_IN_JSON = re.compile(r"[\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\ufeff\ufffe\uffff]")
+
+
+def filled(name: str, **values: Any) -> str:
+    """Render a template (`NAME.html.j2` or `NAME.md.j2`) with these values."""
+    return (_HTML if ".html." in name else _MARKDOWN).get_template(name).render(**values)
+
+
+def paragraph(text: str) -> str:
+    """Return text on one line of GitHub's Markdown, without markup or mentions."""
+    line = html.escape(_on_one_line(text), quote=False)
+    line = _SPECIAL.sub(r"\\\1", line)
+    # "@name" would notify a stranger, and "#12" would link an unrelated issue.
+    return _MENTION.sub(r"\1<!-- -->", line)
+
+
+def span(text: str) -> str:
+    """Return a code span on one line, delimited by more backticks than the text has; safe in a table cell."""
+    line = _on_one_line(text)
+    if not line:
+        return ""
+    ticks = "`" * (_longest_run(line) + 1)
+    pad = " " if line.startswith("`") or line.endswith("`") else ""
+    # In a table, "|" ends the cell even inside a code span.
+    escaped = line.replace("|", "\\|")
+    return f"{ticks}{pad}{escaped}{pad}{ticks}"
+
+
+def fence(text: str, language: str = "") -> str:
+    """Return a fenced block, with a longer fence than any in the text."""
+    text = plain(text)
+    ticks = "`" * max(3, _longest_run(text) + 1)
+    return f"{ticks}{language}\n{text.rstrip(chr(10))}\n{ticks}"
+
+
+_SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
+_MENTION = re.compile(r"([@#])(?=\w)")
+
+
+def _on_one_line(text: str) -> str:
+    return " ".join(plain(text).split())
+
+
+def _longest_run(text: str) -> int:
+    return max((len(run) for run in re.findall("`+", text)), default=0)
+
+
+def _diff_lines(diff: str) -> list[tuple[str, str]]:
+    """The kind and text of each line of a unified diff."""
+    kinds = {"+": "added", "-": "removed", "@": "place"}
+    return [(kinds.get(line[:1], "same"), line) for line in diff.split("\n")]
+
+
+def _environment(*, autoescape: bool) -> jinja2.Environment:
+    environment = jinja2.Environment(
+        loader=jinja2.PackageLoader("harness.report"),
+        autoescape=autoescape,  # noqa: S701 - off only for Markdown, which has its own filters
+        undefined=jinja2.StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+        finalize=lambda value: plain(value) if type(value) is str else value,
+    )
+    environment.filters.update(paragraph=paragraph, span=span, fence=fence, diff_lines=_diff_lines, in_words=in_words)
+    return environment
+
+
+_MARKDOWN = _environment(autoescape=False)
+_HTML = _environment(autoescape=True)

@@ -1,0 +1,188 @@
+"""The sentences of a report: how sure it is, for whom, on which device, and its limits."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+from harness.asking.answer import Answer, Status
+from harness.model import Device, Observation, Repro, normalized_name
+from harness.model.culprit import Finding
+from harness.report.commands import local_versions
+from harness.run.devices import choose_device
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from harness.model import Signature
+    from harness.report.archive import KeptAnswer
+
+
+def certainty(answer: Answer) -> str:
+    """A phrase for how sure the answer is."""
+    if answer.status is Status.INCONCLUSIVE:
+        return f"not certain; the suspects are {', '.join(answer.suspects)}" if answer.suspects else "not certain"
+    if answer.status not in (Status.FOUND, Status.FIXED):
+        return "certain for the releases that were run"
+    release = "the release is certain: both sides of the change were run"
+    if answer.culprit is None:
+        return f"{release}; not bisected below the release"
+    finest = answer.culprit.finest
+    if finest.is_proved:
+        return f"proved both ways, down to the {finest.level.value}"
+    proved = [finding for finding in answer.culprit.findings if finding.is_proved]
+    lead = f"proved both ways down to the {proved[-1].level.value}" if proved else release
+    return f"{lead}; the {finest.level.value} is a suspect, {state_of(finest)}"
+
+
+def state_of(finding: Finding) -> str:
+    """A phrase for how well one level is proved."""
+    if finding.is_proved:
+        return "proved both ways"
+    return "shown one way only" if finding.is_shown_one_way else "not proved"
+
+
+def package_kind(answer: Answer) -> str:
+    """ "culprit" if some level is proved, else "suspect"."""
+    proved = answer.culprit is not None and any(finding.is_proved for finding in answer.culprit.findings)
+    return "culprit" if proved else "suspect"
+
+
+def title_of(answer: Answer) -> str:
+    """A title for an issue."""
+    match answer.status:
+        case Status.FOUND:
+            return f"{answer.subject} {answer.first_bad} breaks {answer.repro}"
+        case Status.FIXED:
+            return f"{answer.subject} {answer.first_good} fixes {answer.repro}"
+        case _:
+            return f"{answer.subject} with {answer.repro}: {answer.status.value.replace('-', ' ')}"
+
+
+def recipient_of(answer: Answer) -> str:
+    """Whom the report is for, if the culprit is not the subject; "" otherwise."""
+    if answer.culprit is None or any(change.name == answer.subject for change in answer.culprit.packages):
+        return ""
+    names = " and ".join(dict.fromkeys(change.name for change in answer.culprit.packages))
+    moved = ", ".join(str(change) for change in answer.culprit.packages)
+    kind = package_kind(answer)
+    return (
+        f"This is for the maintainers of {names}, not of {answer.subject}: the {kind} is {moved}. "
+        f"Users hit it from {answer.subject} {answer.first_bad or answer.first_good} on."
+    )
+
+
+def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
+    """What was run and where, as label and text."""
+    answer = kept.answer
+    lock = next((side.lock for side in answer.sides if side.lock is not None), None)
+    machine = next((side.machine for side in answer.sides if side.machine), {})
+    told = question_facts(
+        kept.repro,
+        answer.signature,
+        ("Fails in", _failing_frame(kept)),
+        ("Reported in", kept.repro.reported),
+        device=device_kind(answer.asked.device, machine),
+        python=answer.asked.python,
+        platform=lock.platform if lock else "",
+        holds=kept.holds,
+        near="the newer end",
+        as_of=answer.asked.as_of,
+    )
+    return [*told, *kept.facts]
+
+
+def question_facts(
+    repro: Repro,
+    signature: Signature | None,
+    *more: tuple[str, str],
+    device: str,
+    python: str,
+    platform: str,
+    holds: Iterable[str],
+    near: str,
+    as_of: str,
+) -> list[tuple[str, str]]:
+    """What was run and where, as label and text; `near` is what other packages are kept close to."""
+    around = {"none": f"kept close to those of {near}", "era": "as they were on the day of each release"}
+    told = [
+        ("Recognised by", str(signature) if signature else ""),
+        *more,
+        ("Repro", f"{repro.name}: {repro.summary}" if repro.summary else repro.name),
+        ("Parameters", ", ".join(f"{name} = {json.dumps(value)}" for name, value in repro.params.items())),
+        ("Device", device),
+        ("Python", python),
+        ("Platform", platform),
+        ("Held", ", ".join(holds)),
+        ("Other packages", around.get(as_of, f"as they were on {as_of}")),
+    ]
+    return [(label, text) for label, text in told if text]
+
+
+def _failing_frame(kept: KeptAnswer) -> str:
+    """The innermost frame of the packages that the answer is about."""
+    about = {kept.answer.subject}
+    if kept.answer.culprit is not None:
+        about |= {change.name for change in kept.answer.culprit.packages}
+    raised = next((side.exception for side in kept.answer.sides if side.exception is not None), None)
+    frames = [frame for frame in raised.frames if normalized_name(frame.package) in about] if raised else []
+    return f"{frames[-1].file}, line {frames[-1].line}, in {frames[-1].function}" if frames else ""
+
+
+def device_kind(device: str, machine: Mapping[str, Any]) -> str:
+    """A device in words, with the name and driver that the run reported."""
+    name = machine.get("name") or machine.get("device_name")
+    driver = f", driver {machine['driver']}" if machine.get("driver") else ""
+    kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(device, device)
+    return f"{kind} ({name}{driver})" if name else kind
+
+
+def device_worth(observation: Observation, repro: Repro) -> str:
+    """The device of a run, and how far a result on it can be trusted."""
+    _, worth = choose_device(observation.device.value, repro.device, ())
+    return f"{device_kind(observation.device.value, observation.machine)}. {worth}"
+
+
+def how_to_see_it(kept: KeptAnswer) -> list[str]:
+    """What a reader needs to know before running the two commands."""
+    told = []
+    if kept.repro.source:
+        told.append(f"Save the repro below as {kept.repro.name}.py; uv is all it needs.")
+    else:
+        told.append("The command runs files of the project it was typed in; they are not part of this report.")
+    locks = [side.lock for side in kept.answer.sides if side.lock is not None]
+    if local := dict.fromkeys(name for lock in locks for name in local_versions(lock)):
+        told.append(f"The commands install the public versions of {', '.join(local)}, which not every index has.")
+    if kept.answer.asked.device != Device.CPU.value:
+        told.append("Both commands need a GPU with CUDA.")
+    if kept.answer.asked.device == Device.EMULATED.value:
+        again = " and ".join(f"harness probe --again {side.key}" for side in kept.answer.sides)
+        told.append(f"The runs of this report used a stand-in for CUDA instead; without a GPU, run: {again}.")
+    if kept.answer.signature is not None and kept.answer.signature.metric:
+        told.append(f"Compare {kept.answer.signature.metric} in metrics.json.")
+    return told
+
+
+def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
+    """The limits of the answer, one sentence each."""
+    told = []
+    match answer.asked.device:
+        case Device.CPU.value:
+            told.append("Nothing ran on a GPU: bugs in kernels and drivers can't show here.")
+        case Device.EMULATED.value:
+            told.append("Nothing ran on a GPU: a stand-in on the CPU answered for CUDA.")
+        case _:
+            told.append("Only this one kind of GPU was used.")
+    platform = observation.lock.platform if observation and observation.lock else ""
+    told.append(f"Only {platform} and only Python {answer.asked.python} were tried." if platform else "")
+    if answer.steps and not any(step.attempt for step in answer.steps):
+        told.append("Each release ran once, so a flaky failure would not be noticed.")
+    if answer.culprit is not None:
+        told += [
+            f"Not shown: {proof.sentence} ({proof.reason})."
+            for proof in answer.culprit.finest.proofs
+            if not proof.holds
+        ]
+    elif answer.status in (Status.FOUND, Status.FIXED):
+        told.append("Not bisected below the release: which package, file or lines of it are the culprit is not known.")
+    return [line for line in told if line]

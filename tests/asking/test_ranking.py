@@ -1,0 +1,34 @@
+"""Which of the changed packages is tried first."""
+
+from __future__ import annotations
+
+from harness.asking.ranking import named_in, ranked
+from harness.model import Change, RaisedException, StackFrame
+
+CHANGES = {name: Change(name, "1.0", "2.0") for name in ("aiohttp", "coverage", "docutils", "pytest", "pytest-asyncio")}
+
+
+def first(*raised: RaisedException) -> str:
+    return ranked(CHANGES, raised, "", ("pytest", "docutils"))[0]
+
+
+def test_the_package_named_in_the_message_comes_first():
+    assert first(RaisedException("builtins.AttributeError", "module 'aiohttp' has no attribute 'x'")) == "aiohttp"
+
+
+def test_a_plugin_comes_first_where_a_fixture_is_missing():
+    missing = RaisedException("_pytest.fixtures.FixtureLookupError", "('event_loop', <SubRequest 'loop'>)")
+    assert first(missing) == "pytest-asyncio"
+    assert named_in((missing,), tuple(CHANGES))[0] == "pytest-asyncio"
+
+
+def test_a_failure_worded_by_pytest_does_not_implicate_pytest():
+    frames = (StackFrame("_pytest/outcomes.py", 3, "fail", package="pytest"),)
+    failed = RaisedException("_pytest.outcomes.Failed", "DID NOT RAISE <class 'ValueError'>", frames=frames)
+    assert first(failed) == "docutils"
+    assert named_in((failed,), tuple(CHANGES)) == ()
+
+
+def test_a_package_in_the_traceback_comes_first():
+    frames = (StackFrame("aiohttp/web.py", 3, "run", package="aiohttp"),)
+    assert first(RaisedException("builtins.AssertionError", "", frames=frames)) == "aiohttp"

@@ -1,0 +1,171 @@
+"""From two environments to every culprit: exact packages and releases, few runs, and constraints checked by a run."""
+
+from __future__ import annotations
+
+import subprocess
+
+import pytest
+from planted_upgrades import NAMES, freeze, suite_of, write_project
+
+RUN = ("--run", "python -m unittest -q test_mine")
+REPETITIONS = 7  # for each culprit, so that none is named on a lucky run
+
+
+def culprits(answer):
+    return {
+        culprit["package"]: (culprit["last_good"], culprit["first_bad"])
+        for group in answer["failures"]
+        for culprit in group["culprits"]
+    }
+
+
+def ends_of(folder, **bad):
+    """Two frozen lists that differ in all thirty packages."""
+    old = freeze(folder / "old.txt", release="1.0")
+    new = freeze(folder / "new.txt", release="2.1", **bad)
+    return "--good", old, "--bad", new
+
+
+def test_one_culprit_among_thirty(planted):
+    write_project(planted.folder, suite_of("part01", "part07", "part12"))
+    ended = planted("bisect", *ends_of(planted.folder, part19="1.1", part11="1.0"), *RUN, "--json")
+    answer = ended.json
+    assert (ended.code, answer["status"], answer["schema"]) == (0, "found", 3)
+    assert culprits(answer) == {"part07": ("1.2", "2.0")}
+    assert answer["failures"][0]["tests"] == ["test_mine.T.test_part07"]
+    assert (answer["constraints"], answer["constraints_verified"]) == (["part07<2"], True)
+    assert answer["probes"] <= 10 + REPETITIONS
+    assert answer["ends"]["good"] == {"kind": "lock", "text": str(planted.folder / "old.txt")}
+
+
+def test_two_culprits_break_different_tests(planted):
+    write_project(planted.folder, suite_of("part07", "part19"))
+    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--json").json
+    assert culprits(answer) == {"part07": ("1.2", "2.0"), "part19": ("1.1", "1.2")}
+    assert len(answer["failures"]) == 2
+    assert set(answer["constraints"]) == {"part07<2", "part19<1.2"}
+    assert answer["constraints_verified"]
+    assert answer["probes"] <= 22 + 2 * REPETITIONS
+
+
+def test_two_culprits_that_mask_each_other(planted):
+    tests = """
+    import unittest, part07, part19
+    part07.work()
+    part19.work()
+
+    class T(unittest.TestCase):
+        def test(self):
+            pass
+    """
+    write_project(planted.folder, tests)
+    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--json").json
+    assert culprits(answer) == {"part07": ("1.2", "2.0"), "part19": ("1.1", "1.2")}
+    assert answer["constraints_verified"]
+    assert answer["probes"] <= 34 + 2 * REPETITIONS
+
+
+def test_a_pair_that_breaks_only_together(planted):
+    tests = """
+    import unittest, part11, part23
+
+    class T(unittest.TestCase):
+        def test_both(self):
+            if part11.NEW and part23.NEW:
+                raise RuntimeError("these two do not go together")
+    """
+    write_project(planted.folder, tests)
+    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--json").json
+    found = culprits(answer)
+    assert found == {"part11": ("1.0", "1.1"), "part23": ("2.0", "2.1")}
+    together = {c["package"]: c["together_with"] for g in answer["failures"] for c in g["culprits"]}
+    assert together == {"part11": ["part23"], "part23": ["part11"]}
+    assert len(answer["constraints"]) == 1
+    assert answer["constraints_verified"]
+
+
+def test_the_current_message_begins_later_than_the_failure(planted):
+    write_project(planted.folder, suite_of("old_face"), requires=["old_face"])
+    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
+    assert culprits(answer) == {"old-face": ("1.0", "1.1")}
+    assert answer["failures"][0]["culprits"][0]["message_since"] == "1.2"
+
+
+def test_a_package_that_must_match_moves_along_and_is_not_the_culprit(planted):
+    write_project(planted.folder, suite_of("linked"), requires=["linked"])
+    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
+    assert culprits(answer) == {"linked": ("1.2", "2.0")}
+    assert answer["constraints"] == ["linked<2"]
+
+
+def test_the_bare_command_in_a_project(planted):
+    """Without a package or ends: today's packages, then back in time until the tests pass."""
+    write_project(planted.folder, suite_of("part07"), requires=["part07", "part08"])
+    answer = planted("bisect", *RUN, "--bad", "2024-04-15", "--json").json
+    assert culprits(answer) == {"part07": ("1.2", "2.0")}
+    assert answer["ends"]["good"]["kind"] == "day"
+
+
+@pytest.mark.parametrize("kind", ["poetry", "uv", "pylock"])
+def test_locks_of_other_tools(planted, kind):
+    write_project(planted.folder, suite_of("part07"))
+    ends = []
+    for end, release in (("--good", "1.0"), ("--bad", "2.1")):
+        path = planted.folder / (f"pylock.{end[2:]}.toml" if kind == "pylock" else f"{end[2:]}.lock")
+        path.write_text(LOCKS[kind](release), encoding="utf-8")
+        ends += [end, path]
+    assert culprits(planted("bisect", *ends, *RUN, "--json").json) == {"part07": ("1.2", "2.0")}
+
+
+def _poetry(release):
+    packages = "".join(
+        f'[[package]]\nname = "{name}"\nversion = "{release}"\noptional = false\n' for name in NAMES[:12]
+    )
+    return f'{packages}\n[metadata]\nlock-version = "2.0"\npython-versions = "*"\ncontent-hash = "x"\n'
+
+
+def _uv(release):
+    source = 'source = { registry = "https://example.org/simple" }'
+    packages = "".join(f'[[package]]\nname = "{name}"\nversion = "{release}"\n{source}\n' for name in NAMES[:12])
+    needs = "".join(f'    {{ name = "{name}" }},\n' for name in NAMES[:12])
+    own = f'[[package]]\nname = "mine"\nversion = "1.0"\nsource = {{ virtual = "." }}\ndependencies = [\n{needs}]\n'
+    return f'version = 1\nrequires-python = ">=3.11"\n{packages}{own}'
+
+
+def _pylock(release):
+    wheel = '[[packages.wheels]]\nurl = "https://example.org/{0}-{1}-py3-none-any.whl"\nhashes = {{ sha256 = "00" }}\n'
+    packages = "".join(
+        f'[[packages]]\nname = "{name}"\nversion = "{release}"\n{wheel.format(name, release)}' for name in NAMES[:12]
+    )
+    return f'lock-version = "1.0"\ncreated-by = "x"\n{packages}'
+
+
+LOCKS = {"poetry": _poetry, "uv": _uv, "pylock": _pylock}
+
+
+def test_two_environments(planted, parts_house, tmp_path):
+    write_project(planted.folder, suite_of("part07"))
+    ends = []
+    for end, release in (("--good", "1.0"), ("--bad", "2.1")):
+        folder = tmp_path / f"venv-{end[2:]}"
+        subprocess.run(["uv", "venv", "-q", folder], check=True)
+        names = [f"{name}=={release}" for name in NAMES[:10]]
+        python = folder / "bin" / "python"
+        subprocess.run(
+            ["uv", "pip", "install", "-q", "--python", python, "--default-index", parts_house.url, *names], check=True
+        )
+        ends += [end, folder]
+    answer = planted("bisect", *ends, *RUN, "--json").json
+    assert culprits(answer) == {"part07": ("1.2", "2.0")}
+    assert answer["ends"]["bad"]["kind"] == "python"
+
+
+def test_the_constraints_are_written_as_a_usable_file(planted):
+    write_project(planted.folder, suite_of("part07"), requires=["part07"])
+    path = planted.folder / "until-then.txt"
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--constraints", path)
+    assert ended.code == 0
+    lines = path.read_text().splitlines()
+    assert lines[0].startswith("# ")
+    assert lines[1:] == ["part07<2"]
+    assert any(line.startswith("Workaround") and "part07<2" in line for line in ended.stdout.splitlines())

@@ -1,0 +1,55 @@
+"""What a user is told to try where nothing of interest passes at the good end."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.asking.answer import Boundary
+from harness.asking.wording import advice_on, advice_on_limits
+from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
+from harness.model.observation import WHOLE_RUN
+
+
+def ran(*results):
+    tests = tuple(
+        TestResult(name, TestOutcome.ERROR, RaisedException(f"builtins.{kind}", message))
+        for name, kind, message in results
+    )
+    return Observation("k", Outcome.EXITED, "pytest", "d", Device.CPU, tests=tests, exit_code=1)
+
+
+MISSING = ("test_it.py", "ModuleNotFoundError", "No module named 'yaml'")
+
+
+def test_what_is_missing_at_either_end_is_added():
+    told = advice_on(ran(("t", "KeyError", "x")), ran(MISSING))
+    assert "--with yaml" in told
+
+
+def test_the_most_common_failure_is_reported():
+    told = advice_on(ran(("a", "KeyError", "one"), ("b", "ValueError", "two"), ("c", "ValueError", "two")))
+    assert "ValueError: two" in told
+    assert "--python" not in told
+
+
+def test_a_day_too_early_for_this_python_is_suspected_where_no_test_ran():
+    assert "--python" in advice_on(ran((WHOLE_RUN, "AttributeError", "__spec__")))
+
+
+def test_yanked_releases_at_the_boundary_are_known():
+    left_out = {"2.0.0": "yanked: wrong files", "1.9": "yanked", "2.0rc1": "yanked", "2.0.1": "no files on the index"}
+    assert Boundary("tools", last_good="1.9.1", first_bad="2.1", left_out=left_out).yanked == ("2.0.0",)
+    assert Boundary("tools", last_good="1.9.1", left_out=left_out).yanked == ()
+
+
+def test_nothing_is_advised_where_nothing_failed():
+    assert advice_on(ran()) == ""
+
+
+@pytest.mark.parametrize(
+    ("limits", "way"),
+    [(["numpy==1.26"], "--unpin"), (["numpy<2"], "--with numpy"), (["a[x]~=1.0", "b==2"], "--with a")],
+)
+def test_limits_are_lifted_by_the_option_for_their_kind(limits, way):
+    assert way in advice_on_limits(limits)
+    assert advice_on_limits([]) == ""

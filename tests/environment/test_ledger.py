@@ -1,0 +1,176 @@
+"""An environment is compared with what its lock says; the ledger saves reading files, and a recent comparison another.
+
+A change after a recent comparison is noticed after the run.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+
+import pytest
+from attrs import define
+from support import repro_text
+
+from harness.environment.ledger import (
+    Ledger,
+    Manifest,
+    RecentlyCompared,
+    content_of,
+    files_below,
+    signature,
+    state_of,
+)
+from harness.environment.workspace import site_packages
+from harness.model import Combination, Outcome
+from harness.model.repro import parse_repro
+from harness.probing import Probe
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A folder with two files, its ledger, and their states, not noted yet."""
+    folder = tmp_path / "folder"
+    (folder / "below").mkdir(parents=True)
+    (folder / "one").write_text("1")
+    (folder / "below" / "two").symlink_to("../one")
+    found = files_below(folder)
+    return folder, Ledger(tmp_path / "files.db"), {p: state_of(s, content_of(folder / p, s)) for p, s in found.items()}
+
+
+def rewritten(path, text):
+    """Write into a file in place, with its size and modification time as before."""
+    before = path.stat()
+    path.write_text(text)
+    os.utime(path, ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def test_files_are_read_once_and_again_when_their_change_time_moved(recorded):
+    folder, ledger, states = recorded
+    assert ledger.compare(folder, states) == ([], [])
+    found = files_below(folder)
+    assert ledger.known(found.values()).keys() == {signature(one) for one in found.values()}
+    os.link(folder / "one", folder.parent / "linked")
+    assert signature((folder / "one").stat()) not in ledger.known(files_below(folder).values())
+    assert ledger.compare(folder, states) == ([], [])
+    assert signature((folder / "one").stat()) in ledger.known(files_below(folder).values())
+
+
+def test_a_write_in_place_is_found(recorded):
+    folder, ledger, states = recorded
+    assert ledger.compare(folder, states) == ([], [])
+    rewritten(folder / "one", "2")
+    assert ledger.compare(folder, states) == (["one"], [])
+    rewritten(folder / "one", "1")
+    (folder / "three").write_text("")
+    (folder / "below" / "two").unlink()
+    assert ledger.compare(folder, states) == (["below/two"], ["three"])
+
+
+def test_a_removed_link_leaves_its_file_known(recorded):
+    folder, ledger, states = recorded
+    link = folder.parent / "linked"
+    os.link(folder / "one", link)
+    ledger.compare(folder, states)
+    ledger.unlink([(str(link), str(folder / "one"))])
+    assert not link.exists()
+    assert signature((folder / "one").stat()) in ledger.known([(folder / "one").stat()])
+
+
+@pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + bytes(5000)])
+def test_a_damaged_ledger_is_replaced(recorded, content):
+    folder, ledger, states = recorded
+    for _ in range(2):
+        ledger.path.write_bytes(content)
+        assert ledger.compare(folder, states) == ([], [])
+        assert ledger.compare(folder, states) == ([], [])
+        assert ledger.known(files_below(folder).values())
+        rewritten(folder / "one", "2")
+        assert ledger.compare(folder, states) == (["one"], [])
+        rewritten(folder / "one", "1")
+
+
+def test_a_ledger_that_cannot_be_written_costs_nothing_but_time(recorded, tmp_path):
+    folder, _, states = recorded
+    nowhere = Ledger(tmp_path / "missing" / "files.db")
+    assert nowhere.compare(folder, states) == ([], [])
+    rewritten(folder / "one", "2")
+    assert nowhere.compare(folder, states) == (["one"], [])
+
+
+@define
+class Clock:
+    """A clock that a test sets."""
+
+    now: float = 100.0
+
+
+def manifest(lock="lock"):
+    return Manifest(lock, "cpython", {}, {})
+
+
+@pytest.mark.parametrize(("seconds", "is_known"), [(0.0, True), (9.0, True), (10.0, False), (50.0, False)])
+def test_a_comparison_is_remembered_for_a_while(seconds, is_known):
+    clock = Clock()
+    compared = RecentlyCompared(10.0, lambda: clock.now)
+    compared.note("name", manifest())
+    clock.now += seconds
+    assert (compared.manifest("name", "lock") is not None) is is_known
+
+
+def test_another_lock_at_the_same_place_was_not_compared():
+    compared = RecentlyCompared()
+    compared.note("name", manifest())
+    assert compared.manifest("name", "other") is None
+
+
+def test_all_comparisons_are_forgotten_together():
+    compared = RecentlyCompared()
+    for name in "ab":
+        compared.note(name, manifest())
+    compared.forget()
+    assert [compared.manifest(name, "lock") for name in "ab"] == [None, None]
+
+
+def test_only_the_last_ones_are_kept():
+    compared = RecentlyCompared()
+    names = [str(number) for number in range(20)]
+    for name in itertools.chain(names, names[12:13]):
+        compared.note(name, manifest())
+    assert [name for name in names if compared.manifest(name, "lock") is not None] == names[12:]
+
+
+def prepared(parts, body="import helper\nassert helper.NUMBER == 1\n"):
+    repro = parse_repro(repro_text("helper", body=body), name="x")
+    return parts.prober.prepare(Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",))))
+
+
+def test_preparing_a_probe_compares_its_environment(parts):
+    lock = prepared(parts).environment.lock
+    assert parts.builder.was_just_compared(lock)
+    parts.builder.compared.forget()
+    assert not parts.builder.was_just_compared(lock)
+    prepared(parts)
+    assert parts.builder.was_just_compared(lock)
+
+
+def test_a_run_that_changes_nothing_compares_for_the_next_one(parts):
+    ready = prepared(parts)
+    parts.builder.compared.forget()
+    parts.prober.execute(ready)
+    assert parts.builder.was_just_compared(ready.environment.lock)
+
+
+def test_a_change_between_preparing_and_running_does_not_affect_the_result(parts):
+    ready = prepared(parts)
+    with (site_packages(ready.environment.folder) / "helper.py").open("a") as file:
+        file.write("NUMBER = 7\n")
+    seen = parts.prober.execute(ready)
+    assert (seen.outcome, seen.altered) == (Outcome.COMPLETED, ())
+    assert not parts.builder.was_just_compared(ready.environment.lock)
+
+
+def test_after_a_change_no_environment_counts_as_compared(parts):
+    first = prepared(parts)
+    parts.prober.execute(prepared(parts, "import helper\nopen(helper.__file__, 'a').write('NUMBER = 7')\n"))
+    assert not parts.builder.was_just_compared(first.environment.lock)

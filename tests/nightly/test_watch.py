@@ -1,0 +1,145 @@
+"""One issue reports what broke a project's tests: opened once, updated, and closed when they pass again."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from attrs import evolve
+from markdown_it import MarkdownIt
+
+from harness.nightly.tracker import ActionKind, Issue, actions
+from harness.nightly.watch import NightStatus, ProjectNight, issue_of, marker, report_of
+
+ANSWER = {
+    "failures": [
+        {
+            "tests": [f"test_a.py::test_{i}[`|`]" for i in range(14)],
+            "signature": {"exception": "AttributeError", "message": "`np.asfarray` was removed"},
+            "culprits": [
+                {
+                    "package": "numpy",
+                    "last_good": "1.26.4",
+                    "first_bad": "2.0.0",
+                    "proved": True,
+                    "evidence": [
+                        {"kind": "removed-name", "name": "numpy.asfarray", "text": "asfarray is gone, ask @me"}
+                    ],
+                }
+            ],
+        },
+        {"tests": [], "signature": None, "culprits": [], "note": "no package can be downgraded"},
+    ],
+    "flaky": ["test_a.py::test_flaky"],
+    "constraints_verified": True,
+    "lock_changes": [
+        {"name": "numpy", "before": "1.26.4", "after": "2.3.2"},
+        {"name": "new", "before": None, "after": "1"},
+    ],
+}
+BROKEN = ProjectNight(
+    "Newest packages",
+    "pytest -q tests",
+    "2025-07-31",
+    NightStatus.BROKEN,
+    "14 tests fail since numpy 2.0.0.",
+    green="2023-05-01",
+    constraints=("numpy<2",),
+    answer=ANSWER,
+)
+PASSES = evolve(BROKEN, status=NightStatus.PASSES, constraints=(), answer={})
+
+
+def issue(number=7, night=BROKEN, *, is_open=True, **changes):
+    (action,) = actions(issue_of(night), [])
+    return Issue(number, changes.get("title", action.title), changes.get("body", action.body), is_open)
+
+
+def test_the_report_names_tests_release_and_remedy():
+    report = report_of(BROKEN)
+    for text in (
+        "14 tests",
+        "numpy",
+        "1.26.4",
+        "2.0.0",
+        "numpy<2",
+        "test_a.py::test_flaky",
+        "2023-05-01",
+        "and 4 more",
+    ):
+        assert text in report
+    assert "harness bisect --run 'pytest -q tests' --good 2023-05-01 --bad 2025-07-31" in report
+
+
+def test_a_message_contains_no_markup_and_mentions_nobody():
+    page = MarkdownIt("commonmark").enable("table").render(report_of(BROKEN))
+    assert "test_a.py::test_0[`" in page
+    assert "@me" not in page
+
+
+def test_the_night_is_kept_as_json():
+    told = json.loads(json.dumps(BROKEN.as_json()))
+    assert (told["status"], told["green"], told["answer"]["failures"][0]["tests"][0]) == (
+        "broken",
+        "2023-05-01",
+        "test_a.py::test_0[`|`]",
+    )
+
+
+def test_a_broken_night_opens_one_issue_only_once():
+    (action,) = actions(issue_of(BROKEN), [])
+    assert action.kind is ActionKind.OPEN
+    assert marker(BROKEN.name) in action.body
+    assert actions(issue_of(BROKEN), [issue()]) == ()
+    windows = issue(body=issue().body.replace("\n", "\r\n"))
+    assert actions(issue_of(BROKEN), [windows]) == ()
+
+
+def test_another_answer_updates_the_issue():
+    later = evolve(BROKEN, sentence="15 tests fail since numpy 2.0.0.")
+    (action,) = actions(issue_of(later), [issue()])
+    assert (action.kind, action.number) == (ActionKind.UPDATE, 7)
+    assert "15 tests" in action.title
+
+
+def test_passing_tests_close_the_issue_and_a_new_break_opens_another():
+    (action,) = actions(issue_of(PASSES), [issue()])
+    assert (action.kind, action.number) == (ActionKind.CLOSE, 7)
+    closed = issue(is_open=False)
+    assert actions(issue_of(PASSES), [closed]) == ()
+    assert [one.kind for one in actions(issue_of(BROKEN), [closed])] == [ActionKind.OPEN]
+
+
+@pytest.mark.parametrize("status", [NightStatus.UNKNOWN, NightStatus.NOT_PACKAGES])
+def test_an_unsure_night_leaves_the_issue_alone(status):
+    assert actions(issue_of(evolve(BROKEN, status=status)), [issue()]) == ()
+    assert actions(issue_of(evolve(BROKEN, status=status)), []) == ()
+
+
+def test_issues_of_others_and_of_other_watches_are_left_alone():
+    other = issue(3, night=evolve(BROKEN, name="Other tests"))
+    stranger = Issue(4, "numpy is broken", "please help", True)
+    assert actions(issue_of(PASSES), [other, stranger]) == ()
+    assert [one.kind for one in actions(issue_of(BROKEN), [other, stranger])] == [ActionKind.OPEN]
+
+
+def test_the_first_of_two_open_issues_is_kept():
+    assert [(one.kind, one.number) for one in actions(issue_of(BROKEN), [issue(9), issue(7)])] == [
+        (ActionKind.CLOSE, 9)
+    ]
+
+
+def test_a_long_report_is_cut_to_the_limit_of_github():
+    tests = [f"tests/{'x' * 200}_{i}.py::test" for i in range(10)]
+    many = [{**ANSWER["failures"][0], "tests": tests} for _ in range(60)]
+    (action,) = actions(issue_of(evolve(BROKEN, answer={"failures": many})), [])
+    assert 50_000 < len(action.body) < 65_536
+
+
+def test_the_exit_code_tells_how_sure_it_is():
+    assert {status: status.exit_code for status in NightStatus} == {
+        NightStatus.PASSES: 0,
+        NightStatus.BROKEN: 1,
+        NightStatus.NOT_PACKAGES: 3,
+        NightStatus.UNKNOWN: 3,
+    }

@@ -1,0 +1,229 @@
+"""Probes of mixtures forked from a process that has imported the shared modules."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+from attrs import evolve
+from support import repro_text
+
+from harness.model import Combination, Mixture, Outcome
+from harness.model.repro import parse_repro
+from harness.probing import Probe, next_attempt
+from harness.probing.forking import CannotFork, forking, preloadable
+
+BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
+
+
+@pytest.fixture
+def bad(parts, interpreter):
+    """The probe of a release that fails, with its lock."""
+    repro = parse_repro(repro_text("brittle", body=BODY), name="step")
+    asked = Probe(repro, Combination(interpreter.version, ("brittle==1.6",)))
+    return evolve(asked, lock=parts.prober.resolve(asked).lock)
+
+
+def mixed(probe, source, label="changed"):
+    return evolve(probe, mixture=Mixture(files={"brittle.py": source}, label=label))
+
+
+GOOD = b"NUMBER = 7\n\ndef step():\n    return NUMBER\n"
+
+
+def run(prober, probe):
+    return prober.execute(prober.prepare(probe))
+
+
+def test_each_fork_sees_the_files_of_its_candidate(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        fixed = run(forks, mixed(bad, GOOD))
+        same = run(forks, evolve(bad, mixture=Mixture(files={}, label="as it is")))
+        gone = run(forks, mixed(bad, None, "without it"))
+        again = run(forks, mixed(bad, GOOD.replace(b"7", b"8"), "another number"))
+        assert forks.forked == 4
+    assert fixed.outcome is Outcome.COMPLETED
+    assert "number 7" in parts.store.log(fixed)
+    assert same.outcome is Outcome.RAISED
+    assert (gone.outcome, gone.exception.name) == (Outcome.RAISED, "ModuleNotFoundError")
+    assert "number 8" in parts.store.log(again)
+    assert fixed.machine["forked"] is True
+
+
+def test_an_import_error_in_a_fork_is_repeated_in_a_fresh_process(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        seen = run(forks, mixed(bad, b"import a_module_that_is_missing\n"))
+    assert seen.exception.name == "ModuleNotFoundError"
+    assert "forked" not in seen.machine
+
+
+def test_a_proof_is_never_a_fork(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+        proof = run(forks, next_attempt(mixed(bad, GOOD)))
+        assert forks.forked == 1
+    assert "forked" not in proof.machine
+
+
+def test_a_forked_run_is_not_stored_as_a_fresh_one(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+    prepared = parts.prober.prepare(mixed(bad, GOOD))
+    assert not prepared.cached
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert forks.prepare(mixed(bad, GOOD)).cached
+
+
+def test_other_files_or_environments_are_not_forked(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        other = evolve(bad, mixture=Mixture(files={"other.py": b""}, label="another file"))
+        assert "forked" not in run(forks, other).machine
+        assert "forked" not in run(forks, bad).machine
+
+
+def test_a_probe_with_less_likely_files_is_forked_from_another_process(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py", "threads.py"], likely=["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+        first = forks.zygotes.left_out
+        run(forks, mixed(bad, None, "without it"))
+        assert forks.zygotes.left_out == first == {"brittle.py"}
+        both = {"brittle.py": GOOD.replace(b"7", b"9"), "threads.py": b""}
+        seen = run(forks, evolve(bad, mixture=Mixture(files=both, label="two files")))
+        assert forks.zygotes.left_out == {"brittle.py", "threads.py"}
+        assert "number 9" in parts.store.log(seen)
+        assert seen.machine["forked"] is True
+
+
+def test_a_process_is_started_only_for_a_fork(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert run(forks, mixed(bad, GOOD)).outcome is Outcome.COMPLETED
+        assert not forks.zygotes.fits(())
+
+
+def test_after_a_stop_nothing_is_forked(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        forks.stop("a fork and a fresh process disagree")
+        assert "forked" not in run(forks, mixed(bad, GOOD)).machine
+
+
+def test_a_command_is_not_forked(parts, bad):
+    command = evolve(bad, repro=evolve(bad.repro, argv=("true",)))
+    with pytest.raises(CannotFork), forking(parts.prober, command, ["brittle.py"]):
+        pass
+
+
+def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
+    source = repro_text("brittle", body="import threads_at_import\nimport brittle\nbrittle.step()\n")
+    repro = parse_repro(source, name="threads")
+    folder = parts.workspace.root / "threads"
+    folder.mkdir(parents=True)
+    thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
+    (folder / "threads_at_import.py").write_text(thread, encoding="utf-8")
+    probe = evolve(bad, repro=evolve(repro, search_path=(str(folder),)))
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        assert "forked" not in run(forks, mixed(probe, GOOD)).machine
+        assert "thread" in forks.stopped
+
+
+def test_no_process_is_left(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        run(forks, mixed(bad, GOOD))
+    assert list(parts.workspace.scratch.iterdir()) == []
+
+
+def imports_first(parts, probe, source, call=""):
+    """The probe with a script that imports a module with this source, which no candidate changes."""
+    body = f"import held\nimport brittle\n{call}\nbrittle.step()\n"
+    folder = parts.workspace.root / "imported-first"
+    folder.mkdir(parents=True)
+    (folder / "held.py").write_text(source, encoding="utf-8")
+    repro = parse_repro(repro_text("brittle", body=body), name="step")
+    return evolve(probe, repro=evolve(repro, search_path=(str(folder),), timeout=5.0))
+
+
+# The guard is forked first, then it forks the process of the script.
+DIES = "import os\nforks = []\nos.register_at_fork(after_in_child=lambda: (forks.append(1), len(forks) == {} and {}))\n"
+HANGS = """\
+import os, threading
+lock, pid = threading.Lock(), os.getpid()
+lock.acquire()
+
+def use():
+    if os.getpid() != pid:
+        lock.acquire()
+"""
+
+
+@pytest.mark.parametrize(("fork", "how"), [(1, "os._exit(1)"), (2, "os._exit(1)"), (2, "os.kill(os.getpid(), 9)")])
+def test_a_fork_that_dies_is_repeated_in_a_fresh_process(parts, bad, fork, how):
+    probe = imports_first(parts, bad, DIES.format(fork, how))
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        seen = run(forks, mixed(probe, GOOD))
+    assert seen.outcome is Outcome.COMPLETED
+    assert "forked" not in seen.machine
+
+
+def test_a_fork_that_waits_for_a_lock_held_when_it_was_forked_is_repeated_in_a_fresh_process(parts, bad):
+    probe = imports_first(parts, bad, HANGS, "held.use()")
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        assert run(forks, mixed(probe, GOOD)).outcome is Outcome.COMPLETED
+        assert "hung" in forks.stopped
+        assert "forked" not in run(forks, mixed(probe, GOOD + b"# again")).machine
+    assert list(parts.workspace.scratch.iterdir()) == []
+
+
+@pytest.mark.parametrize("fork", [1, 2])
+def test_a_fork_that_hangs_before_it_starts_the_script_costs_no_more_than_its_time_limit(parts, bad, fork):
+    probe = imports_first(
+        parts, bad, DIES.format(fork, "threading.Event().wait()").replace("os\n", "os, threading\n", 1)
+    )
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        begun = time.monotonic()
+        assert "forked" not in run(forks, mixed(probe, GOOD)).machine
+        assert time.monotonic() - begun < 25
+        assert "hung" in forks.stopped
+    assert list(parts.workspace.scratch.iterdir()) == []
+
+
+def test_a_fork_gets_the_time_of_a_fresh_process_and_some_more(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert forks.limit(bad.repro) == bad.repro.timeout
+    run(parts.prober, bad)
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        assert 0 < forks.fresh_s < 10
+        assert forks.limit(bad.repro) == max(30, 5 * forks.fresh_s)
+
+
+FILES = {
+    "torch": "torch/__init__.py",
+    "pkg": "pkg/__init__.py",
+    "pkg.core": "pkg/core.py",
+    "pkg.model": "pkg/model.py",
+    "pkg.zoo": "pkg/zoo/__init__.py",
+    "pkg.zoo.lion": "pkg/zoo/lion.py",
+    "user": "user.py",
+}
+IMPORTS = {"pkg": ["pkg.core"], "pkg.model": ["torch", "pkg.core"], "user": ["pkg.model"], "pkg.zoo.lion": ["torch"]}
+
+
+def test_a_module_out_of_reach_of_candidates_is_preloaded():
+    assert preloadable(FILES, IMPORTS, {"pkg/model.py"}) == ("torch", "pkg", "pkg.core", "pkg.zoo", "pkg.zoo.lion")
+
+
+def test_direct_and_indirect_importers_of_a_candidate_are_not_preloaded():
+    assert preloadable(FILES, IMPORTS, {"pkg/core.py"}) == ("torch",)
+
+
+def test_modules_of_a_changing_package_are_not_preloaded():
+    assert "pkg.zoo.lion" not in preloadable(FILES, IMPORTS, {"pkg/zoo/__init__.py"})
+
+
+def test_without_candidates_everything_is_preloaded_in_order():
+    assert preloadable(FILES, IMPORTS, set()) == tuple(FILES)
+
+
+def test_circular_imports_are_handled():
+    circle = {"a": ["b"], "b": ["a"]}
+    assert preloadable({"a": "a.py", "b": "b.py", "c": "c.py"}, circle, {"a.py"}) == ("c",)

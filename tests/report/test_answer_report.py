@@ -1,0 +1,256 @@
+"""The content of a report: sides, versions, certainty, recipient, links, commits, and what was not tried."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from answers import (
+    ADVANCED,
+    ANSWER,
+    BAD_LOCK,
+    BAD_RUN,
+    COMMIT,
+    GOOD_RUN,
+    HOSTILE_MARKS,
+    KEPT,
+    REVERTED,
+    UNPROVED,
+    down_to_commit,
+    found,
+    kept,
+)
+from attrs import evolve
+
+from harness.asking.answer import Status
+from harness.asking.wording import culprit_sentence
+from harness.model import Change, Signature
+from harness.model.culprit import Culprit, Finding
+from harness.report.answer import compare_link, make_content, repositories_in
+from harness.report.content import render_html, render_json, render_markdown
+from harness.repository.commits import pull_request_url
+
+
+def test_the_versions_that_matter_come_subject_first():
+    rows = make_content(KEPT).versions
+    assert [(row.package, row.before, row.after) for row in rows] == [
+        ("shop", "1.1", "1.2"),
+        ("coin", "0.9", "1.0"),
+        ("till", "3.0", "3.0"),
+    ]
+    assert rows[0].role == "bisected, culprit"
+    assert rows[1].role == "required, changed"
+
+
+def test_the_sides_are_in_version_order():
+    content = make_content(KEPT)
+    assert (content.before, content.after) == ("shop 1.1 (good)", "shop 1.2 (bad)")
+    assert [side.verdict for side in content.sides] == ["good", "bad"]
+
+
+def test_a_fix_shows_its_bad_side_first_with_its_traceback():
+    fixed = kept(
+        status=Status.FIXED,
+        last_good=None,
+        first_bad=None,
+        last_bad="1.2",
+        first_good="1.3",
+        sides=(BAD_RUN, evolve(GOOD_RUN, lock=evolve(BAD_LOCK))),
+    )
+    content = make_content(fixed)
+    assert [side.verdict for side in content.sides] == ["bad", "good"]
+    assert content.traceback.endswith("ValueError: no price\nnot even a small one")
+
+
+def test_proof_both_ways_is_called_proof():
+    assert make_content(KEPT).certainty == "proved both ways, down to the region"
+    assert make_content(KEPT).recipient == ""
+
+
+def test_proof_one_way_makes_a_suspect_and_names_the_level_above():
+    content = make_content(kept(culprit=found(REVERTED, UNPROVED)))
+    assert content.certainty == "proved both ways down to the package; the region is a suspect, shown one way only"
+    assert content.versions[0].role == "bisected, culprit"
+    assert content.lines_title == "Suspect, not proved both ways"
+    assert content.proofs[-1].seen == "not run"
+    assert f"Not shown: {UNPROVED.sentence} (does not import)." in content.not_tried
+
+
+def test_an_unproven_package_is_only_a_suspect():
+    unproved = found(UNPROVED, package=Change("coin", "0.9", "1.0"))
+    content = make_content(kept(culprit=evolve(unproved, findings=unproved.findings[-1:])))
+    assert "the suspect is coin 0.9 -> 1.0" in content.recipient
+    assert content.certainty.endswith("the region is a suspect, not proved")
+
+
+def test_a_culprit_in_another_package_names_that_package():
+    content = make_content(kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0"))))
+    whose, _, where = content.recipient.partition("the culprit is coin 0.9 -> 1.0")
+    assert "maintainers of coin, not of shop" in whose
+    assert "shop 1.2" in where
+    assert [row.package for row in content.versions[:2]] == ["shop", "coin"]
+
+
+def test_every_release_of_the_range_has_a_cell():
+    content = make_content(KEPT)
+    assert [(cell.release, cell.letter) for cell in content.cells] == [
+        ("1.0", "G"),
+        ("1.1", "G"),
+        ("1.2", "B"),
+        ("1.3", "S"),
+        ("1.3.1", "x"),
+        ("1.4", "B"),
+    ]
+    assert content.cells[3].title == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
+
+
+def test_a_release_not_run_is_open_only_while_it_can_matter():
+    steps = tuple(step for step in ANSWER.steps if step.release not in ("1.2", "1.3"))
+    assert make_content(kept(steps=steps, suspects=("1.2", "1.4"))).picture == "GG?-xB"
+
+
+def test_an_answer_without_sides_shows_the_newest_failure():
+    nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), culprit=None, lock_changes=(), first_bad=None)
+    content = make_content(nothing, failing=BAD_RUN)
+    assert content.sides == ()
+    assert content.traceback_title == "shop 1.2"
+    assert content.certainty == "certain for the releases that were run"
+
+
+def test_links_need_a_known_repository():
+    assert make_content(KEPT).links == ()
+    content = make_content(
+        KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"}
+    )
+    assert content.links == (("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2"),)
+
+
+def test_the_device_and_its_limits_are_named():
+    assert any("Nothing ran on a GPU" in line for line in make_content(KEPT).not_tried)
+    emulated = make_content(kept(device="emulated"))
+    assert any("stand-in" in line for line in emulated.not_tried)
+    assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.how_to)
+
+
+def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
+    files = tuple(f"lib/python3.11/site-packages/shop/{n}.py" for n in range(23))
+    rows = make_content(kept(altered={"1.10": files, "1.9": ("bin/shop",)})).altered
+    assert [(row.release, row.files[0], len(row.files), row.more) for row in rows] == [
+        ("1.9", "bin/shop", 1, 0),
+        ("1.10", "shop/0.py", 20, 3),
+    ]
+
+
+def test_the_end_of_each_log_is_kept():
+    log = "\n".join(f"line {n}" for n in range(500)) + "\n"
+    side = make_content(KEPT, logs={GOOD_RUN.key: log}).sides[0]
+    assert side.log.splitlines()[0] == "... 300 lines before these"
+    assert side.log.splitlines()[-1] == "line 499"
+    assert len(side.log.splitlines()) == 201
+
+
+def test_an_answer_about_a_metric_says_where_it_is_written():
+    content = make_content(kept(signature=Signature(metric="loss", above=2.0)))
+    assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in content.sides)
+    assert "Compare loss in metrics.json." in content.how_to
+
+
+SHOP = {"shop": "https://github.com/mall/shop"}
+
+
+@pytest.mark.parametrize(
+    ("header", "found"),
+    [
+        ("Project-URL: Repository, https://github.com/mall/shop", SHOP),
+        ("Project-URL: Source Code, https://github.com/mall/shop.git", SHOP),
+        ("Project-URL: Homepage, https://github.com/mall/shop/", SHOP),
+        ("Home-page: https://github.com/mall/shop", SHOP),
+        ("Home-page: https://shop.example", {}),
+        ("Project-URL: Funding, https://github.com/mall/shop", {}),
+        ("Project-URL: Source, https://github.com/mall/shop/issues", {}),
+        ("Summary: see https://github.com/mall/shop", {}),
+    ],
+)
+def test_only_a_repository_in_the_metadata_is_linked(tmp_path, header, found):
+    folder = tmp_path / "lib" / "python3.11" / "site-packages" / "Shop-1.0.dist-info"
+    folder.mkdir(parents=True)
+    (folder / "METADATA").write_text(f"Metadata-Version: 2.1\nName: Shop\n{header}\n\nthe text\n", encoding="utf-8")
+    assert repositories_in(tmp_path, ["shop"]) == found
+
+
+def test_a_missing_environment_gives_no_links(tmp_path):
+    assert repositories_in(tmp_path / "gone", ["shop"]) == {}
+
+
+def test_a_link_compares_two_tags_without_local_parts():
+    change = Change("shop", "1.1+cpu", "1.2")
+    assert compare_link(change, SHOP) == "https://github.com/mall/shop/compare/v1.1...v1.2"
+    assert compare_link(Change("shop", None, "1.2"), SHOP) == ""
+    assert compare_link(Change("till", "1", "2"), SHOP) == ""
+
+
+@pytest.mark.parametrize("render", [render_markdown, render_html])
+def test_a_report_names_the_commit_and_links_it(render) -> None:
+    text = render(make_content(kept(culprit=down_to_commit())))
+    assert COMMIT.sha[:10] in text
+    assert COMMIT.link in text
+    assert COMMIT.pull_request_link in text
+    assert COMMIT.author in text
+    assert COMMIT.date in text
+    assert "git bisect start" in text
+    if render is render_html:
+        assert "<b>price" not in text
+
+
+def test_nothing_is_linked_without_known_pages() -> None:
+    bare = evolve(COMMIT, link="", pull_request_link="")
+    text = render_markdown(make_content(kept(culprit=down_to_commit(bare))))
+    assert COMMIT.sha in text
+    assert "https://github.com/a/shop" not in text
+
+
+def test_the_sentence_names_the_commit_its_day_and_the_verdict_of_its_parent() -> None:
+    culprit = down_to_commit()
+    sentence = culprit_sentence(ANSWER, culprit)
+    assert COMMIT.short in sentence
+    assert "2025-06-20" in sentence
+    assert "its parent is good, it is bad" in sentence
+    unproved: Finding = evolve(culprit.finest, proofs=())
+    assert "not proved" in culprit_sentence(ANSWER, Culprit((*culprit.findings[:-1], unproved)))
+
+
+def test_a_pull_request_in_the_subject_is_not_repeated() -> None:
+    assert COMMIT.described.count("#42") == 1
+    assert "pull request #42" in evolve(COMMIT, subject="Rework the price").described
+
+
+@pytest.mark.parametrize(
+    ("repository", "page"),
+    [
+        ("https://github.com/a/shop", "https://github.com/a/shop/pull/7"),
+        ("https://gitlab.com/a/shop", "https://gitlab.com/a/shop/-/merge_requests/7"),
+        ("https://codeberg.org/a/shop", "https://codeberg.org/a/shop/pulls/7"),
+        ("", ""),
+    ],
+)
+def test_the_link_of_a_pull_request_follows_its_host(repository: str, page: str) -> None:
+    assert pull_request_url(repository, 7) == page
+    assert pull_request_url(repository, None) == ""
+
+
+@pytest.mark.parametrize("render", [render_html, render_markdown, render_json])
+def test_no_escape_of_a_stranger_reaches_a_report(render):
+    """From a commit's subject and author, a yanked reason, or a message; JSON keeps them, escaped."""
+    hostile = evolve(COMMIT, subject=HOSTILE_MARKS, author=HOSTILE_MARKS)
+    answer = kept(
+        culprit=down_to_commit(hostile),
+        left_out={"1.3.1": f"yanked: {HOSTILE_MARKS}"},
+        sentence=HOSTILE_MARKS,
+        drift={"1.1": (HOSTILE_MARKS,)},
+    )
+    content = make_content(answer)
+    text = render(content)
+    assert [mark for mark in "\x1b\x07\x9b\u202e\u2066\u200f" if mark in text] == []
+    assert "evil" in text
+    if render is render_json:
+        assert json.loads(text)["left_out"]["1.3.1"] == f"yanked: {HOSTILE_MARKS}"

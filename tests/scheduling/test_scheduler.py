@@ -1,0 +1,224 @@
+"""Lanes, and probes that run beside a search, on a lane that it leaves free."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import Future
+from contextlib import closing
+from functools import partial
+
+import pytest
+from attrs import evolve
+from fake_prober import WAIT_S, FakeProber
+
+from harness.errors import NoNetwork
+from harness.run.process import Cancelled
+from harness.scheduling.scheduler import Lanes, Priority, RanBeside, SpareLane, held_for
+from harness.search import Trial
+
+
+def test_lanes_run_side_by_side_and_close():
+    lanes = Lanes(2)
+    both = threading.Barrier(2, timeout=WAIT_S)
+    futures: list[Future[int]] = [lanes.submit(both.wait) for _ in range(2)]
+    assert sorted(future.result() for future in futures) == [0, 1]
+    lanes.close()
+    with pytest.raises(RuntimeError):
+        lanes.submit(both.wait)
+
+
+def test_waiting_calls_start_by_priority():
+    lanes, go, started = Lanes(1), threading.Event(), []
+    first = lanes.submit(go.wait, WAIT_S)
+    order = [Priority.AHEAD, Priority.REPETITION, Priority.ASKED, Priority.PROOF, Priority.ASKED]
+    calls = [lanes.submit_as(why, partial(started.append, (why, i))) for i, why in enumerate(order)]
+    go.set()
+    for call in [first, *calls]:
+        call.result(WAIT_S)
+    assert started == sorted(started)
+    lanes.close()
+
+
+def test_a_call_that_waits_can_be_cancelled_and_its_error_is_raised():
+    lanes, go = Lanes(1), threading.Event()
+    lanes.submit(go.wait, WAIT_S)
+    cancelled, failing = lanes.submit(int, "1"), lanes.submit(int, "x")
+    assert cancelled.cancel()
+    go.set()
+    with pytest.raises(ValueError, match="invalid literal"):
+        failing.result(WAIT_S)
+    go.clear()
+    running, left = lanes.submit(go.wait, WAIT_S), lanes.submit(int, "1")
+    threading.Timer(0.2, go.set).start()
+    lanes.close()
+    assert running.result()
+    assert left.cancelled()
+
+
+def spare_lane(prober, positions, *, lanes=2):
+    return SpareLane(prober, Lanes(lanes), [Trial(position) for position in positions])
+
+
+def test_probes_run_in_order_and_known_ones_do_not():
+    prober = FakeProber("GGBB", keys={0: "0-0", 2: "2-0"}, known=frozenset({1}), saw={2: threading.Event()})
+    spare = spare_lane(prober, [0, 1, 2])
+    with closing(spare), spare.used():
+        assert prober.saw[2].wait(WAIT_S)
+        spare.wait_for("2-0")
+    assert prober.executed in ([0], [0, 2])
+    assert spare.ran == {f"{position}-0" for position in prober.executed}
+
+
+def test_one_lane_is_left_to_the_search():
+    prober = FakeProber("GG")
+    spare = spare_lane(prober, [0, 1], lanes=1)
+    with spare.used():
+        pass
+    assert prober.prepared == []
+
+
+def test_no_run_starts_after_the_search_and_the_last_one_can_be_waited_for():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        with spare.used():
+            assert prober.saw[0].wait(WAIT_S)
+        assert spare.ran == set()
+        threading.Timer(0.2, prober.wait_for[0].set).start()
+        spare.wait_for("another run")
+        assert not RanBeside(prober, spare).prepare(Trial(0)).cached
+        assert spare.ran == {"0-0"}
+    assert prober.executed == [0]
+
+
+def test_a_run_that_nobody_waited_for_is_stopped():
+    prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+    assert prober.called_off in ([0], [])  # stopped while it ran, or before it began
+    assert spare.ran == set()
+
+
+def test_a_second_search_runs_what_the_first_one_left():
+    first, second = threading.Event(), threading.Event()
+    keys = {0: "0-0", 1: "1-0"}
+    prober = FakeProber("GG", keys=keys, wait_for={0: threading.Event()}, saw={0: first, 1: second})
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        with spare.used():
+            assert first.wait(WAIT_S)
+        prober.wait_for[0].set()
+        assert not second.wait(0.3)
+        with spare.used(), spare.used():
+            assert second.wait(WAIT_S)
+            spare.wait_for("1-0")
+    assert prober.prepared == [0, 1]
+    assert spare.ran == {"0-0", "1-0"}
+
+
+def test_no_run_starts_while_the_search_needs_all_lanes():
+    keys, go = {0: "0-0", 1: "1-0"}, threading.Event()
+    prober = FakeProber("GG", keys=keys, wait_for={0: go}, saw={0: threading.Event(), 1: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+        with spare.held():
+            go.set()
+            with spare.held():
+                pass
+            assert not prober.saw[1].wait(0.3)
+        assert prober.saw[1].wait(WAIT_S)
+        spare.wait_for("1-0")
+    assert prober.executed == [0, 1]  # the first one was not stopped: its usual duration is not known
+
+
+def test_a_run_that_has_hardly_begun_gives_way_and_is_repeated():
+    begun = threading.Event()
+    prober = FakeProber("G", keys={0: "0-0"}, stuck=frozenset({0}), saw={0: begun})
+    with closing(evolve(spare_lane(prober, [0]), duration_s=3600.0)) as spare, spare.used():
+        assert begun.wait(WAIT_S)
+        begun.clear()
+        with spare.held():
+            spare.wait_for("0-0")
+            assert not begun.wait(0.3)
+        assert begun.wait(WAIT_S)
+    assert prober.prepared == [0, 0]
+    assert spare.ran == set()
+
+
+def test_a_run_may_go_on_while_no_other_one_may_start():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    spare = evolve(spare_lane(prober, [0, 1]), duration_s=1000.0)
+    with closing(spare), spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+        with held_for(spare, 2, stops=False):
+            prober.wait_for[0].set()
+            spare.wait_for("0-0")
+            assert prober.executed == [0]
+        spare.wait_for("another run")
+    assert prober.called_off == []
+
+
+def test_lanes_are_held_if_the_search_needs_all_of_them():
+    spare = spare_lane(FakeProber("G"), [0], lanes=3)
+    for runs, is_held in ((1, False), (2, False), (3, True), (4, True)):
+        with held_for(spare, runs):
+            assert bool(spare._holds) is is_held
+    with held_for(None, 3):
+        pass
+
+
+def test_a_search_within_a_search_does_not_stop_the_probes():
+    prober = FakeProber("GG", keys={0: "0-0"}, saw={0: threading.Event(), 1: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        with spare.used():
+            pass
+        assert prober.saw[1].wait(WAIT_S)
+
+
+def test_an_error_of_the_search_stops_the_run():
+    prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
+
+    def search(spare):
+        with closing(spare), spare.used():
+            assert prober.saw[0].wait(WAIT_S)
+            raise KeyboardInterrupt
+
+    spare = spare_lane(prober, [0, 1])
+    with pytest.raises(KeyboardInterrupt):
+        search(spare)
+    assert prober.called_off in ([0], [])  # stopped while it ran, or before it began
+    assert spare.ran == set()
+
+
+def test_who_waits_for_a_run_can_be_cancelled():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    cancel = threading.Event()
+    with closing(spare_lane(prober, [0])) as spare, spare.used():
+        assert prober.saw[0].wait(WAIT_S)
+        threading.Timer(0.2, cancel.set).start()
+        with pytest.raises(Cancelled):
+            RanBeside(prober, spare).prepare(Trial(0), cancel=cancel)
+        prober.wait_for[0].set()
+
+
+def test_what_a_probe_raises_is_left_to_the_search_that_needs_it():
+    prober = FakeProber("GG", broken={0: NoNetwork("no network")}, saw={1: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+        assert prober.saw[1].wait(WAIT_S)
+        spare.wait_for("1-0")
+    prober = FakeProber("GG", broken={0: RuntimeError("a fault")}, saw={0: threading.Event()})
+
+    def search(spare):
+        with closing(spare), spare.used():
+            assert prober.saw[0].wait(WAIT_S)
+
+    with pytest.raises(RuntimeError, match="a fault"):
+        search(spare_lane(prober, [0, 1]))
+
+
+def test_a_run_of_this_session_is_not_called_stored():
+    fake = FakeProber("GG", keys={0: "0-0", 1: "1-0"}, saw={0: threading.Event()})
+    with closing(spare_lane(fake, [0])) as spare, spare.used():
+        assert fake.saw[0].wait(WAIT_S)
+        spare.wait_for("0-0")
+    prober = RanBeside(evolve(fake, known=frozenset({0, 1})), spare)
+    assert not prober.prepare(Trial(0)).cached
+    assert prober.prepare(Trial(1)).cached
