@@ -1,0 +1,53 @@
+"""The same question again: answered at once from the results, until something that it depends on has changed."""
+
+from __future__ import annotations
+
+import pytest
+from planted_upgrades import freeze, suite_of, write_project
+
+RUN = ("--run", "python -m unittest -q test_mine", "--json")
+
+
+@pytest.fixture
+def asked(planted):
+    """A question between two lists of packages, and its answer."""
+    write_project(planted.folder, suite_of("part07"))
+    names = ["part07", "part08"]
+    ends = ("--good", freeze(planted.folder / "old.txt", release="1.0", names=names))
+    ends += ("--bad", freeze(planted.folder / "new.txt", release="2.1", names=names))
+    return planted, ends, planted("bisect", *ends, *RUN).json
+
+
+def test_nothing_runs_and_the_answer_is_the_same(asked):
+    planted, ends, first = asked
+    again = planted("bisect", *ends, *RUN).json
+    assert first["probes"] > 0
+    assert again["probes"] == again["culprit_probes"] == 0
+    assert any("nothing was run" in note for note in again["notes"])
+    changed = {"probes", "culprit_probes", "wall_s", "notes", "steps"}
+    assert {key: value for key, value in again.items() if key not in changed} == {
+        key: value for key, value in first.items() if key not in changed
+    }
+
+
+@pytest.mark.parametrize("change", ["test", "list", "option"])
+def test_it_is_searched_again_after_a_change(asked, change):
+    planted, ends, _ = asked
+    more = ()
+    if change == "test":
+        (planted.folder / "test_mine.py").write_text(suite_of("part07", "part08"), encoding="utf-8")
+    elif change == "list":
+        ends[1].write_text("part07==1.1\npart08==1.0\n", encoding="utf-8")
+    else:
+        more = ("--confidence", "0.9")
+    answer = planted("bisect", *ends, *RUN, *more).json
+    assert not any("nothing was run" in note for note in answer["notes"])
+    assert answer["status"] == "found"
+
+
+def test_a_lost_record_is_searched_again(asked):
+    planted, ends, first = asked
+    observation = first["failures"][0]["culprits"][0]["observations"][0]
+    (record,) = (planted.folder / "results").rglob(f"{observation}.json")
+    record.unlink()
+    assert not any("nothing was run" in note for note in planted("bisect", *ends, *RUN).json["notes"])

@@ -1,0 +1,139 @@
+"""Every option of `harness bisect` with every kind of question: it means something there, or it is refused."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+from harness.asking.kinds import Kind, kind_of, refuse_meaningless
+from harness.cli.bisect import bisect
+from harness.errors import UserMistake
+from harness.request.commands import ChosenProject
+from harness.request.question import Policy, Question
+from harness.settings import Settings
+
+RUN = "python -m unittest -q"
+ENDS = {
+    Kind.RELEASES: {"subject": "brittle", "repro": "step", "good": "1.0", "bad": "1.9"},
+    Kind.WORLDS: {"run": RUN, "good": "2024-01-01", "bad": "2024-06-01"},
+    Kind.COMMITS: {"subject": "brittle", "repro": "step", "good": "v1.0", "bad": "main"},
+    Kind.PYTHONS: {"subject": "python", "repro": "step", "good": "3.11", "bad": "3.13"},
+}
+POLICY = {
+    "--find-fix": {"find_fix": True},
+    "--pre": {"prereleases": True},
+    "--confirm": {"confirm": 3},
+    "--flaky": {"flaky": True},
+    "--confidence": {"confidence": 0.9},
+    "--trust-ends": {"flaky": True, "trust_ends": True},
+    "--no-fork": {"fork": False},
+    "--git": {"git": "clone"},
+    "--time": {"time_s": 60.0},
+}
+PROJECT = {
+    "--project": {"folder": "."},
+    "--extra": {"extras": ("x",)},
+    "--group": {"groups": ("x",)},
+    "--unpin": {"unpin": True},
+}
+SETTINGS = {
+    "--as-of": {"as_of": "2024-05-01"},
+    "--python": {"python": "3.12"},
+    "--scheduler": {"scheduler": "tcp://127.0.0.1:1"},
+    "--build": {"from_source": ("brittle",)},
+    "--with": {"with_": ("other==1",)},
+    "--hold": {"hold": ("other==1",)},
+}
+# Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
+EVERYWHERE = {
+    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--results", "--help", "--constraints", "--device",
+    "--param",
+    "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--gpu-wait", "--max-disk", "--lanes",
+}  # fmt: skip
+SCRIPTS = {Kind.RELEASES, Kind.COMMITS, Kind.PYTHONS}
+REFUSED = {
+    *(("--pre", kind) for kind in (Kind.PYTHONS,)),
+    *(("--git", kind) for kind in (Kind.PYTHONS,)),
+    *(("--no-fork", kind) for kind in (Kind.COMMITS,)),
+    *(("--time", kind) for kind in (Kind.COMMITS,)),
+    *(("--as-of", kind) for kind in (Kind.WORLDS,)),
+    *((option, Kind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
+    *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
+}
+
+
+def asked(kind, **policy):
+    ends = ENDS[kind]
+    if kind is Kind.COMMITS:
+        policy = {"git": "clone", **policy}
+    if policy.get("find_fix"):
+        ends = {**ends, "good": ends["bad"], "bad": ends["good"]}
+    return Question(**ends, policy=Policy(**policy))
+
+
+def refused(question, settings, typed=frozenset()):
+    kind, ends = kind_of(question, settings)
+    try:
+        refuse_meaningless(question, settings, kind, ends, typed)
+    except UserMistake as mistake:
+        return mistake
+    return None
+
+
+@pytest.mark.parametrize(("option", "kind"), list(itertools.product([*POLICY, *PROJECT, *SETTINGS], Kind)))
+def test_an_option_means_something_or_is_refused(option, kind):
+    question = asked(kind, **POLICY.get(option, {}))
+    if option in PROJECT:
+        question = Question(**ENDS[kind], policy=question.policy, project=ChosenProject(**PROJECT[option]))
+    settings = Settings(**SETTINGS.get(option, {}))
+    mistake = refused(question, settings)
+    if (option, kind) in REFUSED:
+        assert mistake is not None
+        assert option in mistake.message
+        assert mistake.hint
+    elif option == "--git" and kind is Kind.WORLDS:
+        assert mistake is None  # the commit level of each culprit
+    else:
+        assert mistake is None, mistake
+
+
+def test_every_option_of_the_command_is_in_the_table():
+    flags = {flag for param in bisect.params for flag in (*param.opts, *param.secondary_opts) if flag.startswith("--")}
+    known = {*POLICY, *PROJECT, *SETTINGS, *EVERYWHERE, "--fork"}
+    assert flags <= known, f"say for which questions it means something: {sorted(flags - known)}"
+
+
+@pytest.mark.parametrize("kind", list(Kind))
+def test_the_kind_follows_from_the_ends(kind):
+    assert kind_of(asked(kind), Settings())[0] is kind
+
+
+@pytest.mark.parametrize(
+    ("changed", "option"),
+    [
+        ({"depth": "region"}, "--depth"),
+        ({"policy": Policy(git="clone", trust_ends=True)}, "--trust-ends"),
+    ],
+)
+def test_commits_refuse_other_levels_and_a_trust_without_noise(changed, option):
+    question = Question(**{**ENDS[Kind.COMMITS], "policy": Policy(git="clone"), **changed})
+    assert option in refused(question, Settings()).message
+
+
+def test_a_default_that_was_typed_counts():
+    assert "--fork" in refused(asked(Kind.COMMITS), Settings(), frozenset({"--fork"})).message
+    assert refused(asked(Kind.COMMITS), Settings()) is None
+
+
+@pytest.mark.parametrize("good", ["2024-06-01", "2024-09-01"])
+def test_days_the_wrong_way_round_are_told_as_releases_are(good):
+    question = Question(run=RUN, good=good, bad="2024-06-01")
+    told = refused(question, Settings()).message
+    assert "--good" in told
+    assert "--bad" in told
+
+
+def test_a_requirement_for_the_subject_is_refused():
+    mistake = refused(asked(Kind.RELEASES), Settings(with_=("Brittle==1.2",)))
+    assert "--with" in mistake.message
