@@ -7,7 +7,6 @@ from attrs import field, fields, frozen
 from harness.errors import UserMistake
 from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
-from harness.search import Noise
 
 
 @frozen
@@ -31,11 +30,6 @@ class Policy:
     fork: bool = True
     git: str = ""
     time_s: float = 600.0
-
-    @property
-    def noise(self) -> Noise:
-        """What the user says about the noise of the bug, for a search over a line."""
-        return Noise(self.flaky, self.confidence, self.trust_ends)
 
 
 def _read_level(level: Level | str | None) -> Level | None:
