@@ -73,7 +73,7 @@ def bisect(
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
     With SUBJECT alone, it takes the repro that names it, with that repro's own bounds. Without SUBJECT, it finds the
-    package too, between two days, lock files or environments; without --good it steps back from today. With "python" as
+    package too, between two days, lock files or environments; without --good it tries older packages. With "python" as
     SUBJECT it finds the Python.
 
     \b
