@@ -49,7 +49,7 @@ _SHEBANG = re.compile(rb"#![^\n]*(python|pypy)|#!/bin/sh\n'''exec'")
 # Part of Debian and written in Python. Libraries call it, and it uses no packages.
 _HARMLESS = frozenset({"lsb_release"})
 _STUB = """#!/bin/sh
-echo "${0##*/}: command not found in the environment of the probe; add its package with --with NAME" >&2
+echo "${0##*/}: command not found in the environment of the probe; add the package that has it with --with NAME" >&2
 exit 127
 """
 _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re.MULTILINE)
@@ -97,7 +97,7 @@ def missing_program(
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
     if found is None and program != "env":
-        return f"{program} is neither in the environment nor on the PATH; add its package with --with"
+        return f"{program} is neither in the environment nor on the PATH; add its package, such as --with {program}"
     return ""
 
 
