@@ -251,6 +251,15 @@ def showcase(session: nox.Session) -> None:
         share_assets(page)
 
 
+@nox.session(default=False)
+def picture(session: nox.Session) -> None:
+    """Run the README's main command, or the one after --, in a terminal; draw it as docs/_static/session.svg."""
+    session.install("-e", ".", "pyte")
+    command = session.posargs or ["harness", "bisect", "transformers"]
+    rows, out = "34", str(HERE / "docs" / "_static" / "session.svg")
+    session.run("python", str(HERE / "docs" / "picture.py"), "--rows", rows, out, *command, "--results", RESULTS)
+
+
 def share_assets(page: Path) -> None:
     """Link a page of this repository to the styles and scripts of the templates, instead of having a copy of each."""
     text = POLICY.sub("", page.read_text(encoding="utf-8"))

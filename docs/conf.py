@@ -18,6 +18,7 @@ extensions = [
     "sphinx.ext.napoleon",
     "sphinx_click",
     "sphinx_copybutton",
+    "sphinx_design",
     "tables_from_code",
 ]
 source_suffix = {".md": "markdown"}
@@ -25,6 +26,7 @@ exclude_patterns = ["_build", "extensions"]
 myst_enable_extensions = ["colon_fence", "deflist", "attrs_block"]
 myst_heading_anchors = 3
 nitpicky = False
+smartquotes = False  # an example is typed as it stands: --run "x", without typographic quotes and dashes
 default_role = "code"  # docstrings write names in single backticks
 autodoc_member_order = "bysource"
 autodoc_typehints = "signature"

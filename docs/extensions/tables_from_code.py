@@ -1,4 +1,7 @@
-"""Tables of the reference that are made from the code: `{outcomes}`, `{exit-codes}`, `{repro-keys}`, `{json-keys}`."""
+"""Tables of the reference that are made from the code: `{outcomes}`, `{exit-codes}`, `{repro-keys}`, `{json-keys}`.
+
+The examples and exit codes in the help of a command become blocks of code.
+"""
 
 from __future__ import annotations
 
@@ -127,6 +130,18 @@ class JsonKeys(SphinxDirective):
         return [paragraph]
 
 
+def examples_as_code(_app: Sphinx, _command: object, lines: list[str]) -> None:
+    """Turn line blocks (`| harness bisect ...`), which the help of a command has for examples and tables, into code."""
+    made: list[str] = []
+    for line in lines:
+        is_literal = line.startswith("| ")
+        if is_literal and not (made and made[-1].startswith("   ")):
+            made += ["", ".. code-block:: text", "", f"   {line[2:]}"]
+        else:
+            made.append(f"   {line[2:]}" if is_literal else line)
+    lines[:] = made
+
+
 def _key(field: Any) -> str:
     return str(field.name).replace("_", "-")
 
@@ -148,6 +163,8 @@ def _subclasses(kind: type[errors.HarnessError]) -> Iterable[type[errors.Harness
 
 def setup(app: Sphinx) -> dict[str, Any]:
     """Register the directives."""
+    app.connect("sphinx-click-process-description", examples_as_code)
+    app.connect("sphinx-click-process-epilog", examples_as_code)
     app.add_directive("outcomes", Outcomes)
     app.add_directive("exit-codes", ExitCodes)
     app.add_directive("repro-keys", ReproKeys)
