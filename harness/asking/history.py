@@ -81,7 +81,7 @@ class BrokenWindow:
 
     `last_good` is the nearest good run before it and `fixed_in` the nearest after it, or None. `unsure_before` and
     `unsure_after` are releases at its edges that could not be judged; `left_out` maps releases at its edges that were
-    not tried to the reason.
+    not tried to the reason. `unconfirmed` are releases in it or next to it whose runs do not show their side.
     """
 
     first_bad: str
@@ -91,11 +91,13 @@ class BrokenWindow:
     unsure_before: tuple[str, ...] = ()
     unsure_after: tuple[str, ...] = ()
     left_out: dict[str, str] = field(factory=dict)
+    unconfirmed: tuple[str, ...] = ()
 
     @property
     def is_certain(self) -> bool:
-        """Whether the good and the bad run are adjacent at each edge that has both."""
-        return not (self.last_good and self.unsure_before) and not (self.fixed_in and self.unsure_after)
+        """Whether the good and the bad run are adjacent at each edge that has both, and enough runs agree there."""
+        hidden = (self.last_good and self.unsure_before) or (self.fixed_in and self.unsure_after)
+        return not hidden and not self.unconfirmed
 
 
 @frozen
@@ -118,7 +120,8 @@ class History:
     `sentence` is the answer, `notes` its limits, `advice` the next command. `stride` is the scan interval: of `stride`
     adjacent releases at least one was run or known. `rows` are all releases of the range, the oldest first; `steps`
     the judged ones, in the order they were run. `drift` lists by release what could not be held, `altered` the files
-    that its run changed in its environment; `probes` counts the runs made now, not answered by the store.
+    that its run changed in its environment; `flaky` are releases that failed in some of their runs; `probes` counts
+    the runs made now, not answered by the store.
     """
 
     subject: str
@@ -139,6 +142,7 @@ class History:
     stride: int = 1
     drift: dict[str, tuple[str, ...]] = field(factory=dict)
     altered: dict[str, tuple[str, ...]] = field(factory=dict)
+    flaky: tuple[str, ...] = ()
     probes: int = 0
     wall_s: float = 0.0
 
@@ -192,6 +196,7 @@ class History:
             "as_of": self.as_of,
             "drift": {release: list(told) for release, told in self.drift.items()},
             "altered": {release: list(files) for release, files in self.altered.items()},
+            "flaky": list(self.flaky),
         }
 
 
@@ -233,6 +238,8 @@ def _doubts(window: BrokenWindow) -> list[str]:
         doubts.append(
             f"Not sure where it ended: {which}, between {window.last_bad} and {window.fixed_in}, could not be judged."
         )
+    if window.unconfirmed:
+        doubts.append(f"Not sure on which side of a change {listed(window.unconfirmed, _NAMED)} is: the bug is flaky.")
     return doubts
 
 
@@ -246,6 +253,9 @@ def notes_for(history: History) -> tuple[str, ...]:
         lie, were = _verbs(sum(map(len, stretch.gaps)))
         most = "1 release" if stretch.longest == 1 else f"at most {stretch.longest} releases"
         notes.append(f"{named} {lie} between {kind} runs and {were} not run; {hidden} of {most} could hide there.")
+    if history.flaky:
+        times = "one that passes was run until that failure rate is unlikely"
+        notes.append(f"The bug is flaky: {listed(history.flaky, _NAMED)} failed in some runs only, and {times}.")
     for window in history.windows:
         if window.left_out:
             lie, were = _verbs(len(window.left_out))
@@ -284,6 +294,8 @@ def _beyond(history: History) -> list[str]:
 def advice_for(history: History, typed: Sequence[str]) -> str:
     """Return one line that says what to run next, or ""."""
     words = " ".join([history.subject, *typed])
+    if history.status is HistoryStatus.UNSURE and any(window.unconfirmed for window in history.windows):
+        return f"To measure how often it fails on each side: harness bisect {words} --flaky"
     if history.status is HistoryStatus.UNSURE:
         return "Skipped releases hide an edge; --with, --hold or --python may make them run"
     begun = [window for window in history.windows if window.last_good is not None]

@@ -28,11 +28,11 @@ from harness.planning.releases import Anchor, find_anchor
 from harness.probing import Judge
 from harness.probing.probe import known_attempts
 from harness.scheduling.loop import Engine
-from harness.search import ByNumber, Trial, WindowScan
+from harness.search import ByNumber, SureScan, Trial, WindowScan
 from harness.search.bisection import gaps_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from harness.model import Judgement, Observation
     from harness.planning.inquiry import Inquiry
@@ -88,8 +88,13 @@ class Scanning:
         plan, store = self.history_plan.plan, self.prober.store
         record = Record(Judge(plan.repro.signature, store), reporter=self.reporter)
         anchor = find_anchor(plan, self.prober)
-        scan = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
-        search = ByNumber(scan, lambda trial: record.judge.reading(record.observations[trial]))
+        scan: WindowScan | SureScan
+        search: ByNumber | SureScan
+        if plan.repro.signature is not None and plan.repro.signature.metric is not None:
+            scan = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
+            search = ByNumber(scan, lambda trial: record.judge.reading(record.observations[trial]))
+        else:
+            scan = search = SureScan(len(plan.releases), max_gap=self.history_plan.stride)
 
         def progress() -> Progress:
             return Progress(scan.states, search.remaining())
@@ -178,10 +183,11 @@ class Scanning:
 
 @frozen
 class ReleaseRuns:
-    """The verdict on a release from all its runs, and the first of them with that verdict."""
+    """The verdict on a release from all its runs, the first of them with that verdict, and whether others passed."""
 
     judgement: Judgement
     observation: Observation
+    is_flaky: bool = False
 
 
 def runs_of_positions(record: Record, is_settled: Callable[[int], bool]) -> dict[int, ReleaseRuns]:
@@ -190,8 +196,19 @@ def runs_of_positions(record: Record, is_settled: Callable[[int], bool]) -> dict
     for position in sorted({trial.position for trial in record.observations}):
         if is_settled(position):
             runs = [record.observations[trial] for trial in sorted(record.observations) if trial.position == position]
-            found[position] = ReleaseRuns(*record.judge.together(runs))
+            found[position] = _together(record.judge, runs)
     return found
+
+
+def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
+    """The verdict on all runs of a release: bad if one of them is, unless they were judged by numbers."""
+    judgement, first = judge.together(runs)
+    bad = [seen for seen in runs if judge(seen).verdict is Verdict.BAD]
+    judged = [seen for seen in runs if judge(seen).verdict is not Verdict.SKIP]
+    if judge.reading(first) is not None or len(bad) in (0, len(judged)):
+        return ReleaseRuns(judgement, first)
+    one = judge(bad[0])
+    return ReleaseRuns(evolve(one, reason=f"{one.reason} (in {len(bad)} of {len(judged)} runs)"), bad[0], is_flaky=True)
 
 
 def history_of(
@@ -207,7 +224,7 @@ def history_of(
     drift = {_name(plan, trial.position): seen.drift for trial, seen in record.observations.items() if seen.drift}
     ran = {seen.key for seen in record.observations.values() if seen.outcome.ran}
     altered = {_name(plan, trial.position): seen.altered for trial, seen in record.observations.items() if seen.altered}
-    windows = tuple(_window(plan, window) for window in result.windows)
+    windows = tuple(_window(plan, window, result.doubtful) for window in result.windows)
     history = History(
         subject=plan.subject,
         repro=plan.repro.name,
@@ -225,6 +242,7 @@ def history_of(
         stride=history_plan.stride,
         drift=drift,
         altered=altered,
+        flaky=tuple(_name(plan, position) for position, run in runs.items() if run.is_flaky),
         probes=len({step.release for step in record.steps if not step.cached and step.observation in ran}),
         wall_s=wall_s,
     )
@@ -239,7 +257,7 @@ def _status(windows: tuple[BrokenWindow, ...], verdicts: Mapping[int, Verdict]) 
     return HistoryStatus.NEVER_BROKEN if Verdict.GOOD in verdicts.values() else HistoryStatus.UNSURE
 
 
-def _window(plan: Plan, window: Window) -> BrokenWindow:
+def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow:
     def name(position: int | None) -> str | None:
         return None if position is None else _name(plan, position)
 
@@ -258,6 +276,11 @@ def _window(plan: Plan, window: Window) -> BrokenWindow:
         unsure_before=tuple(_name(plan, p) for p in window.suspects if p < window.first_bad),
         unsure_after=tuple(_name(plan, p) for p in window.suspects if p > window.last_bad),
         left_out=left_out,
+        unconfirmed=tuple(
+            _name(plan, p)
+            for p in doubtful
+            if p in (window.started_after, window.fixed_at) or window.first_bad <= p <= window.last_bad
+        ),
     )
 
 

@@ -9,6 +9,7 @@ from harness.search.noisy import NoisySearch
 from harness.search.protocol import Grid, PositionState, Search, Trial
 from harness.search.rates import Counts, Noise
 from harness.search.sure import SureBisection
+from harness.search.sure_windows import SureScan
 from harness.search.windows import Window, WindowScan, WindowsResult
 
 __all__ = [
@@ -33,6 +34,7 @@ __all__ = [
     "Readings",
     "Search",
     "SureBisection",
+    "SureScan",
     "Trial",
     "Window",
     "WindowScan",

@@ -43,13 +43,14 @@ class WindowsResult:
     """All windows found, oldest first, and the uncertain positions at their edges.
 
     `widest_unseen` is the length of the longest stretch of positions that were not run; a window of at most that length
-    can have been missed.
+    can have been missed. `doubtful` are positions at changes whose verdict was not confirmed by enough runs.
     """
 
     windows: tuple[Window, ...]
     suspects: tuple[int, ...]
     skipped: tuple[int, ...]
     widest_unseen: int
+    doubtful: tuple[int, ...] = ()
 
 
 @frozen
