@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from harness.environment.workspace import Location, Workspace
 
-_SCHEMA = 2
+_SCHEMA = 3
 _WAIT_S = 60.0
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"

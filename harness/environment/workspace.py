@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from attrs import frozen
@@ -145,12 +145,18 @@ class Location:
         shutil.rmtree(former, ignore_errors=True)
 
 
+def mark_of(folder: Path) -> dict[str, Any]:
+    """What the harness wrote into an environment that it built; empty for any other folder."""
+    try:
+        return dict(json.loads((folder / MARK).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
 def held_lock(folder: Path) -> str | None:
     """The id of the lock that a folder of the harness holds, None for any other folder."""
-    try:
-        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["lock"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    lock = mark_of(folder).get("lock")
+    return str(lock) if lock is not None else None
 
 
 def check_ours(folder: Path) -> None:

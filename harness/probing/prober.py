@@ -224,7 +224,7 @@ class Prober:
             lock,
             ran if gpu is None else evolve(ran, machine={**gpu.facts, **ran.machine}),
             key=prepared.key,
-            drift=prepared.drift,
+            drift=(*prepared.drift, *environment.clashes),
             setup_s=prepared.setup_s,
             started=started.isoformat(timespec="seconds"),
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),

@@ -6,9 +6,7 @@ their project, and reported. Markers select the entries for this machine.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +18,7 @@ from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, d
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
+from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.redact import hide_secrets
@@ -33,21 +32,6 @@ _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError,
 # The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
 _LINES = re.compile(r"(?<!\\)\n")
 _LONGEST_LINE = 50_000
-# Run in the user's own interpreter: the standard library of Python 3.8 and later only. The first of two packages with
-# one name is the one that is imported. Like pip, it leaves out what an interrupted upgrade left ("~ep-1.1.dist-info").
-_ASK = """
-import importlib.metadata as m, json, platform
-found = {}
-for d in m.distributions():
-    try:
-        origin = json.loads(d.read_text("direct_url.json") or "{}")
-    except ValueError:
-        origin = {}
-    folder = getattr(getattr(d, "_path", None), "name", "")
-    if d.metadata.get("Name") and not folder.startswith("~"):
-        found.setdefault(d.metadata["Name"], [d.metadata.get("Version") or "", origin.get("url", "")])
-print(json.dumps([platform.python_version(), found]))
-"""
 _INSTALLERS = frozenset({"pip", "wheel"})
 
 
@@ -337,20 +321,9 @@ def plain_requirement(text: str, path: Path) -> str | None:
 
 def installed_pins(python: Path) -> Pins:
     """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
-    try:
-        answer = subprocess.run(
-            [python, "-I", "-c", _ASK],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        version, found = json.loads(answer.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
+    installed = installed_in(python)
     pins, told = [], []
-    for name, (release, origin) in sorted(found.items()):
+    for name, release, origin in installed.found:
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue
@@ -365,7 +338,7 @@ def installed_pins(python: Path) -> Pins:
         pins.append(f"{project}=={release}")
     if not pins:
         raise UserMistake(f"nothing is installed in the environment of {python}")
-    return Pins(tuple(dict.fromkeys(pins)), tuple(told), version)
+    return Pins(tuple(dict.fromkeys(pins)), tuple(told), installed.version)
 
 
 def _is_version(text: str) -> bool:
