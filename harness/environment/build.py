@@ -50,12 +50,13 @@ _TRIES = 3
 class Environment:
     """A Python interpreter and what is installed for it; `folder` is None if the harness did not build it.
 
-    `clashes` says which wheel's file is installed where several have one.
+    `clashes` says which wheel's file is installed where several have one. `readable` is where its Python is.
     """
 
     python: Path
     lock: Lock
     folder: Path | None = None
+    readable: tuple[Path, ...] = field(default=(), eq=False)
     clashes: tuple[str, ...] = field(default=(), eq=False)
 
 
@@ -142,7 +143,7 @@ class Builder:
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
         clashes = mark_of(location.folder).get("clashes", ())
-        return Environment(location.python, lock, location.folder, tuple(map(str, clashes)))
+        return Environment(location.python, lock, location.folder, clashes=tuple(map(str, clashes)))
 
     def sound(self, location: Location, lock: Lock) -> Manifest | None:
         """The manifest if every file of the environment matches it now, else None."""

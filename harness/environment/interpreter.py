@@ -57,6 +57,11 @@ class Interpreter:
         """The version without its patch level ("3.11")."""
         return ".".join(self.version.split(".")[:2])
 
+    @property
+    def libraries(self) -> tuple[Path, ...]:
+        """The standard library, and Python's own shared libraries beside it."""
+        return (self.stdlib, *self.stdlib.parent.glob("libpython*"))
+
     def wheel_tags(self) -> list[wheel_tags.Tag]:
         """The tags of wheels that it can install, best first (PEP 425)."""
         return accepted_tags(self.version)

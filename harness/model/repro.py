@@ -68,7 +68,7 @@ class Repro:
     of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes must be free on a GPU
     before a run starts (None: a modest amount). `reported` is the report that the repro comes from. `project` is a
     folder ("": none): each run gets a fresh copy and starts in the folder `inside` of the copy. `search_path` are
-    folders with modules, relative to the copy unless absolute.
+    folders with modules, relative to the copy unless absolute. `typed` names the parameters that the user gave.
     """
 
     name: str
@@ -91,21 +91,24 @@ class Repro:
     project: str = ""
     inside: str = ""
     search_path: tuple[str, ...] = ()
+    typed: frozenset[str] = field(default=frozenset(), eq=False)
 
-    def with_params(self, params: dict[str, Any]) -> Repro:
+    def with_params(self, params: dict[str, Any], *, typed: bool = True) -> Repro:
         """Return the repro with these parameters; the parameter `case` selects a case's bounds and signature.
 
-        Raises `BadRepro` if there is no such case.
+        With `typed=False` they come from a record instead of the user. Raises `BadRepro` if there is no such case.
         """
+        given = self.typed | (params.keys() if typed else set())
         name = params.get("case")
         if name is None or not self.cases:
-            return evolve(self, params={**self.params, **params})
+            return evolve(self, params={**self.params, **params}, typed=given)
         case = self.cases.get(str(name))
         if case is None:
             raise BadRepro(f"{self.name} has no case {name!r}; it has: {', '.join(self.cases)}")
         return evolve(
             self,
             params={**self.params, **case.params, **params},
+            typed=given,
             signature=case.signature or self.signature,
             subjects=case.subjects or self.subjects,
         )

@@ -160,7 +160,7 @@ def prepared_again(
         )
     # Commands, and repros in other folders, must be named again: a record only has their digest.
     found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
-    repro = found.with_params(observation.params)
+    repro = found.with_params(observation.params, typed=False)
     known_folders = folders or _folders_of(session, repro, observation)
     if known_folders is None:
         raise UserMistake(

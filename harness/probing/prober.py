@@ -170,7 +170,9 @@ class Prober:
         """Prepare a probe to run in an existing environment, used as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
-        return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
+        # Its Python may be a copy, not a link to where the standard library is.
+        environment = Environment(interpreter.path, lock, readable=interpreter.libraries)
+        return Prepared(probe, self.key(probe, lock), environment=environment)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a prepared probe, on a GPU if it needs one, and store the observation.
@@ -271,7 +273,7 @@ class Prober:
                 trace=probe.trace,
                 imports=self.imports_file(probe, place.environment.lock) if probe.trace is not None else None,
                 sandbox=self.sandbox,
-                readable=(self.workspace.root,),
+                readable=(self.workspace.root, *environment.readable),
                 writable=(place.scratch,) if apart else (),
                 hash_seed=probe.attempt if probe.hash_seed is None else probe.hash_seed,
             )

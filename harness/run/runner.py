@@ -32,7 +32,7 @@ from harness.run.launch import (
 from harness.run.process import NoSandbox, run_guarded
 from harness.run.programs import missing_program, mistake_in, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, not_started, result_of
-from harness.run.sandbox import FileAccess, Sandbox, editable_projects
+from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
     import threading
@@ -224,19 +224,21 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
 
 
 def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> FileAccess:
-    """The paths beyond the system folders that a run can see and write."""
+    """The paths beyond the system folders that a run can see and write.
+
+    Nothing that a package or a repro's author wrote opens a path, only what the user typed.
+    """
     files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
     files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
-    files += [value for value in job.repro.params.values() if isinstance(value, str) and value.startswith("/")]
-    files += [folder for folder in job.repro.search_path if folder.startswith("/")]
+    typed = [value for name, value in job.repro.params.items() if name in job.repro.typed]
+    files += [value for value in typed if isinstance(value, str) and value.startswith("/")]
     files += [found for word in argv if (found := _path_in(word)).startswith("/")]
-    packages = job.python.parent.parent.glob("lib*/python*/site-packages")
     writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
     return FileAccess(
         scratch=scratch.root,
         work=scratch.work / job.repro.inside,
         python=job.python,
-        readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
+        readable=(*job.readable, job.invoked_from.absolute(), *map(Path, files)),
         writable=(*job.writable, *writable),
     )
 
