@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from harness.environment import (
     Builder,
+    Builds,
     DiskSpace,
     Index,
     Interpreter,
@@ -116,13 +117,17 @@ def local_session(
     workspace = Workspace.default()
     remove_leftovers(workspace)
     pip = read_pip_settings()
-    uv = Uv(pip, extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {})
+    sandbox, rights = _sandbox(settings, reporter)
+    uv = Uv(
+        pip,
+        extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {},
+        builds=Builds.inside(sandbox, workspace.build_cache),
+    )
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
     gpus = find_gpus(os.environ)
-    sandbox, rights = _sandbox(settings, reporter)
     builder = Builder(
         uv,
         interpreter,

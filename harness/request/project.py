@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from harness.environment import Index, Interpreter, Uv, Workspace
+    from harness.environment.uv import UvAnswer
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -165,16 +166,18 @@ class Projects:
         words = ""
         for date in dict.fromkeys((day, "")):
             with tempfile.TemporaryDirectory(prefix="build-", dir=self.workspace.building) as folder:
-                wheel, why = self._wheel(home / "tree", Path(folder), date, version)
+                wheel, answer = self._wheel(home / "tree", Path(folder), date, version)
                 if wheel is not None:
                     _unpack(wheel, Path(folder, "site"))
                     Path(folder, "site").rename(site)
                     return site, ""
-                words = words or why
+                words = words or _last_words(answer.words)
+                if answer.timed_out:
+                    return None, words  # nothing is noted: the machine may have been busy
         note.write_text(words, encoding="utf-8")
         return None, words
 
-    def _wheel(self, tree: Path, folder: Path, day: str, version: str) -> tuple[Path | None, str]:
+    def _wheel(self, tree: Path, folder: Path, day: str, version: str) -> tuple[Path | None, UvAnswer]:
         source = folder / "source"
         shutil.copytree(tree, source, symlinks=True)
         make_repository(source)
@@ -185,7 +188,7 @@ class Projects:
             cwd=folder,
         )  # fmt: skip
         wheel = next((folder / "out").glob("*.whl"), None) if answer.returncode == 0 else None
-        return wheel, _last_words(answer.words)
+        return wheel, answer
 
     def _can_be_had(self, text: str) -> bool:
         """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""
