@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
+from harness.environment.alias import alias_of, link_bytecode
 from harness.environment.build import Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
 from harness.environment.ledger import files_below, signature
@@ -73,11 +74,15 @@ class _Base:
 
 @define
 class WatchedEnvironment:
-    """What one run gets: an environment, a scratch folder, and a bytecode tree (None: the default one)."""
+    """What one run gets: an environment, a scratch folder, and the prefix of its bytecode (None: the default one).
+
+    `bytecode` is the tree that the prefix leads to.
+    """
 
     environment: Environment
     scratch: Path
     pycache: Path | None = None
+    bytecode: Path | None = None
     _look: Callable[[], Altered] = field(default=Altered, alias="look")
 
     def altered(self) -> Altered:
@@ -92,13 +97,15 @@ def watched_environment(
     *,
     mixture: Mixture | None = None,
     apart: bool = False,
+    alias: int = 0,
     cancel: threading.Event | None = None,
 ) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
     It is compared with its manifest first, unless this process did so a moment ago, and rebuilt if it differs.
     `mixture`: this run gets a copy with some files exchanged. With `apart` this run gets an environment that shares no
-    file. Raises `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
+    file. An `alias` other than 0 is another path to a shared environment. Raises `CannotBuild`, `NoSpace`, `NoNetwork`
+    and `Cancelled`.
     """
     workspace = builder.workspace
     with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
@@ -115,8 +122,13 @@ def watched_environment(
             build_mixture(base.folder, mixture, folder)
         tree = stack.enter_context(_bytecode(builder, environment, base, folder, scratch, mixture))
         look = _comparison(builder, base, folder if mixture is not None else None, tree, is_alone, scratch, cancel)
+        prefix = tree.folder
+        if alias and mixture is None and base.record is not None:
+            folder, prefix = alias_of(base.record, base.folder, alias), scratch / "prefix"
+            stdlib = builder.interpreter.stdlib
+            link_bytecode(prefix, tree.folder, {folder: base.folder, base.folder: base.folder, stdlib: stdlib})
         where = evolve(environment, folder=folder, python=folder / "bin" / "python")
-        yield WatchedEnvironment(where, scratch, tree.folder, look)
+        yield WatchedEnvironment(where, scratch, prefix, tree.folder, look)
 
 
 def _bytecode(

@@ -27,9 +27,10 @@ if TYPE_CHECKING:
 class Probe:
     """One run to make: a repro with a combination. `attempt` counts repetitions from 0.
 
-    Each attempt has another seed for Python's hashes, so that repetitions are independent; `hash_seed` repeats a known
-    one. The combination is resolved near the lock `near`, if it is given; with `lock`, nothing is resolved. `mixture`
-    exchanges files of the environment. `trace` names installed files whose execution is recorded.
+    Each attempt has another seed for Python's hashes, and another path to its environment, so that repetitions are
+    independent; `hash_seed` repeats those of a known run. The combination is resolved near the lock `near`, if it is
+    given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace` names installed files
+    whose execution is recorded.
     """
 
     repro: Repro

@@ -258,7 +258,11 @@ class Prober:
         no longer exists and can't be rebuilt.
         """
         probe = prepared.probe
-        with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
+        seed = probe.attempt if probe.hash_seed is None else probe.hash_seed
+        alias = seed if probe.trace is None else 0  # the files to trace are named by their usual path
+        with watched_environment(
+            self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, cancel=cancel
+        ) as place:
             job = Job(
                 python=place.environment.python,
                 repro=probe.repro,
@@ -274,8 +278,8 @@ class Prober:
                 imports=self.imports_file(probe, place.environment.lock) if probe.trace is not None else None,
                 sandbox=self.sandbox,
                 readable=(self.workspace.root, *environment.readable),
-                writable=(place.scratch,) if apart else (),
-                hash_seed=probe.attempt if probe.hash_seed is None else probe.hash_seed,
+                writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
+                hash_seed=seed,
             )
             with self.memory.entered(cancel):
                 ran = run_repro(job, cancel=cancel)
