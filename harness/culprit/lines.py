@@ -314,6 +314,7 @@ def _out_of_time(search: LineSearch) -> str:
 
 _FRESH_FIRST = 4
 _SLOW_S = 3.0  # a longer run spends most of its time on imports, which forks don't repeat
+_CHECKED, _CHECKED_OF_ALL = 8, 2  # sets that forks found to be too small
 _MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
@@ -356,6 +357,9 @@ def _found_with_forks(
     if not _is_forked(found) and not _shows_older_side(trials, search.sides, forks, whole):
         return None
     found = search.pursue(search.weights, most=most, after=found)
+    if not _is_kept_by_fresh(search, found):
+        _give_up(trials, forks)
+        return None
     if not _is_forked(found):
         return found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
@@ -367,6 +371,26 @@ def _found_with_forks(
         _give_up(trials, forks)
         return None
     return evolve(found, shown=proof.observation)
+
+
+def _is_kept_by_fresh(search: LineSearch, found: Reduced) -> bool:
+    """Whether fresh processes agree that the largest sets below the one that was found do not remove the difference.
+
+    What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
+    added to the culprit until a fork passes.
+    """
+    trials, expected = search.trials, search.sides.after.verdict
+    below = [
+        units
+        for units, (verdict, seen) in found.told.items()
+        if units < found.units and verdict is expected and seen.machine.get("forked")
+    ]
+    largest = [units for units in below if not any(units < other for other in below)]
+    # The set without the least likely units is the likeliest to be enough.
+    largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
+    largest = largest[: _CHECKED if found.shown is not None else _CHECKED_OF_ALL]
+    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest]
+    return all(proof.verdict is not search.sides.before.verdict for proof in trials.proofs(claims))
 
 
 def _is_forked(reduced: Reduced) -> bool:
