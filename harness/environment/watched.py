@@ -5,8 +5,8 @@ changed while several runs were under way, it is unknown which of them changed i
 Neither is that of a run whose environment was not compared directly before it, but a moment earlier. With `apart`, a
 run gets an environment that shares no file, and its result is sure.
 
-A mixture is a copy of a finished environment with some files exchanged, cheap enough for a single run. A folder without
-exchanged files is a symbolic link; in a folder with exchanged files, the files are copies.
+A mixture is a copy of a finished environment with some files exchanged, cheap enough for a single run. Packages with
+exchanged files are copies; the others are symbolic links.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _TRIES = 3
+_LARGE = 2**20  # bytes
 _MOST_KEPT = 20_000  # answers about the syntax of mixed files
 
 
@@ -273,21 +274,26 @@ def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
 def _copy(source: Path, target: Path, exchanged: Sequence[tuple[str, ...]], *, is_top: bool = True) -> None:
     """Copy a folder whose exchanged files are listed as the parts of their paths.
 
-    Folders without an exchanged file are linked. Files next to an exchanged one are copied with their times, except at
-    the top, where many packages have files: there they are linked too.
+    At the top, packages without an exchanged file are linked. All folders of the others are real, and their files are
+    copied with their times: code that follows the links in its own path must not leave the mixture. Only large files,
+    which are compiled, are linked there.
     """
     target.mkdir(parents=True)
     below: dict[str, list[tuple[str, ...]]] = {}
     for parts in exchanged:
         below.setdefault(parts[0], []).append(parts[1:])
     for entry in os.scandir(source):
-        inside = [parts for parts in below.get(entry.name, ()) if parts]
-        if inside and entry.is_dir():
-            _copy(source / entry.name, target / entry.name, inside, is_top=False)
-        elif entry.is_dir() or (is_top and entry.name not in below):
-            (target / entry.name).symlink_to(source / entry.name, target_is_directory=entry.is_dir())
+        inside, place = below.get(entry.name, []), target / entry.name
+        if entry.is_dir():
+            if inside or not is_top:
+                _copy(source / entry.name, place, [parts for parts in inside if parts], is_top=False)
+            else:
+                place.symlink_to(source / entry.name, target_is_directory=True)
         elif entry.name not in below:
-            shutil.copy2(entry.path, target / entry.name)
+            if is_top or entry.stat().st_size > _LARGE:
+                place.symlink_to(source / entry.name)
+            else:
+                shutil.copy2(entry.path, place)
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:
