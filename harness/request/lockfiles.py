@@ -162,6 +162,7 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
     own = [package for package in packages if _is_own(package)]
     waiting = [(need, package) for package in own or packages for need in _needs(package, everything=True)]
     reached: dict[tuple[str, str], dict[str, Any]] = {}
+    chosen: set[tuple[str, str, str]] = set()
     if not own:
         reached = {(package["name"], package.get("version", "")): package for package in packages}
     while waiting:
@@ -169,14 +170,15 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
         if not _holds(need.get("marker", ""), environment):
             continue
         for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
-            extras = set(need.get("extra", ()))
+            key = (package["name"], package.get("version", ""))
+            extras = {extra for extra in need.get("extra", ()) if (*key, extra) not in chosen}
+            chosen |= {(*key, extra) for extra in extras}  # extras may need each other
             waiting += [
                 (further, package)
                 for extra, wants in package.get("optional-dependencies", {}).items()
                 if extra in extras
                 for further in wants
             ]
-            key = (package["name"], package.get("version", ""))
             if key not in reached:
                 reached[key] = package
                 waiting += [(further, package) for further in package.get("dependencies", ())]
