@@ -157,13 +157,15 @@ class Guilty:
     """One culprit of a failure: where users hit it (`boundary`), and the levels below (`deeper`).
 
     `deeper` is None if the search did not go below the release. `together_with` are packages that break it only
-    together with this one. `forward` is the run of the good end with this package upgraded alone, if there was one.
+    together with this one. `companions` are packages that broke nothing, but have to be held back along with this one.
+    `forward` is the run of the good end with this package upgraded alone, if there was one.
     `evidence` is what the APIs of the two releases say about the failure; it proves nothing.
     """
 
     boundary: Boundary
     deeper: Culprit | None = None
     together_with: tuple[str, ...] = ()
+    companions: tuple[Boundary, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     forward: Observation | None = None
 
@@ -202,7 +204,8 @@ class Guilty:
 
     def lean(self) -> Guilty:
         """Return the culprit without what the stored observations have."""
-        found = evolve(self, boundary=self.boundary.lean(), forward=None)
+        companions = tuple(one.lean() for one in self.companions)
+        found = evolve(self, boundary=self.boundary.lean(), companions=companions, forward=None)
         if self.deeper is None:
             return found
         findings = [
@@ -231,6 +234,7 @@ class Guilty:
                 "suspects": list(boundary.suspects) if is_own else [change.after],
                 "message_since": boundary.since,
                 "together_with": along,
+                "companions": [{"package": one.subject, "constraint": one.constraint} for one in self.companions],
                 "files": list(finest.files) if finest is not None else [],
                 "regions": [cattrs.unstructure(region) for region in finest.regions] if finest is not None else [],
                 "commit": next((commit.as_json() for commit in finest.commits), None) if finest is not None else None,

@@ -16,6 +16,7 @@ from packaging.version import Version
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds, only_tests
 from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
+from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
 from harness.asking.ranking import ranked
@@ -295,7 +296,7 @@ class Between:
                 for name, change in units.items()
             },
         )
-        found = narrowed.culprits(versions)
+        found = Guilt(narrowed).culprits(versions)
         self._searches[group.tests] = evolve(narrowed, seen=tuple(self.ends.observer.count.seen))
         return Failure(group.tests, group.signature, Status.FOUND, tuple(found))
 
@@ -388,40 +389,37 @@ def _as_fix(culprit: Guilty) -> Guilty:
 
 
 def constraints_of(culprits: Iterable[Guilty]) -> list[str]:
-    """Return one constraint for each culprit, but only one for culprits that break the tests only together."""
+    """Return the constraints of culprits and their companions; one for those that break the tests only together."""
     settled: set[str] = set()
-    found = []
+    found: dict[str, None] = {}
     for culprit in culprits:
-        if culprit.package in settled:
-            continue
-        settled |= {culprit.package, *culprit.together_with}
-        if text := culprit.boundary.constraint:
-            found.append(text)
-    return found
+        if culprit.package not in settled:
+            settled |= {*culprit.together_with}
+            found |= dict.fromkeys(one.constraint for one in (culprit.boundary, *culprit.companions) if one.constraint)
+    return list(found)
 
 
 def _tightest(constraints: Iterable[str]) -> tuple[str, ...]:
     """Return the constraints; of several upper bounds for one package only the lowest."""
-    kept: dict[str, str] = {}
+    bounds: dict[str, tuple[Version, bool, str]] = {}
+    others: dict[str, None] = {}
     for text in constraints:
         name, below, version = text.partition("<")
-        known = kept.get(name, "").partition("<")[2]
-        if not below or version.startswith("=") or not known or _is_lower(version, known):
-            kept[name if below and not version.startswith("=") else text] = text
-    return tuple(kept.values())
-
-
-def _is_lower(version: str, other: str) -> bool:
-    return Version(version) < Version(other.removeprefix("="))
+        if not below:
+            others[text] = None
+            continue
+        bound = (Version(version.removeprefix("=")), version.startswith("="), text)
+        bounds[name] = min(bounds.get(name, bound), bound)
+    return (*(text for _, _, text in bounds.values()), *others)
 
 
 def _lowest(culprits: Iterable[Guilty]) -> dict[str, str | None]:
-    """Return the good version of each culprit's package, the lowest one if it broke more than once."""
+    """Return the good version of each culprit's package and its companions, the lowest one of each package."""
     found: dict[str, str | None] = {}
-    for culprit in culprits:
-        good, known = culprit.boundary.last_good, found.get(culprit.package)
-        if known is None or good is None or _is_lower(good, known):
-            found[culprit.package] = good
+    for boundary in (one for culprit in culprits for one in (culprit.boundary, *culprit.companions)):
+        good, known = boundary.last_good, found.get(boundary.subject)
+        if known is None or good is None or Version(good) < Version(known):
+            found[boundary.subject] = good
     return found
 
 

@@ -446,6 +446,9 @@ def _culprit(culprit: Guilty, others: list[Guilty], tests: tuple[str, ...]) -> s
         along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
         text += f" together with {' and '.join(along)}"
     notes = [evidence.short for evidence in culprit.evidence[:1] if evidence.short]
+    if culprit.companions:
+        along = [one.constraint or one.subject for one in culprit.companions]
+        notes.append(f"{boundary.constraint or culprit.package} needs {listed(along)} alongside")
     if boundary.yanked:
         notes.append(f"not run because yanked: {listed(boundary.yanked)}")
     if boundary.since is not None:
