@@ -13,11 +13,12 @@ from packaging.version import InvalidVersion, Version
 from harness.model import Change, Observation, Repro, Signature
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
-from harness.model.text import sentence_and_table
+from harness.model.text import one_line, sentence_and_table
 from harness.model.verdict import Step
 from harness.search import Counts, Effect
 
 SCHEMA = 3
+_WHY = 200  # characters of a reason
 
 
 class Status(enum.StrEnum):
@@ -304,6 +305,8 @@ class Answer:
     `constraints` exclude the culprits; `constraints_verified` says that a run passed with them. `flaky` are tests that
     both passed and failed in one environment; `not_run` passed at the good end and have no result at the bad one.
     `ends` are the runs of the two ends, if they were run as such, and `changes` is the difference of their locks.
+    `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
+    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
     release among them; `wall_s` is in seconds.
 
@@ -322,6 +325,9 @@ class Answer:
     not_run: tuple[str, ...] = ()
     ends: tuple[Observation, ...] = ()
     changes: tuple[Change, ...] = ()
+    back_to: str = ""
+    limits: tuple[str, ...] = ()
+    lifted: tuple[str, ...] = ()
     advice: str = ""
     told: tuple[str, ...] = ()
     probes: int = 0
@@ -362,6 +368,17 @@ class Answer:
                 for failure in self.failures
             ),
         )
+
+    @property
+    def why_at_both(self) -> dict[str, tuple[str, ...]]:
+        """The tests that fail at both ends, by how they fail at the good end."""
+        found: dict[str, tuple[str, ...]] = {}
+        results = {result.id: result for run in self.ends[:1] for result in run.tests}
+        for test in self.failing_at_both:
+            raised = results[test].exception if test in results else None
+            why = one_line(f"{raised.name}: {raised.message}".strip(": "), _WHY) if raised is not None else ""
+            found[why] = (*found.get(why, ()), test)
+        return found
 
     @property
     def boundary(self) -> Boundary:
@@ -482,6 +499,9 @@ class Answer:
             "flaky": list(self.flaky),
             "failing_at_both": list(self.failing_at_both),
             "not_run": list(self.not_run),
+            "why_at_both": [{"reason": why, "tests": list(tests)} for why, tests in self.why_at_both.items()],
+            "back_to": self.back_to,
+            "lifted": list(self.lifted),
             "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
             "steps": [step.as_json() for step in self.steps],
             "left_out": boundary.left_out,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.asking.answer import Status
 from harness.asking.between import ask_between
 from harness.asking.commits import ask_commits
 from harness.asking.evidence import with_evidence
@@ -15,9 +17,12 @@ from harness.asking.pythons import ask_pythons
 from harness.asking.releases import ask_releases
 from harness.asking.wording import sentence_between
 from harness.culprit.line import left_out_words
-from harness.events import SILENT, Reporter, SearchBegan
+from harness.errors import UserMistake
+from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model.culprit import Level
+from harness.model.text import listed
 from harness.planning.inquiry import Inquiry
+from harness.planning.world import unbounded
 from harness.request.commands import ChosenCommand, chosen_command
 from harness.request.project import Projects
 from harness.request.repros import required_python, typed_words
@@ -50,7 +55,26 @@ def ask_in(session: Session, question: Question) -> Answer:
     kind, ends = kind_of(question, session.settings)
     if kind is Kind.PYTHONS:
         return ask_pythons(session, question, lambda one: inquiry_of(one, question, kind, None))
-    return ask_inquiry(session, inquiry_of(session, question, kind, ends), kind)
+    inquiry = inquiry_of(session, question, kind, ends)
+    answer = ask_inquiry(session, inquiry, kind)
+    return _without_limits(session, inquiry, answer) if answer.limits else answer
+
+
+def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answer:
+    """Ask again without the project's own bounds where nothing fails with them; they may only hide the change."""
+    limits = listed(answer.limits)
+    session.reporter.report(Note(f"nothing fails, but the project's own {limits} may hide it: asked again without"))
+    names = tuple(unbounded(text) for text in answer.limits)
+    typed = (*inquiry.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
+    try:
+        free = ask_inquiry(session, evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed), Kind.WORLDS)
+    except UserMistake as error:
+        return evolve(answer, told=(*answer.told, f"without {limits} it can't be run: {error}"))
+    if not free.failures:
+        outcome = "nothing fails" if free.status is Status.NO_FAILURE else "no regression was found"
+        return evolve(answer, told=(*answer.told, f"without {limits}: {outcome} either"))
+    free = evolve(free, lifted=answer.limits, probes=answer.probes + free.probes, wall_s=answer.wall_s + free.wall_s)
+    return evolve(free, sentence=sentence_between(free))
 
 
 def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:

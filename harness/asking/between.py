@@ -7,7 +7,8 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -20,7 +21,7 @@ from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
 from harness.asking.ranking import ranked
-from harness.asking.wording import advice_on, advice_on_command, advice_on_limits
+from harness.asking.wording import advice_on, advice_on_command, advice_on_limits, advice_on_missing, missing_in
 from harness.culprit.descent import find_culprit
 from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
@@ -34,6 +35,7 @@ from harness.planning.releases import merged_requirements
 from harness.planning.world import World, limits_of, name_of
 from harness.planning.worlds import Worlds
 from harness.request.ends import EndKind, Ends, newest_end
+from harness.request.project_requirements import declaring
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions
@@ -104,10 +106,11 @@ class _Setup:
 
 @define
 class Between:
-    """One question between the worlds of its two ends."""
+    """One question between the worlds of its two ends; `bounds` are constraints that other failures need already."""
 
     ends: BothEnds
     question: Inquiry
+    bounds: tuple[str, ...] = field(default=(), init=False)
     _found: dict[str, Guilty] = field(factory=dict, init=False)
     _searches: dict[tuple[str, ...], PackageSearch] = field(factory=dict, init=False)
 
@@ -128,19 +131,76 @@ class Between:
             self.ends.check_different(self.ends.good)
         if not self.ends.run_bad():
             limits = limits_of(self.ends.bad, self.ends.observer.index, self.ends.observer.interpreter)
-            return evolve(self._plain(Status.NO_FAILURE), advice=advice_on_limits(limits))
-        if not self.ends.run_good() or self.ends.good is None:
-            return evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice_on(self.ends.bad_runs[0]))
-        groups = self.ends.between()
-        if not groups.groups:
-            good, bad = self.ends.good_runs[0], self.ends.bad_runs[-1]
-            return evolve(
+            named = set(map(name_of, self.question.with_))
+            limits = tuple(text for text in limits if name_of(text) not in named)
+            return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
+        if not self.ends.run_good():
+            advice = self._missing(self.ends.bad_runs[:1]) or self._way_on() or advice_on(self.ends.bad_runs[0])
+            return self._limited(evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice))
+        return self._between()
+
+    def _between(self) -> Answer:
+        groups, good = self.ends.between(), self.ends.good
+        if groups.groups and good is not None:
+            answer = self._failures(groups, good)
+        else:
+            good_run, bad_run = self.ends.good_runs[0], self.ends.bad_runs[-1]
+            words = self.ends.last_words(good_run), self.ends.last_words(bad_run)
+            answer = evolve(
                 self._plain(Status.NOT_A_REGRESSION),
                 flaky=groups.flaky,
                 failing_at_both=groups.failing_at_both,
-                advice=advice_on(good, bad) or advice_on_command(self.ends.last_words(good), self.ends.last_words(bad)),
+                advice=self._missing((good_run, bad_run)) or advice_on(good_run) or advice_on_command(*words),
             )
-        return self._failures(groups, self.ends.good)
+        if not answer.advice and groups.failing_at_both:
+            advice = self._missing(self.ends.good_runs[:1], groups.failing_at_both)
+            answer = evolve(answer, advice=advice)
+        return self._further_back(answer)
+
+    def _further_back(self, answer: Answer) -> Answer:
+        """Step further back for the tests that fail in the good end that was found, too; a named one is kept."""
+        good, older = self.ends.good, None
+        if self.ends.steps is not None and answer.failing_at_both:
+            older = self.ends.further_back(answer.failing_at_both)
+            if older is None:
+                return self._limited(evolve(answer, advice=answer.advice or self._way_on()))
+        if older is None or older.good is None or good is None:
+            return answer
+        search = Between(older, self.question)
+        search.bounds, search._found = answer.constraints, self._found
+        more = search._between()
+        found = more if more.culprits else evolve(answer, failing_at_both=more.failing_at_both)
+        both = counted(len(answer.failing_at_both), "test")
+        since = f"{both} of {good.end.text} failed there, too: {older.good.end.text} is the good end for them"
+        return evolve(
+            found,
+            status=max((answer.status, more.status), key=lambda status: (status.is_change, -status.exit_code)),
+            ends=answer.ends,
+            failures=(*answer.failures, *more.failures),
+            flaky=tuple(dict.fromkeys((*answer.flaky, *more.flaky))),
+            not_run=answer.not_run,
+            advice=answer.advice or more.advice,
+            told=tuple(dict.fromkeys((*answer.told, since, *more.told))),
+            back_to=more.back_to,
+        )
+
+    def _missing(self, runs: Sequence[Observation], tests: tuple[str, ...] | None = None) -> str:
+        """Advise which missing packages to install that runs, or only some tests of them, could not import."""
+        modules = [name for run in runs for name in missing_in(run, tests)]
+        return advice_on_missing(modules, declaring(Path(self.repro.project), modules) if self.repro.project else {})
+
+    def _limited(self, answer: Answer) -> Answer:
+        """Add how far the steps back went."""
+        steps = self.ends.steps
+        if steps is None or not steps.reached:
+            return answer
+        return evolve(answer, back_to=f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached)
+
+    def _way_on(self) -> str:
+        """Return the command that steps further back than the limit; "" if no option is known to help."""
+        steps = self.ends.steps
+        typed = " ".join(["harness bisect", *self.question.typed])
+        return f"To look further back: {typed} {steps.way_on}" if steps is not None and steps.way_on else ""
 
     # -- failures and their culprits
 
@@ -151,7 +211,7 @@ class Between:
         not_run, flaky = groups.not_run, groups.flaky
         held: dict[str, str | None] = {}
         found: list[Failure] = []
-        constraints: tuple[str, ...] = ()
+        constraints = self.bounds
         verified: Observation | None = None
         for _ in range(_ROUNDS):
             repro = self.ends.only(groups.tests)
@@ -165,15 +225,15 @@ class Between:
                 break
             constraints = _tightest((*constraints, *constraints_of(culprits)))
             run = self._verify(groups, bad, constraints)
-            left = self.ends.newly_failing(self.ends.good_runs, [run])
+            left = self.ends.left_in(run)
             verified = run if run.outcome.ran and _passes(left, run) else None
             sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
             found += sure
             if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
                 culprits = [culprit for failure in sure for culprit in failure.culprits]
-                constraints = _tightest(constraints_of(c for one in found for c in one.culprits))
+                constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
                 run = self._verify(groups, bad, constraints) if constraints else run
-                left = self.ends.newly_failing(self.ends.good_runs, [run])
+                left = self.ends.left_in(run)
                 verified = run if constraints and run.outcome.ran and _passes(left, run) else None
             if verified is not None:
                 break

@@ -10,6 +10,7 @@ from attrs import define, evolve, field
 
 from harness.asking.failures import Group, Groups, Standing, failures_between
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
+from harness.asking.stepping_back import StepsBack
 from harness.asking.wording import advice_on_limits, last_words
 from harness.errors import UserMistake
 from harness.model import Observation, Outcome, Repro
@@ -53,7 +54,8 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
 class BothEnds:
     """The two ends of a question and their runs; `good` is None until it is found further and further back.
 
-    `is_noisy` says that the user called the bug flaky.
+    `is_noisy` says that the user called the bug flaky. `steps` is the way back if no good end was named; `newer` are
+    the ends with the good end from which it went further back, for tests that fail there, too.
     """
 
     observer: Observer
@@ -62,6 +64,8 @@ class BothEnds:
     bad: World
     good: World | None
     is_noisy: bool = False
+    newer: BothEnds | None = None
+    steps: StepsBack | None = field(default=None, init=False)
     good_runs: list[Observation] = field(factory=list, init=False)
     bad_runs: list[Observation] = field(factory=list, init=False)
 
@@ -96,12 +100,26 @@ class BothEnds:
         if self.good is not None:
             self.good_runs = [self._run_end(f"the good end, {self.good.end.text}", self.good)]
             return True
+        self.steps = StepsBack(self.worlds, self.bad)
+        return self._step_back(self.steps, self.repro)
+
+    def further_back(self, tests: tuple[str, ...]) -> BothEnds | None:
+        """Step further back with only these tests, which fail in the good end that was found; None if none passes."""
+        if self.steps is None:
+            return None
+        older = evolve(self, good=None, newer=self)
+        whole = next(run for run in self.bad_runs if run.outcome is not Outcome.COMPLETED)
+        older.steps, older.bad_runs = self.steps, [whole]
+        return older if older._step_back(self.steps, only_tests(self.repro, tests)) else None  # noqa: SLF001
+
+    def _step_back(self, steps: StepsBack, repro: Repro) -> bool:
+        """Take the next world in which something passes that fails at the bad end as the good end."""
         seen = {self.bad.lock.id}
-        for name, world in self.worlds.before(self.bad):
+        for name, world in steps:
             if world.lock.id in seen:
                 continue
             seen.add(world.lock.id)
-            run = self.observer.observe(name, world.itself())
+            run = self.observer.observe(name, world.itself(repro))
             if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
                 self.good, self.good_runs = world, [run]
                 return True
@@ -117,6 +135,11 @@ class BothEnds:
     def newly_failing(self, good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
         """Return what passes in the runs of the good end and fails in those of the bad one."""
         return failures_between(good, bad, self.observer.prober.store, self.repro.signature)
+
+    def left_in(self, run: Observation) -> Groups:
+        """Return what passes at the good end, or at a newer one for other tests, and fails in a run."""
+        left = self.newly_failing(self.good_runs, [run])
+        return left if left.groups or self.newer is None else self.newer.left_in(run)
 
     def between(self) -> Groups:
         """Return what newly fails, after the failing tests have run again at both ends.

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -307,15 +307,24 @@ def _place(region: Region, files: tuple[str, ...]) -> str:
 
 
 def sentence_between(answer: Answer) -> str:
-    """Return one sentence that answers the question."""
+    """Return one sentence that answers the question; it says which of the project's own bounds were lifted."""
+    sentence = _sentence_between(answer)
+    if not answer.lifted:
+        return sentence
+    lead = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: "
+    return lead + sentence
+
+
+def _sentence_between(answer: Answer) -> str:
     match answer.status:
         case Status.NO_FAILURE:
             return f"No failure: {answer.repro} passes {_end(answer, 'bad')}."
         case Status.NOT_A_REGRESSION if answer.flaky:
             return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is None:
+            back_to = f", back to {answer.back_to}" if answer.back_to else ""
             return (
-                f"No older packages were found with which {answer.repro} passes where it fails now: "
+                f"No older packages were found with which {answer.repro} passes where it fails now{back_to}: "
                 "it may never have worked, or needs something that is not there."
             )
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is not None:
@@ -332,11 +341,9 @@ def sentence_between(answer: Answer) -> str:
 
 def advice_on(*runs: Observation) -> str:
     """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
-    found = dict.fromkeys(name for run in runs for name in _missing(run))
-    if found:
-        wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
-        options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
-        return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
+    missing = advice_on_missing(name for run in runs for name in missing_in(run))
+    if missing:
+        return missing
     titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised_in(runs[0]))
     if not titles:
         return ""
@@ -346,14 +353,31 @@ def advice_on(*runs: Observation) -> str:
     return f"Most tests fail by {title}"
 
 
+def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, str]] | None = None) -> str:
+    """Advise which missing packages to install, "" if there are none.
+
+    `declared` has the requirement and the file of the project that declares it, by module.
+    """
+    found = dict.fromkeys(modules)
+    if not found:
+        return ""
+    known = dict(declared or {})
+    wanted = [known[name][0] if name in known else _SETUPTOOLS if name == "pkg_resources" else name for name in found]
+    options = " ".join(f"--with {one}" if re.fullmatch(r"[\w.-]+", one) else f"--with '{one}'" for one in wanted)
+    places = [f"{known[name][0]} is declared in {known[name][1]}" for name in found if known.get(name, ("", ""))[1]]
+    note = "; ".join(places) if len(places) == len(found) else "a package may be called otherwise"
+    return f"Not installed: {listed(found)}. {options} adds what is missing; {note}."
+
+
 def _raised_in(run: Observation) -> list[RaisedException]:
     raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
     return [one for one in raised if one is not None]
 
 
-def _missing(run: Observation) -> Iterator[str]:
-    """Yield the top-level modules that a run could not import."""
-    for raised in _raised_in(run):
+def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterator[str]:
+    """Yield the top-level modules that a run, or only these tests of it, could not import."""
+    of_tests = [test.exception for test in run.tests if test.id in (tests or ())]
+    for raised in _raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
         one: RaisedException | None = raised
         while one is not None:
             is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message

@@ -131,14 +131,18 @@ def _newest(project: str, world: World, index: Index, interpreter: Interpreter) 
 
 def _pin(text: str, pinned: Mapping[str, str]) -> str:
     """Return a requirement at its pinned version, with its extras."""
-    requirement = Requirement(text)
-    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    return f"{requirement.name}{extras}=={pinned[name_of(text)]}"
+    return f"{unbounded(text)}=={pinned[name_of(text)]}"
 
 
 def name_of(text: str) -> str:
     """Return the normalised name of the project that a requirement names."""
     return normalized_name(Requirement(text).name)
+
+
+def unbounded(text: str) -> str:
+    """Return a requirement with its extras and without its versions."""
+    requirement = Requirement(text)
+    return requirement.name + (f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else "")
 
 
 def prereleases_of(lock: Lock) -> tuple[str, ...]:

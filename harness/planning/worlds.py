@@ -1,9 +1,9 @@
-"""Makes the worlds of a question's ends (days, files, Pythons, releases), and those before the bad one."""
+"""Makes the worlds of a question's ends: days, files, Pythons, releases."""
 
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -19,11 +19,11 @@ from harness.planning.inquiry import Scope
 from harness.planning.releases import check_ends
 from harness.planning.world import World, end_words, name_of, prereleases_of
 from harness.probing import Probe
-from harness.request.ends import End, EndKind, Ends, day_end
+from harness.request.ends import End, EndKind, Ends
 from harness.request.lockfiles import installed_pins, read_pins
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.environment.uv import Uv
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from harness.store import StoredResolution
 
 _WORDS = 400
-_STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
 
 
 @frozen
@@ -76,22 +75,9 @@ class Worlds:
         world = self.of(bad)
         return self._older(good, world), world
 
-    def before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """Yield worlds before the bad one, further and further back, each with its name.
-
-        They are of older releases or of earlier days. Raises `UserMistake` if the bad end has no day.
-        """
-        if bad.end.kind is EndKind.RELEASE:
-            yield from self._releases_before(bad)
-            return
-        if bad.as_of is None:
-            raise UserMistake("the good end is missing", hint="--good DAY, FILE or PYTHON says where it worked")
-        for step in range(_STEPS_BACK):
-            end = day_end(bad.as_of - timedelta(weeks=2**step))
-            try:
-                yield f"as of {end.text}, {2**step} weeks before", self.of(end)
-            except UserMistake:
-                return
+    def at_release(self, version: str, other: World) -> World:
+        """Make the world of another end with the subject at a release. Raises `UserMistake`."""
+        return self._at(End(EndKind.RELEASE, version), other)
 
     def _older(self, good: End | None, bad: World) -> World | None:
         if good is None:
@@ -101,23 +87,6 @@ class Worlds:
     def _at(self, end: End, other: World) -> World:
         check_ends(self.index, self.subject, [end.text])
         return release_world(end, other, self.subject, self.prober, self.index)
-
-    def _releases_before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """Yield the worlds one, two, four ... releases back, without releases that can't be installed with the rest."""
-        tags = frozenset(self.interpreter.wheel_tags())
-        older = [
-            str(release.version)
-            for release in self.index.releases(self.subject)
-            if release.version < Version(bad.end.text)
-            and release.left_out_because(python=self.interpreter.version, tags=tags) is None
-        ]
-        positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
-        for position in positions:
-            try:
-                world = self._at(End(EndKind.RELEASE, older[-position]), bad)
-            except UserMistake:
-                continue
-            yield f"{self.subject} {older[-position]}", world
 
 
 def day_world(end: End, scope: Scope, prober: Probing, index: Index) -> World:

@@ -42,7 +42,7 @@ def print_answer(console: Console, answer: Answer, results: str) -> None:
     for told in answer.told:
         print_line(console, Text(f"  {short_reason(told)}", style="dim"))
     apart = {
-        "fail at both ends": answer.failing_at_both,
+        **{f"fail at both ends{f' ({why})' if why else ''}": tests for why, tests in answer.why_at_both.items()},
         "passed at the good end, did not run at the bad end": answer.not_run,
         "flaky": answer.flaky,
     }
@@ -100,6 +100,8 @@ def _workaround(answer: Answer) -> str:
     if not answer.constraints or not answer.ends:
         return answer.constraint
     sure = "a run with them passed" if answer.constraints_verified else "not confirmed by a run"
+    if answer.constraints_verified and answer.failing_at_both:
+        sure = "with them, nothing else newly fails"
     return f"{answer.constraint} ({sure})"
 
 
