@@ -29,7 +29,7 @@ from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
-from harness.model.text import counted, one_line
+from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry, Scope
 from harness.planning.releases import merged_requirements
 from harness.planning.world import World, limits_of, name_of
@@ -221,7 +221,8 @@ class Between:
             self.ends.observer.count.open_failures = 0
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
-                found += now
+                known = {test for failure in found if failure.culprits for test in failure.tests}
+                found += [one for one in now if not one.tests or not known.issuperset(one.tests)]
                 break
             constraints = _tightest((*constraints, *constraints_of(culprits)))
             run = self._verify(groups, bad, constraints)
@@ -346,6 +347,8 @@ class Between:
         log = "" if group.exceptions else store.log(self._last_run(bad, repro, group.judge(store)))
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
         search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
+        if held and search.passes(held) is not None:
+            return none(f"it passes with what is held back for other failures: {listed(held)}")
         versions = self._already(search) or search.held_back(lambda run: self._other_failure(group, run))
         if versions is None:
             return none("the tests fail at the bad end even with every package of the good end")

@@ -228,6 +228,8 @@ class PackageSearch:
         """Return the first release that fails as the bad end does, if the first bad one fails differently."""
         judge = evolve(self.judge, bad_is=BadIs.THIS_MESSAGE)
         later = evolve(axis, good=searched.search.result.first_bad)
+        told = f"since which release of {axis.subject} is the message that of the bad end?"
+        self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         known = {trial: run for trial, run in searched.record.observations.items() if trial.attempt == 0}
         result = self._searched(later, judge, is_sure=False, known=known)[1].search.result
         return axis.names[result.first_bad] if result.first_bad is not None else None

@@ -51,6 +51,11 @@ def normalized_message(message: str) -> str:
     return " ".join(text.split())
 
 
+def without_end(message: str) -> str:
+    """A message without the full stop at its end, which one release may have and the next may not."""
+    return message.rstrip(" .")
+
+
 @frozen
 class Signature:
     """How the bug is recognised. At least one part must be given; every given part must match.
@@ -177,7 +182,8 @@ class Signature:
             names = (raised.type, *raised.bases)
             if not any(name == self.exception or name.endswith(f".{self.exception}") for name in names):
                 return False
-        if self.message is not None and normalized_message(self.message) not in normalized_message(raised.message):
+        message = without_end(normalized_message(self.message or ""))
+        if message not in normalized_message(raised.message):
             return False
         return self.frame is None or any(self.frame in f"{frame.file}:{frame.function}" for frame in raised.frames)
 
@@ -254,7 +260,7 @@ def _last_exception_line(log: str) -> str | None:
     last = last_exception(log)
     if last is None:
         return None
-    name, message = last.type, normalized_message(last.message[:_CAPTURED])
+    name, message = last.type, without_end(normalized_message(last.message[:_CAPTURED]))
     pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
     # Two placeholders that match the same text would backtrack exponentially, so they must not overlap.
     pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")

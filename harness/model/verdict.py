@@ -35,10 +35,19 @@ def in_words(verdict: str) -> str:
 
 @frozen
 class Judgement:
-    """A verdict and its reason in one sentence."""
+    """A verdict and its reason in one sentence.
+
+    `differs`: the run failed, but otherwise than what the search looks for, so for that search alone it counts as good.
+    """
 
     verdict: Verdict
     reason: str
+    differs: bool = False
+
+    @property
+    def word(self) -> str:
+        """The verdict as a word; a run that failed is never called good."""
+        return "differs" if self.differs else self.verdict.word
 
 
 def judge(observation: Observation, signature: Signature, log: str = "") -> Judgement:

@@ -234,10 +234,11 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
     tail = f"  [{by}; {left}]" if left else f"  [{by}]"
     room = line_width(console) - len(tail) - _WORD - 4
     label = one_line(event.label, max(room - _REASON, _LABEL))
-    verdict = event.judgement.verdict
+    judgement = event.judgement
+    style = STYLE[Verdict.SKIP if judgement.differs else judgement.verdict]
     return Text.assemble(
         (f"{label:<{_LABEL}}  ", "bold"),
-        (f"{verdict.word:<{_WORD}}", f"bold {STYLE[verdict]}"),
+        (f"{judgement.word:<{_WORD}}", f"bold {style}"),
         f"  {short_reason(event.judgement.reason, max(room - max(len(label), _LABEL), _REASON))}",
         (tail, "dim"),
     )
