@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
-from harness.asking.answer import Boundary, Guilty
+from harness.asking.answer import Guilty
+from harness.asking.boundary import Boundary
 from harness.asking.failures import Standing, failing_of
 from harness.asking.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import exchanged

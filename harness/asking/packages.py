@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.version import Version
 
-from harness.asking.answer import Boundary, Guilty
+from harness.asking.answer import Guilty
 from harness.asking.boundaries import boundary_of, candidates_of
+from harness.asking.boundary import Boundary
 from harness.asking.failures import BadIs, FailureJudge, Group, Standing
 from harness.asking.ranking import named_in
 from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched

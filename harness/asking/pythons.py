@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty
+from harness.asking.answer import Answer, Asked, Failure, Guilty
 from harness.asking.boundaries import boundary_of, sides_of, status_of
+from harness.asking.boundary import Boundary, Candidate
 from harness.asking.releases import certainty_of
 from harness.asking.wording import sentence_for
 from harness.culprit.descent import find_culprit

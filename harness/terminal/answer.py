@@ -7,7 +7,8 @@ import shlex
 from rich.table import Table
 from rich.text import Text
 
-from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
+from harness.asking.answer import Answer, Failure, Guilty, Status
+from harness.asking.boundary import Boundary
 from harness.asking.wording import place_of, runs_made
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
