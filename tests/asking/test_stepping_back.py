@@ -52,7 +52,7 @@ def test_the_options_that_lead_further_are_kept():
     assert (steps.reached, steps_of(FewDays(BAD))[0].way_on) == ("", "")
 
 
-def test_the_limit_is_told_with_the_command_that_goes_on(planted, parts_house):
+def test_the_limit_comes_with_the_command_that_goes_on(planted, parts_house):
     parts_house.add("young", "1.0", files={"young.py": ""}, uploaded="2024-03-01T12:00:00Z")
     write_project(planted.folder, suite_of("part07"), requires=["part07", "young"])
     answer = planted("bisect", "--bad", "2024-06-01", *RUN).json

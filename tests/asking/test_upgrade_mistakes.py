@@ -43,7 +43,7 @@ def test_a_limit_that_hides_the_failure_is_lifted_at_once(planted):
     assert answer["sentence"].startswith("Without the project's own part07<2, with which nothing fails: 1 test fails")
 
 
-def test_a_limit_that_hides_nothing_is_told(planted):
+def test_a_limit_that_hides_nothing_changes_no_answer(planted):
     write_project(planted.folder, suite_of("part01"), requires=["part01<2", "part08"])
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--confirm", "1")
     assert ended.code == 1
