@@ -174,8 +174,10 @@ class Between:
         since = f"{both} of {good.end.text} failed there, too: {older.good.end.text} is the good end for them"
         return evolve(
             found,
+            asked=answer.asked,
             status=max((answer.status, more.status), key=lambda status: (status.is_change, -status.exit_code)),
             ends=answer.ends,
+            changes=answer.changes or more.changes,
             failures=(*answer.failures, *more.failures),
             flaky=tuple(dict.fromkeys((*answer.flaky, *more.flaky))),
             not_run=answer.not_run,
