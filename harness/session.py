@@ -127,7 +127,6 @@ def local_session(
         uv,
         interpreter,
         workspace,
-        from_source=settings.from_source,
         at=environment,
         disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
@@ -135,7 +134,7 @@ def local_session(
     _release_at_end_of_command(builder)
     prober = Prober(
         store=store,
-        resolver=Resolver(uv, index, interpreter),
+        resolver=Resolver(uv, index, interpreter, builder.builds),
         builder=builder,
         workspace=workspace,
         gpus=of_one_kind(gpus),
@@ -159,12 +158,11 @@ def at_python(session: Session, python: str) -> Session:
         uv,
         interpreter,
         here.workspace,
-        from_source=session.settings.from_source,
         disk_space=here.builder.disk_space,
         size_of=session.index.size_of,
     )
     _release_at_end_of_command(builder)
-    prober = evolve(here, resolver=Resolver(uv, session.index, interpreter), builder=builder)
+    prober = evolve(here, resolver=Resolver(uv, session.index, interpreter, builder.builds), builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
 

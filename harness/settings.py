@@ -13,6 +13,8 @@ from typing import Any
 
 from attrs import Factory, field, fields, frozen
 
+from harness.errors import UserMistake
+from harness.model.combination import NO_SOURCE
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
 
@@ -108,6 +110,13 @@ class Settings:
         "Allow this project to be built from source, where it has no wheel.",
         metavar="PROJECT",
     )
+    no_build: bool = _setting(
+        False,
+        "--no-build",
+        Group.QUESTION,
+        "Build nothing from source, also not what an end names and what has no wheel.",
+        kind=ValueKind.FLAG,
+    )
     pass_env: tuple[str, ...] = _setting(
         (), "--pass-env", Group.RUNS, "Let the repro see this environment variable (a token, say).", metavar="NAME"
     )
@@ -184,6 +193,13 @@ class Settings:
             for one in value if isinstance(value, tuple) else (value,):
                 words += [option.flag] if option.kind is ValueKind.FLAG else [option.flag, str(one)]
         return tuple(map(shlex.quote, words))
+
+    @property
+    def buildable(self) -> tuple[str, ...]:
+        """What may be built from source. Raises `UserMistake` if `--no-build` contradicts it."""
+        if self.no_build and self.from_source:
+            raise UserMistake("--build and --no-build contradict each other", hint="leave out one of them")
+        return (NO_SOURCE,) if self.no_build else self.from_source
 
     @property
     def held(self) -> tuple[str, ...]:

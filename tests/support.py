@@ -284,8 +284,8 @@ def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter)
     workspace = Workspace(folder / "cache")
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
-    resolver = Resolver(uv, index, interpreter)
     builder = Builder(uv, interpreter, workspace)
+    resolver = Resolver(uv, index, interpreter, builder.builds)
     return Parts(store, index, resolver, builder, workspace, Prober(store, resolver, builder, workspace))
 
 

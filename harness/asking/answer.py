@@ -299,6 +299,7 @@ class Answer:
     `sentence` is the answer, `advice` the next command, `told` are sentences about choices that were made.
     `constraints` exclude the culprits; `constraints_verified` says that a run passed with them. `flaky` are tests that
     both passed and failed in one environment; `not_run` passed at the good end and have no result at the bad one.
+    `not_rebuilt` says what of the good end could not be had again, if that end fails.
     `ends` are the runs of the two ends, if they were run as such, and `changes` is the difference of their locks.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
     release among them; `wall_s` is in seconds.
@@ -316,6 +317,7 @@ class Answer:
     flaky: tuple[str, ...] = ()
     failing_at_both: tuple[str, ...] = ()
     not_run: tuple[str, ...] = ()
+    not_rebuilt: str = ""
     ends: tuple[Observation, ...] = ()
     changes: tuple[Change, ...] = ()
     advice: str = ""
@@ -478,6 +480,7 @@ class Answer:
             "flaky": list(self.flaky),
             "failing_at_both": list(self.failing_at_both),
             "not_run": list(self.not_run),
+            "not_rebuilt": self.not_rebuilt,
             "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
             "steps": [step.as_json() for step in self.steps],
             "left_out": boundary.left_out,

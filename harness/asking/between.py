@@ -130,11 +130,13 @@ class Between:
             return evolve(self._plain(Status.NO_FAILURE), advice=advice_on_limits(limits))
         if not self.ends.run_good() or self.ends.good is None:
             return evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice_on(self.ends.bad_runs[0]))
-        groups = self.ends.between()
+        groups = self.ends.between() if not self.ends.unlike else Groups(())
         if not groups.groups:
             good, bad = self.ends.good_runs[0], self.ends.bad_runs[-1]
+            why = self.ends.not_rebuilt
             return evolve(
-                self._plain(Status.NOT_A_REGRESSION),
+                self._plain(Status.INCONCLUSIVE if why else Status.NOT_A_REGRESSION),
+                not_rebuilt=why,
                 flaky=groups.flaky,
                 failing_at_both=groups.failing_at_both,
                 advice=advice_on(good, bad) or advice_on_command(self.ends.last_words(good), self.ends.last_words(bad)),

@@ -53,7 +53,8 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
 class BothEnds:
     """The two ends of a question and their runs; `good` is None until it is found further and further back.
 
-    `is_noisy` says that the user called the bug flaky.
+    `is_noisy` says that the user called the bug flaky;
+    `unlike` says how an environment that is the good end differs from the one that is built from its lock.
     """
 
     observer: Observer
@@ -62,6 +63,7 @@ class BothEnds:
     bad: World
     good: World | None
     is_noisy: bool = False
+    unlike: str = field(default="", init=False)
     good_runs: list[Observation] = field(factory=list, init=False)
     bad_runs: list[Observation] = field(factory=list, init=False)
 
@@ -94,7 +96,7 @@ class BothEnds:
         Raises `UserMistake`.
         """
         if self.good is not None:
-            self.good_runs = [self._run_end(f"the good end, {self.good.end.text}", self.good)]
+            self._run_given(self.good)
             return True
         seen = {self.bad.lock.id}
         for name, world in self.worlds.before(self.bad):
@@ -107,10 +109,39 @@ class BothEnds:
                 return True
         return False
 
+    def _run_given(self, good: World) -> None:
+        """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""
+        label = f"the good end, {good.end.text}"
+        if good.inside is None:
+            self.good_runs = [self._run_end(label, good)]
+            return
+        itself = self._run_end(f"{label}, as it is", good)
+        self.good_runs = [itself]
+        wanted = self.newly_failing([itself], self.bad_runs[-1:])
+        if not wanted.groups:
+            return
+        # Everything else is made from the lock, so its environment has to be good, too.
+        self.good = evolve(good, inside=None)
+        rebuilt = self._run_end(f"{label}, rebuilt", self.good)
+        if rebuilt.lock is not None and self.newly_failing([rebuilt], self.bad_runs[-1:]).groups:
+            self.good_runs = [rebuilt]
+            return
+        told = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
+        self.unlike = f"{told}: {self.last_words(rebuilt)}"
+        self.good_runs = [itself, rebuilt]
+
+    @property
+    def not_rebuilt(self) -> str:
+        """Why a failure of the good end may not be its own: what was changed about it; "" if nothing was."""
+        if self.unlike or self.good is None or self.good.inside is not None:
+            return self.unlike
+        return "; ".join(self.good.changed)
+
     def _run_end(self, label: str, world: World) -> Observation:
         run = self.observer.observe(label, world.itself())
         if not run.outcome.ran:
-            raise UserMistake(f"the good end ({world.end.text}) can't be run: {run.detail}")
+            why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
+            raise UserMistake(f"the good end ({world.end.text}) {why}: {run.detail}")
         _refuse_mistake(run)
         return run
 

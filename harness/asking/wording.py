@@ -325,6 +325,8 @@ def sentence_between(answer: Answer) -> str:
             )
         case Status.FOUND | Status.FIXED:
             return _found_between(answer)
+        case Status.INCONCLUSIVE if answer.not_rebuilt:
+            return f"The good end could not be rebuilt: {answer.not_rebuilt}."
         case _:
             notes = "; ".join(dict.fromkeys(group.note for group in answer.failures if group.note))
             return f"Not sure which package it is: {notes or 'no culprit could be shown'}."

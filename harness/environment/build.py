@@ -11,6 +11,7 @@ import json
 import os
 import threading
 from datetime import datetime, timedelta
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,7 +22,7 @@ from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
 from harness.environment.disk_space import DiskEstimate, DiskSpace
 from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
-from harness.environment.pylock import is_source
+from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
 from harness.environment.workspace import MARK, Hold, Location, acquire, site_packages
@@ -68,7 +69,6 @@ class Builder:
     interpreter: Interpreter
     workspace: Workspace
     bytecode: BytecodeStore = field()
-    from_source: tuple[str, ...] = ()
     at: Path | None = None
     disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = attrgetter("size")
@@ -83,6 +83,11 @@ class Builder:
     @disk_space.default
     def _default_disk_space(self) -> DiskSpace:
         return DiskSpace(self.workspace)
+
+    @cached_property
+    def builds(self) -> SourceBuilds:
+        """The wheels that were built from source distributions."""
+        return SourceBuilds(self.uv, self.interpreter, self.workspace, self.disk_space.reporter)
 
     @property
     def wheels(self) -> WheelStore:
@@ -178,7 +183,7 @@ class Builder:
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
-            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.from_source)
+            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.builds)
             return installer.install(lock, folder, apart=apart, cancel=cancel)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
@@ -231,13 +236,13 @@ class Uninstallable:
 
 @frozen
 class Installer:
-    """Installs locks for one interpreter; `from_source` names packages that may be built from source."""
+    """Installs locks for one interpreter; `builds` has the wheels of source distributions."""
 
     uv: Uv
     interpreter: Interpreter
     wheels: WheelStore
     bytecode: BytecodeStore
-    from_source: tuple[str, ...] = ()
+    builds: SourceBuilds
 
     def install(
         self, lock: Lock, folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
@@ -289,6 +294,10 @@ class Installer:
         """Install pins as copies from uv's cache; returns uv's error message if that fails."""
         if not lock.pins:
             return None
+        wheels = self.builds.installable(lock.pins, cancel)
+        if isinstance(wheels, NotBuilt):
+            return f"{wheels.release} {CANT_BUILD}: {wheels.words}"
+        lock, options = evolve(lock, pins=wheels.pins), (*options, *self.builds.options(wheels.folders))
         requirements = folder / "requirements.txt"
         requirements.write_text(lock.as_requirements(), encoding="utf-8")
         try:
@@ -307,18 +316,10 @@ class Installer:
 
     def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
         options = ["--no-deps", "--link-mode", "copy"]
-        if not self.from_source:
-            options += ["--only-binary", ":all:", *_from_source(lock)]
+        options += ["--only-binary", ":all:"]
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
         return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
-
-
-def _from_source(lock: Lock) -> Iterator[str]:
-    """Options for pins that are source distributions; the resolver was allowed to choose them."""
-    for pin in lock.pins:
-        if is_source(pin.wheel):
-            yield from ("--no-binary", pin.name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:

@@ -132,6 +132,11 @@ class Uv:
         return max(found, key=lambda folder: (len(folder.name), folder.name), default=self.cache_folder / "wheels")
 
     @property
+    def find_links(self) -> tuple[str, ...]:
+        """The user's own folders and pages of links."""
+        return tuple(filter(None, self._environment().get("UV_FIND_LINKS", "").split(",")))
+
+    @property
     def has_torch_backend(self) -> bool:
         """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
         return bool(self._environment().get("UV_TORCH_BACKEND"))

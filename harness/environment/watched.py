@@ -103,7 +103,9 @@ def watched_environment(
     workspace = builder.workspace
     with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
         if environment.folder is None:
-            yield WatchedEnvironment(environment, scratch)
+            bytecode = scratch / "pycache"  # nothing is written into the user's environment
+            bytecode.mkdir()
+            yield WatchedEnvironment(environment, scratch, bytecode)
             return
         base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
         if base is None:

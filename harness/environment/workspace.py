@@ -74,6 +74,7 @@ class Workspace:
     environments = _Folder()  # finished environments, one folder per lock
     building = _Folder()  # environments under construction; nothing in it is used
     locks = _Folder()  # lock files, so that two harnesses do not do the same work
+    built = _Folder()  # wheels built from source distributions, one folder each
     wheels = _Folder()  # installed wheels, one folder each, from which environments are linked
     records = _Folder()  # the manifests of finished environments
     bytecode = _Folder()  # compiled modules, one folder per wheel and interpreter

@@ -84,7 +84,6 @@ class Plan:
         return evolve(
             combination,
             prereleases=(self.subject,) if release.version.is_prerelease else (),
-            from_source=from_source_for(self.scope, self.interpreter, release),
         )
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
@@ -182,15 +181,6 @@ def fill_plan(
         as_of=day,
         choices=tuple(chosen),
     )
-
-
-def from_source_for(scope: Scope, interpreter: Interpreter, *releases: Release) -> tuple[str, ...]:
-    """Return the projects that may be built; without the subject, if each of these releases of it has a wheel."""
-    tags = frozenset(interpreter.wheel_tags()) if scope.from_source else frozenset()
-    need = [one.left_out_because(python=scope.python, tags=tags, prereleases=True) is not None for one in releases]
-    if any(need) or not need:
-        return scope.from_source
-    return tuple(name for name in scope.from_source if normalized_name(name) != scope.subject)
 
 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:

@@ -88,7 +88,7 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
             as_of=one_date(settings.as_of, settings.with_, session.index),
             device=device,
             prereleases=pinned_prereleases(settings.with_),
-            from_source=settings.from_source,
+            from_source=settings.buildable,
         ),
     )
     if settings.in_place and settings.python is not None:

@@ -18,6 +18,7 @@ from harness.request.ends import End, EndKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from harness.environment import Index, Interpreter
     from harness.probing.probe import Probing
@@ -30,8 +31,9 @@ class World:
     """One end with its lock.
 
     A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
-    possible; None for a day, which uses its newest. `told` are sentences about replaced packages. `sources` are
-    versions that may be built from source, by project.
+    possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
+    about packages that differ from what the end says. `sources` are versions that may be built from source, by project.
+    `inside` is the interpreter of an existing environment that is the end, to run it as it is.
     """
 
     end: End
@@ -43,10 +45,13 @@ class World:
     told: tuple[str, ...] = ()
     prereleases: tuple[str, ...] = ()
     sources: Versions = field(factory=dict)
+    changed: tuple[str, ...] = ()
+    inside: Path | None = None
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """Return the probe of this world unchanged."""
-        return Probe(repro or self.scope.repro, self.scope.combination(self.requirements, self.as_of), lock=self.lock)
+        combination = self.scope.combination(self.requirements, self.as_of)
+        return Probe(repro or self.scope.repro, combination, lock=self.lock, inside=self.inside)
 
     def at(self, versions: Versions, repro: Repro) -> Probe:
         """Return the probe of this world with some packages at other versions; None removes a package.

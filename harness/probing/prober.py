@@ -93,7 +93,8 @@ class Prober:
             resolution = StoredResolution(lock=answer.lock, drift=answer.drift)
         else:
             resolution = StoredResolution(lock=None, words=answer.words)
-        self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
+        if isinstance(answer, Resolution) or answer.lasts:
+            self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
@@ -106,6 +107,8 @@ class Prober:
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run."""
         begun = time.monotonic()
+        if probe.inside is not None:
+            return self.prepare_in(str(probe.inside.absolute()), probe)
         if (why := _wrong_python(probe)) is not None:
             refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
             return Prepared(probe, refused.key, observation=refused)

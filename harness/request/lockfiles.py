@@ -48,6 +48,7 @@ for d in m.distributions():
         found.setdefault(d.metadata["Name"], [d.metadata.get("Version") or "", origin.get("url", "")])
 print(json.dumps([platform.python_version(), found]))
 """
+LOCAL_PROJECT = "is a local project"
 _INSTALLERS = frozenset({"pip", "wheel"})
 
 
@@ -358,7 +359,7 @@ def installed_pins(python: Path) -> Pins:
             told.append(f"{project} is installed without a version: left out")
             continue
         if origin.startswith("file:"):
-            told.append(f"{project} of {origin.removeprefix('file://')} is a local project: left out")
+            told.append(f"{project} of {origin.removeprefix('file://')} {LOCAL_PROJECT}: left out")
             continue
         if origin:
             told.append(f"{project} of {_shown(origin)} is not on an index: replaced by release {release}")

@@ -99,7 +99,7 @@ class WorkerSetup:
         return evolve(
             self.prober,
             store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),
-            builder=Builder(uv, interpreter, self.prober.workspace, from_source=task.from_source),
+            builder=Builder(uv, interpreter, self.prober.workspace),
             pass_env=task.pass_env,
             capability=task.capability,
             invoked_from=folder,
