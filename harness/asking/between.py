@@ -146,7 +146,7 @@ class Between:
     # -- failures and their culprits
 
     def _failures(self, groups: Groups, good: World) -> Answer:
-        bad = evolve(self.ends.bad, sources={**good.sources, **self.ends.bad.sources})
+        bad = evolve(self.ends.bad, sources=good.sources | self.ends.bad.sources)
         if self.question.policy.find_fix and bad.as_of is not None:
             bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages
         not_run, flaky = groups.not_run, groups.flaky

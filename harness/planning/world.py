@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -32,7 +32,7 @@ class World:
 
     A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
     possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
-    about packages that differ from what the end says. `sources` are versions that may be built from source, by project.
+    about packages that differ from what the end says. `sources` are projects and versions that may be built.
     `inside` is the interpreter of an existing environment that is the end, to run it as it is.
     """
 
@@ -44,7 +44,7 @@ class World:
     near: Lock | None = None
     told: tuple[str, ...] = ()
     prereleases: tuple[str, ...] = ()
-    sources: Versions = field(factory=dict)
+    sources: frozenset[tuple[str, str]] = frozenset()
     changed: tuple[str, ...] = ()
     inside: Path | None = None
 
@@ -65,8 +65,8 @@ class World:
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.scope.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        # A release that this end had to build may be built again, unless it is pinned to another version.
-        sources = [name for name, version in self.sources.items() if pinned.get(name, version) == version]
+        # A release that an end had to build may be built again, unless it is pinned to another version.
+        sources = [name for name, version in self.sources if pinned.get(name, version) == version]
         combination = evolve(
             combination,
             prereleases=tuple({*self.prereleases, *prereleases}),

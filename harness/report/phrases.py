@@ -89,7 +89,8 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         near="the newer end",
         as_of=answer.asked.as_of,
     )
-    return [*told, *kept.facts]
+    ends = [("Ends", text) for text in answer.told] if answer.ends else []
+    return [*told, *ends, *kept.facts]
 
 
 def question_facts(
