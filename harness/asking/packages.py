@@ -245,8 +245,9 @@ class PackageSearch:
         if change.before is None or change.after is None:
             return None
         observer, bad = self.observer, self.bad
+        scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
         releases, left_out = releases_on_line(
-            observer.index, bad.scope, observer.interpreter, name, (change.before, change.after), bad.as_of
+            observer.index, scope, observer.interpreter, name, (change.before, change.after), bad.as_of
         )
         if len(releases) < 2:
             return None

@@ -32,8 +32,9 @@ class World:
 
     A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
     possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
-    about packages that differ from what the end says. `sources` are projects and versions that may be built.
-    `inside` is the interpreter of an existing environment that is the end, to run it as it is.
+    about packages that differ from what the end says. `sources` are projects that an end had to build: their other
+    releases may be built too, or no search could tell which of those between the ends is the first bad one. `inside` is
+    the interpreter of an existing environment that is the end, to run it as it is.
     """
 
     end: End
@@ -44,7 +45,7 @@ class World:
     near: Lock | None = None
     told: tuple[str, ...] = ()
     prereleases: tuple[str, ...] = ()
-    sources: frozenset[tuple[str, str]] = frozenset()
+    sources: frozenset[str] = frozenset()
     changed: tuple[str, ...] = ()
     inside: Path | None = None
 
@@ -65,12 +66,10 @@ class World:
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.scope.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        # A release that an end had to build may be built again, unless it is pinned to another version.
-        sources = [name for name, version in self.sources if pinned.get(name, version) == version]
         combination = evolve(
             combination,
             prereleases=tuple({*self.prereleases, *prereleases}),
-            from_source=(*self.scope.from_source, *sources),
+            from_source=(*self.scope.from_source, *self.sources),
         )
         return Probe(repro, combination, self.near)
 

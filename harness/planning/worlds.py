@@ -141,7 +141,7 @@ def day_world(end: End, scope: Scope, prober: Probing, index: Index) -> World:
         raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
     lock, changed = resolution.lock, tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
     told = (*_built_words(end, lock), *changed)
-    built = frozenset((pin.name, pin.version) for pin in lock.pins if is_source(pin.wheel))
+    built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
     return World(end, scope, lock, scope.requirements, end.moment, told=told, changed=changed, sources=built)
 
 
@@ -190,7 +190,7 @@ def pinned_world(end: End, pins: Pins, scope: Scope, prober: Probing, index: Ind
     if missing:
         lock, when = _with_missing(end, lock, missing, scope, prober)
         told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
-    built = frozenset((pin.name, pin.version) for pin in lock.pins if is_source(pin.wheel))
+    built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
     names = tuple(pin.name for pin in lock.pins)
     return World(end, scope, lock, names, None, lock, told, prereleases_of(lock), built, changed)
 

@@ -147,10 +147,10 @@ def test_an_environment_that_fails_as_it_is_is_no_good_end(asked, old, tmp_path)
     assert answer["status"] == "not-a-regression"
 
 
-def test_both_versions_of_a_package_may_have_to_be_built(harness, old, tmp_path):
+def test_both_versions_of_a_package_and_those_between_may_have_to_be_built(harness, old, tmp_path):
     here = harness.with_environ(**old.environ)
-    for version, broken in (("1.0", ""), ("2.0", "late is broken")):
+    for version, broken in (("1.0", ""), ("1.5", "late is broken"), ("2.0", "late is broken")):
         old.add_sdist("late", version, files={"late.py": source(version, broken=broken)})
     write_project(here.folder, suite_of("late"), requires=["late"])
     good, bad = (pins(tmp_path, f"late=={version}", name=f"{version}.txt") for version in ("1.0", "2.0"))
-    assert culprits(here("bisect", "--good", good, "--bad", bad, *RUN).json) == [("late", "1.0", "2.0")]
+    assert culprits(here("bisect", "--good", good, "--bad", bad, *RUN).json) == [("late", "1.0", "1.5")]
