@@ -34,6 +34,9 @@ _MEANINGLESS: Mapping[tuple[str, Kind], str] = {
     ("--pre", Kind.PYTHONS): "Pythons are searched as they are installed",
     ("--git", Kind.PYTHONS): "the commits of Python itself are not searched",
     ("--build", Kind.PYTHONS): "each Python has packages of its own",
+    ("--no-build", Kind.PYTHONS): "nothing is built",
+    ("--no-build", Kind.RELEASES): "nothing is built unless --build allows it",
+    ("--no-build", Kind.COMMITS): "nothing is built unless --build allows it",
     ("--python", Kind.PYTHONS): "the Pythons are what is searched; --good and --bad name them",
     ("--scheduler", Kind.PYTHONS): "it runs on this machine, whose Pythons are searched",
     ("--constraints", Kind.PYTHONS): "a constraints file can't hold back Python",
@@ -55,7 +58,13 @@ _POLICY = {
     "git": "--git",
     "time_s": "--time",
 }
-_SETTINGS = {"as_of": "--as-of", "python": "--python", "scheduler": "--scheduler", "from_source": "--build"}
+_SETTINGS = {
+    "as_of": "--as-of",
+    "python": "--python",
+    "scheduler": "--scheduler",
+    "from_source": "--build",
+    "no_build": "--no-build",
+}
 
 
 def kind_of(question: Question, settings: Settings) -> tuple[Kind, Ends | None]:

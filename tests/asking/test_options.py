@@ -42,6 +42,7 @@ SETTINGS = {
     "--python": {"python": "3.12"},
     "--scheduler": {"scheduler": "tcp://127.0.0.1:1"},
     "--build": {"from_source": ("brittle",)},
+    "--no-build": {"no_build": True},
     "--with": {"with_": ("other==1",)},
     "--hold": {"hold": ("other==1",)},
 }
@@ -58,6 +59,7 @@ REFUSED = {
     *(("--no-fork", kind) for kind in (Kind.COMMITS,)),
     *(("--time", kind) for kind in (Kind.COMMITS,)),
     *(("--as-of", kind) for kind in (Kind.WORLDS,)),
+    *(("--no-build", kind) for kind in SCRIPTS),  # only an end's own packages are built unasked
     *((option, Kind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
