@@ -229,5 +229,5 @@ def _disk_limit() -> int | None:
     text = os.environ.get("HARNESS_MAX_DISK")
     size = parse_size(text) if text else None
     if text and not size:
-        raise UserMistake(f"HARNESS_MAX_DISK is {text!r}, not a size", hint="write for instance 20GiB")
+        raise UserMistake(f"HARNESS_MAX_DISK is {text!r}, not a size", hint="for example 20GiB")
     return size

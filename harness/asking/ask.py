@@ -58,7 +58,7 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
     known = Known.of(session, inquiry, kind)
     if (answer := known.answer()) is not None:
         left_out = left_out_words(answer.boundary.left_out)
-        session.reporter.report(SearchBegan("this question was answered before, and nothing is run", left_out))
+        session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
     search = {Kind.RELEASES: ask_releases, Kind.COMMITS: ask_commits, Kind.WORLDS: ask_between}[kind]
     answer = with_evidence(search(session, inquiry), session.prober)

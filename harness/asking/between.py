@@ -53,13 +53,12 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
     worlds, why = worlds_of(session, question)
     if not worlds.scope.requirements and ends.bad.kind is EndKind.DAY:
         raise UserMistake(
-            "nothing is required, so nothing can have changed",
-            hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
+            "no requirements are known, so no upgrade can have broken it",
+            hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
         )
     good, bad = ends.good, ends.bad
-    headline = (
-        f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'going back from'} {bad.text}"
-    )
+    span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
+    headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
     session.reporter.report(SearchBegan(headline, (*question.told, why)))
     good_world, bad_world = worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
@@ -238,11 +237,9 @@ class Between:
         if self.ends.observer.is_flaky:
             return unsure("it is flaky, and its runs do not agree on a release")
         self.ends.note_flaky(error.failures, error.runs)
-        self.ends.observer.reporter.report(
-            Note("one run does not tell good from bad: every run is repeated from now on")
-        )
+        self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
         if not self.ends.flaky(Groups((group,)), setup.repro, setup.good).groups:
-            return unsure("it is flaky, and fails at the good end, too")
+            return unsure("it is flaky, and also fails at the good end")
         self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
         try:
             return self._search(group, setup)

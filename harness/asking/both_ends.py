@@ -12,6 +12,7 @@ from harness.asking.failures import Group, Groups, Standing, failures_between
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.asking.wording import advice_on_limits, last_words
 from harness.errors import UserMistake
+from harness.events import run_label
 from harness.model import Observation, Outcome, Repro
 from harness.model.text import counted
 from harness.planning.world import World, limits_of
@@ -148,7 +149,7 @@ class BothEnds:
         for number in range(_RATE_RUNS[1] - 1):
             if number >= _RATE_RUNS[0] - 1 and min(failed) >= _RATE_FAILURES:
                 break
-            run = self.observer.observe(f"the bad end (run {number + 2})", evolve(probe, attempt=number))
+            run = self.observer.observe(run_label("the bad end", number + 1), evolve(probe, attempt=number))
             seen[run.key] = run
             failed = [sum(judge.standing(one) is Standing.FAILS for one in seen.values()) for judge in judges]
         bad_runs = list(seen.values())
@@ -158,7 +159,7 @@ class BothEnds:
         times = max((passes for passes in needed if passes <= MOST_PASSES), default=0)
         good_runs = [*self.good_runs]
         for number in range(times):
-            run = self.observer.observe(f"the good end (run {number + 2})", evolve(probe, attempt=number))
+            run = self.observer.observe(run_label("the good end", number + 1), evolve(probe, attempt=number))
             good_runs.append(run)
             if all(any(judge.standing(one) is Standing.FAILS for one in good_runs) for judge in judges):
                 break

@@ -22,7 +22,7 @@ from harness.asking.history import (
 )
 from harness.asking.history_plan import HistoryPlan, make_history_plan
 from harness.culprit.line import Record, left_out_words
-from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan
+from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label
 from harness.model import Verdict
 from harness.planning.releases import Anchor, find_anchor
 from harness.probing import Judge
@@ -110,7 +110,7 @@ class Scanning:
             return str(plan.releases[trial.position].version)
 
         def label_of(trial: Trial) -> str:
-            return version_of(trial) if trial.attempt == 0 else f"{version_of(trial)} (run {trial.attempt + 1})"
+            return run_label(version_of(trial), trial.attempt)
 
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
             return record.take(trial, version_of(trial), observation, cached=cached)

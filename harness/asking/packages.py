@@ -22,7 +22,7 @@ from harness.culprit.sides import exchanged
 from harness.events import LevelBegan, Progress
 from harness.model import Change, Lock, Observation, Release, Repro, Verdict
 from harness.model.culprit import Level
-from harness.model.text import listed
+from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
 from harness.planning.world import name_of
 from harness.probing import Probe
@@ -100,7 +100,7 @@ class PackageSearch:
         versions = self._by_names(failing)
         if versions is not None:
             return versions
-        told = f"{len(self.order)} packages changed: which must be held back for the tests to pass?"
+        told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
         names = self._fewest(
             self.order,
             lambda names: self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro),
@@ -161,7 +161,7 @@ class PackageSearch:
         if line is None:
             return None
         axis, _, _ = line
-        told = f"{len(axis.names)} releases of {name}: since which is the message that of the bad end?"
+        told = f"{counted(len(axis.names), 'release')} of {name}: which one first fails with today's message?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         _, searched = self._searched(axis, judge, is_sure=False)
         position = searched.search.result.last_good
@@ -211,7 +211,8 @@ class PackageSearch:
         if line is None:
             return ends
         axis, releases, left_out = line
-        told = f"{len(axis.names)} releases of {change.name} from {axis.names[0]} to {axis.names[-1]}: which broke it?"
+        span = f"{change.name}, from {axis.names[0]} to {axis.names[-1]}"
+        told = f"{counted(len(axis.names), 'release')} of {span}: which broke it?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         bad_is = BadIs.ANY_FAILURE if self.group.signature.captured else BadIs.THIS_FAILURE
         search, searched = self._searched(axis, evolve(self.judge, bad_is=bad_is), is_sure=True)
@@ -464,7 +465,7 @@ class PackageSearch:
             rest,
             lambda names: older.at({name: after, **{other: self.units[other].after for other in names}}, self.repro),
             Verdict.BAD,
-            (f"{name} alone does not make the tests fail: what must come with it?", "upgraded too"),
+            (f"{name} alone does not make the tests fail: which other package is needed?", "upgraded too"),
         )
         return tuple(sorted(names or ())), run
 

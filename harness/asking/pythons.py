@@ -169,7 +169,7 @@ def _pythons(
     if len(found) < 2:
         raise UserMistake(
             f"only {len(found)} Python of {first} to {last} can be used here",
-            hint="uv python install 3.12 installs one, say",
+            hint="install one, for example with uv python install 3.12",
         )
     return tuple(found), left_out
 
@@ -178,7 +178,7 @@ def _minor(text: str, option: str) -> str:
     try:
         version = Version(text)
     except InvalidVersion as error:
-        raise UserMistake(f"{option} {text} is not a Python", hint="write for instance 3.12") from error
+        raise UserMistake(f"{option} {text} is not a Python", hint="for example 3.12") from error
     return f"{version.major}.{version.minor}"
 
 
@@ -273,7 +273,7 @@ def _words(culprit: Culprit | None, newest: _Python) -> str:
         return ""
     finest = culprit.finest
     if any(change.name == SUBJECT for change in finest.packages):
-        shown = "with the same packages" if not finest.notes else "with the packages as alike as they can be"
+        shown = "with the same packages" if not finest.notes else "with packages as similar as both can install"
         return (
             f"It is Python itself: it fails {shown}."
             if finest.is_proved

@@ -44,7 +44,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         case Status.NOT_A_REGRESSION:
             text = (
                 f"Not a regression in {subject}: {oldest}, the oldest release that could be tested here, fails in the "
-                "same way; nothing that worked before was found."
+                "same way."
             )
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
@@ -55,7 +55,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         case Status.INCONCLUSIVE:
             text = _inconclusive(answer, result, name)
     moved = [
-        f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
+        f"{name[end.asked]} could not be tested, so {name[end.used]} was taken as the {end.end.value} end"
         for end in result.moved_ends
     ]
     text += _untried_between(answer) + _how_sure(answer, result) + _how_far(answer)
@@ -80,7 +80,7 @@ def advice_for(answer: Answer, plan: Plan) -> str:
     last = answer.steps[-1].release if answer.steps else ""
     match answer.status:
         case Status.NO_FAILURE:
-            return f"If an older release failed: {base} --bad VERSION; to see which one fixed it, add --find-fix"
+            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
         case Status.NOT_A_REGRESSION if plan.good is not None:
             return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
         case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
@@ -92,7 +92,7 @@ def advice_for(answer: Answer, plan: Plan) -> str:
         case Status.NOT_FIXED if not plan.question.policy.prereleases:
             return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
         case Status.INCONCLUSIVE if answer.boundary.good_side is not None:
-            return "To run only the suspects again: the same command with --good and --bad around them"
+            return "Run only the suspects again: the same command with --good and --bad around them"
         case Status.INCONCLUSIVE:
             return "Skipped releases hide the change; --with, --hold or --python may make them run"
         case _:
@@ -228,14 +228,46 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     return f"The {noun} is {what}{where}: {_shown(answer, finest)}."
 
 
-def place_of(finding: Finding) -> str:
-    """Name a finding without saying how certain it is."""
-    what = _packages(finding)
-    if finding.commits:
-        return f"{what}, commit {listed(str(commit) for commit in finding.commits)}"
-    if finding.regions and len(finding.files) == 1:
-        return f"{what}, {finding.files[0]}, {listed(_place(region, finding.files) for region in finding.regions)}"
-    return f"{what}{_where(finding).replace(', in ', ', ', 1).replace(', at ', ', ', 1)}"
+def cause_of(culprit: Guilty) -> str:
+    """Say in one sentence what the culprit did: "shop 1.2 changed sell (shop/money.py, lines 10-11)"."""
+    boundary = culprit.boundary
+    did = next((evidence.did for evidence in culprit.evidence if evidence.did), "")
+    if culprit.deeper is None:
+        if len(boundary.suspects) > 1:
+            return f"{boundary.subject}, one of {listed(boundary.suspects)}"
+        who = f"{boundary.unit if boundary.unit == 'Python' else culprit.package} {boundary.ends[1] or '(removed)'}"
+        along = f" together with {listed(culprit.together_with)}" if culprit.together_with else ""
+        return f"{who} {did}{along}".rstrip()
+    finest = culprit.deeper.finest
+    who = _packages(finest)
+    if finest.commits:
+        return f"{who}, commit {listed(commit.described for commit in finest.commits)}"
+    if finest.regions:
+        where = listed(_function_and_lines(region, finest) for region in finest.regions)
+        return f"{who} {did}: {where}" if did else f"{who} changed {where}"
+    if did:
+        return f"{who} {did}"
+    return f"{who} changed {listed(finest.files)}" if finest.files else who
+
+
+def advice_of(answer: Answer) -> dict[str, str]:
+    """What the releases themselves say to use instead, by the release."""
+    found: dict[str, str] = {}
+    for culprit in answer.culprits:
+        said = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
+        if said and not culprit.boundary.is_fix:
+            found.setdefault(listed(change.name for change in culprit.packages), said)
+    return found
+
+
+def beyond_head(answer: Answer) -> str:
+    """Return what the answer's sentence says besides the two sides and the culprit."""
+    rest = answer.sentence
+    for lead in (_lead(answer), _lead(answer, is_elsewhere=True)):
+        rest = rest.removeprefix(lead)
+    if answer.culprit is not None:
+        rest = rest.removesuffix(culprit_sentence(answer, answer.culprit))
+    return rest.strip()
 
 
 def runs_made(answer: Answer) -> str:
@@ -243,7 +275,7 @@ def runs_made(answer: Answer) -> str:
     if answer.ends:  # most of these runs are of more than one package
         return counted(answer.probes, "run")
     told = runs_of(answer.probes, answer.steps, answer.boundary.unit)
-    if answer.culprit is None:
+    if answer.culprit is None or not answer.culprit_probes:
         return told
     return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
 
@@ -254,7 +286,7 @@ def _packages(finding: Finding) -> str:
 
 def _where(finding: Finding) -> str:
     if finding.regions:
-        at = listed(_place(region, finding.files) for region in finding.regions)
+        at = listed(_place(region, finding) for region in finding.regions)
         return f", in {finding.files[0]}, at {at}" if len(finding.files) == 1 else f", at {at}"
     return f", in {listed(finding.files)}" if finding.files else ""
 
@@ -275,8 +307,8 @@ def _shown(answer: Answer, finding: Finding) -> str:
         older, gone, back = (
             ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
         )
-        along = listed(_place(region, finding.files) for region in finding.reverted_along)
-        reverted = f"this and what hangs together with it ({along}) reverted" if along else "only this reverted"
+        along = listed(_place(region, finding) for region in finding.reverted_along)
+        reverted = f"only this reverted, and {along} that it needs," if along else "only this reverted"
         return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
     if finding.is_shown_one_way:
         shown = next(proof for proof in finding.proofs if proof.holds)
@@ -286,7 +318,8 @@ def _shown(answer: Answer, finding: Finding) -> str:
 
 def _needed(finding: Finding) -> str:
     """Name in commas what else had to be added, as imports if it is nothing else."""
-    places = [*(_place(region, finding.files) for region in finding.needs), *finding.needed_files]
+    newer = _version(finding, newer=True)
+    places = [*(f"{_place(region, finding)}{newer}" for region in finding.needs), *finding.needed_files]
     if not places:
         return ""
     added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
@@ -295,12 +328,32 @@ def _needed(finding: Finding) -> str:
     return f", with {what} ({listed(places)}),"
 
 
-def _place(region: Region, files: tuple[str, ...]) -> str:
+def _place(region: Region, finding: Finding) -> str:
     """Name the lines of a region and their function, and the file unless it is the only one."""
-    lines = region.after if region.after[1] >= region.after[0] else region.before
-    at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
-    at = f"{at} of {region.function}" if region.function else at
-    return at if files == (region.file,) else f"{at} in {region.file}"
+    at = _lines(region, finding)
+    at = f"{at} in {region.function}" if region.function else at
+    return at if finding.files == (region.file,) else f"{at} in {region.file}"
+
+
+def _function_and_lines(region: Region, finding: Finding) -> str:
+    """Name the function of a region, with its file and lines in brackets."""
+    lines = _lines(region, finding)
+    return f"{region.function} ({region.file}, {lines})" if region.function else f"{region.file}, {lines}"
+
+
+def _lines(region: Region, finding: Finding) -> str:
+    """The lines of a region in the newer release; those that it removed are numbered, and named, as in the older."""
+    is_gone = region.after[1] < region.after[0]
+    first, last = region.before if is_gone else region.after
+    at = f"lines {first}-{last}" if last > first else f"line {first}"
+    return at + _version(finding, newer=False) if is_gone else at
+
+
+def _version(finding: Finding, *, newer: bool) -> str:
+    """The release by whose text lines are numbered, as in " of 1.1"; "" unless one package changed."""
+    change = finding.packages[0] if len(finding.packages) == 1 else None
+    version = (change.after if newer else change.before) if change is not None else None
+    return f" of {version}" if version else ""
 
 
 # -- between two worlds
@@ -315,8 +368,8 @@ def sentence_between(answer: Answer) -> str:
             return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is None:
             return (
-                f"No older packages were found with which {answer.repro} passes where it fails now: "
-                "it may never have worked, or needs something that is not there."
+                f"{answer.repro} fails with every older set of packages that was tried, too: "
+                "it may never have worked, or it needs something that is not installed."
             )
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is not None:
             return (
@@ -327,7 +380,7 @@ def sentence_between(answer: Answer) -> str:
             return _found_between(answer)
         case _:
             notes = "; ".join(dict.fromkeys(group.note for group in answer.failures if group.note))
-            return f"Not sure which package it is: {notes or 'no culprit could be shown'}."
+            return f"Not sure which package it is: {notes or 'no culprit could be proved'}."
 
 
 def advice_on(*runs: Observation) -> str:
@@ -336,14 +389,14 @@ def advice_on(*runs: Observation) -> str:
     if found:
         wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
         options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
-        return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
+        return f"Not installed: {listed(found)}. Add {options} (the package may have another name than the module)."
     titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised_in(runs[0]))
     if not titles:
         return ""
     title = titles.most_common(1)[0][0]
     if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
-        return f"No test ran, but {title}. Packages of an early day may not run with this Python (--python changes it)."
-    return f"Most tests fail by {title}"
+        return f"No test ran: {title}. Old packages may not run with this Python (--python changes it)."
+    return f"Most tests fail with {title}"
 
 
 def _raised_in(run: Observation) -> list[RaisedException]:
@@ -365,7 +418,7 @@ def _missing(run: Observation) -> Iterator[str]:
 
 def advice_on_command(good: str, bad: str) -> str:
     """Return a sentence that says how a whole command failed at each end."""
-    return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
+    return f"The good end fails with {one_line(good, 200)}; the bad end with {one_line(bad, 200)}"
 
 
 def last_words(log: str) -> str:
@@ -378,12 +431,12 @@ def advice_on_limits(limits: Sequence[str]) -> str:
     """Advise how to lift the requirements that hold back newer releases, "" if there are none."""
     if not limits:
         return ""
-    told = f"The project's own requirements hold back {listed(limits)}"
+    told = f"The project's own requirements hold back newer releases: {listed(limits)}"
     pinned = [text for text in limits if "==" in text]
     others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
-    ways = ["--unpin lifts exact pins"] if pinned else []
-    ways += [f"{' '.join(f'--with {name}' for name in others)} asks for the newest"] if others else []
-    return f"{told}: {', '.join(ways)}."
+    ways = ["--unpin ignores exact pins"] if pinned else []
+    ways += [f"{' '.join(f'--with {name}' for name in others)} takes the newest"] if others else []
+    return f"{told} ({', '.join(ways)})."
 
 
 def _end(answer: Answer, which: str) -> str:
@@ -419,7 +472,7 @@ def _found_between(answer: Answer) -> str:
 
 def _since(group: Failure) -> str:
     if not group.culprits:
-        return f"for a reason that was not found ({group.note})"
+        return f"for an unknown reason ({group.note})"
     main = list(group.culprits)
     joined: dict[str, None] = {}
     told: set[str] = set()
@@ -451,5 +504,5 @@ def _culprit(culprit: Guilty, others: list[Guilty], tests: tuple[str, ...]) -> s
     if boundary.since is not None:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
-        notes.append(f"with today's message since {boundary.since}; before{some}: {one_line(boundary.message, 120)}")
+        notes.append(f"with this message since {boundary.since}; before{some}: {one_line(boundary.message, 120)}")
     return f"{text} ({'; '.join(notes)})" if notes else text

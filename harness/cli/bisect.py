@@ -10,9 +10,18 @@ from attrs import frozen
 from click.core import ParameterSource
 
 from harness.asking.ask import ask
-from harness.cli.options import grouped, json_option, repro_options, settings_options
+from harness.cli.options import (
+    SectionCommand,
+    completed,
+    grouped,
+    json_option,
+    option,
+    repro_options,
+    settings_options,
+    subject_argument,
+)
 from harness.cli.search_options import project_options, search_options
-from harness.cli.written import print_reports, short, write_constraints
+from harness.cli.written import short, write_constraints
 from harness.model.text import to_json
 from harness.report.answer import keep_and_report
 from harness.request.commands import ChosenProject
@@ -23,7 +32,7 @@ from harness.terminal import print_answer, reporting
 from harness.terminal.console import Console
 
 
-class _Command(click.Command):
+class _Command(SectionCommand):
     """A command that accepts `--with -r FILE`, with pip's syntax."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -49,16 +58,25 @@ class AskedFor:
 
 
 @click.command(cls=_Command)
-@click.argument("subject", required=False)
+@subject_argument(required=False)
 @repro_options
-@click.option(
+@option(
+    "Ends",
     "--good",
     metavar="END",
+    shell_complete=completed("releases"),
     help="Where it works: a release, a day, a lock file, a Python or a commit [default: the repro's, else steps back].",
 )
-@click.option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
+@option(
+    "Ends",
+    "--bad",
+    metavar="END",
+    shell_complete=completed("releases"),
+    help="Where it fails [default: the repro's, else the newest].",
+)
 @project_options
 @search_options
+@option("Output", "--diff", is_flag=True, help="Show the changed lines; the report always has them.")
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 @grouped("asked", AskedFor)
@@ -67,6 +85,7 @@ def bisect(
     project: ChosenProject,
     constraints: Path | None,
     policy: Policy,
+    diff: bool,
     as_json: bool,
     settings: Settings,
 ) -> None:
@@ -96,10 +115,9 @@ def bisect(
     if as_json:
         click.echo(to_json(answer.as_json()))
     else:
-        print_answer(Console(soft_wrap=True), answer, str(settings.results))
-        print_reports(reports)
-        if written is not None:
-            click.echo(f"  constraints: {short(written)}")
+        kept = [str(short(path)) for path in reports if path.suffix == ".html"]
+        limits = str(short(written)) if written is not None else ""
+        print_answer(Console(soft_wrap=True), answer, str(settings.results), kept, limits, diff=diff)
     sys.exit(answer.status.exit_code)
 
 

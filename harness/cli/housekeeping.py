@@ -106,7 +106,7 @@ def _disk(session: Session) -> tuple[str, bool, str]:
     metavar="GIB",
     help="Remove the least recently used until this much is left.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed.")
 def clean(everything: bool, older_than: float | None, keep: float | None, dry_run: bool) -> None:
     """Free disk space: environments and bytecode, which are rebuilt when needed. Results are never touched.
 
@@ -115,7 +115,7 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
     harness clean --keep 20
     """
     if not everything and older_than is None and keep is None:
-        raise UserMistake("say what to remove", hint="--all, --older-than DAYS or --keep GIB")
+        raise UserMistake("nothing chosen to remove", hint="add --all, --older-than DAYS or --keep GIB")
     workspace = Workspace.default()
     if not dry_run:
         remove_leftovers(workspace)

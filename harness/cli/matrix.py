@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from harness.cli.options import json_option, settings_options
+from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
@@ -46,9 +46,9 @@ Exit codes:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=SectionCommand, epilog=_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("-k", "words", metavar="WORDS", help='Only cells of these words: "transformers_4_53 and not case_lora".')
+@click.option("-k", "words", metavar="WORDS", help='Only cells that match: "transformers_4_53 and not case_lora".')
 @click.option(
     "--cover",
     type=click.Choice(["pairs"]),

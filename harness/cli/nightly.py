@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from harness.cli.options import json_option, settings_options
+from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix
@@ -50,7 +50,7 @@ Exit codes:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=SectionCommand, epilog=_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--date", metavar="DATE", help="As of that night (2024-03-01), at 00:00 UTC [default: as of now].")
 @click.option(

@@ -125,12 +125,17 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
     said = told or says_gone(name, after.source) or deprecation(known)
     advised = f'; the release says: "{said}"' if said else ""
     if says_where_to(told):
-        yield Evidence("moved-name", name, f"{was} and is gone in {after.version}{advised}", file, line)
+        yield Evidence("moved-name", name, f"{was} and is gone in {after.version}{advised}", file, line, said)
         return
     elsewhere = _same_name_elsewhere(name, after)
     if elsewhere:
         yield Evidence(
-            "moved-name", name, f"{was} and is gone in {after.version}; {elsewhere} is there{advised}", file, line
+            "moved-name",
+            name,
+            f"{was} and is gone in {after.version}; {elsewhere} is there{advised}",
+            file,
+            line,
+            said or f"Use {elsewhere} instead.",
         )
         return
     close = _closest(name, before, after)
@@ -141,9 +146,10 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
             f"{was} and is gone in {after.version}, perhaps renamed: {close} is new there{advised}",
             file,
             line,
+            said or f"Perhaps {close} replaces it.",
         )
         return
-    yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line)
+    yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line, said)
 
 
 def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
@@ -163,7 +169,7 @@ def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) 
             said = told or deprecation(owner.members[member])
             advised = f'; the release says: "{said}"' if said else ""
             text = f"{owner.path}.{member} was in {before.version} ({file}:{line}) and was removed in {after.version}"
-            yield Evidence("removed-name", f"{owner.path}.{member}", text + advised, file, line)
+            yield Evidence("removed-name", f"{owner.path}.{member}", text + advised, file, line, said)
 
 
 def removed_module(name: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
@@ -278,7 +284,7 @@ def says_gone(name: str, source: Source) -> str:
                 continue
             for key, value in zip(node.keys, node.values, strict=True):
                 if _text(key) == last and " " in _text(value):
-                    return one_line(_text(value), _LONGEST_ADVICE)
+                    return _ended_once(one_line(_text(value), _LONGEST_ADVICE))
     return ""
 
 
@@ -293,9 +299,14 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
         if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):
             text = " ".join(" ".join(map(_text, ast.walk(node))).split())
             if _NOTICE.search(text):
-                return one_line(text, _LONGEST_ADVICE)
+                return _ended_once(one_line(text, _LONGEST_ADVICE))
     lines = [" ".join(line.split()) for line in re.split(r"\n\s*\n", docstring) if "deprecated" in line.lower()]
-    return one_line(lines[0].removeprefix(".. deprecated::"), _LONGEST_ADVICE) if lines else ""
+    return _ended_once(one_line(lines[0].removeprefix(".. deprecated::"), _LONGEST_ADVICE)) if lines else ""
+
+
+def _ended_once(text: str) -> str:
+    """A sentence with one full stop at its end, where a template adds another."""
+    return f"{text[:-2]}." if text.endswith("..") and not text.endswith("...") else text
 
 
 def _parsed(source: str | bytes) -> ast.AST:
@@ -377,7 +388,7 @@ def advice(raised: RaisedException | None) -> str:
         told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
         told += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
         if told and mentions(one):
-            return " ".join(told[:2])
+            return _ended_once(" ".join(told[:2]))
     return ""
 
 

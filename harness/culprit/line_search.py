@@ -50,16 +50,16 @@ class LineSearch:
         """All units."""
         return self.edits.all
 
-    def names(self, units: Collection[Unit]) -> str:
-        """The places and names of some units, for display."""
+    def names(self, units: Collection[Unit], *, newer: bool = True) -> str:
+        """The places and names of some units, for display; lines are those of the newer or the older release."""
         regions = self.edits.regions(units)
         wholes = sorted(unit for unit in units if not self.edits.is_region(unit))
-        told = [place for place in (places(regions),) if place] + wholes
+        told = [place for place in (places(regions, newer=newer),) if place] + wholes
         return listed(told) if told else "nothing"
 
     def reverted(self, old: Candidate) -> Probe:
         """A probe of the newer environment with these units reverted."""
-        label = f"{self.names(old)} as in {versions(self.exchange.package.packages, newer=False)}"
+        label = f"{self.names(old, newer=False)} as in {versions(self.exchange.package.packages, newer=False)}"
         return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
 
     def advanced(self, new: Candidate) -> Probe:
@@ -202,7 +202,7 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
 
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:
     """A description of the newer release with some units from the older one."""
-    return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)
+    return exchanged_in_words(search.exchange.package.packages, search.names(units, newer=False), newer_base=True)
 
 
 def is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:

@@ -297,10 +297,12 @@ def _open(search: LineSearch, reduced: Reduced) -> str:
     if is_not_mixable(search, reduced):
         tried = f"{reduced.unresolved} of {len(reduced.told)}"
         return (
-            f"its files were not told apart: {names} has compiled files, and {tried} "
-            "mixtures of them with Python files of the other release could not be judged"
+            f"could not tell which file: {names} has compiled files, and {tried} "
+            "mixtures with Python files of the other release could not be judged"
         )
-    return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"
+    return (
+        f"could not tell which of its {count} files makes the difference in {reduced.runs} runs{_out_of_time(search)}"
+    )
 
 
 def _out_of_time(search: LineSearch) -> str:
@@ -309,7 +311,7 @@ def _out_of_time(search: LineSearch) -> str:
     if until is None or time.monotonic() < until:
         return ""
     more = f"{seconds * 3 / 60:.0f}m"
-    return f"; the {told_duration(seconds)} were up, and the same command with --time {more} goes on where it stopped"
+    return f"; the time budget of {told_duration(seconds)} ran out (--time {more} goes on where it stopped)"
 
 
 _FRESH_FIRST = 4

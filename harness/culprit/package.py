@@ -212,7 +212,7 @@ def _both_ways(trials: Trials, sides: Sides, known: _Known, until: Level) -> tup
     forth = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     if along:
-        forth += f", and with {listed(along)} moved, which it can't run without"
+        forth += f", and with {listed(along)} changed, which it can't run without"
     claims = (
         Claim(back, trials.installed(sides.after, lock), sides.before.verdict),
         Claim(forth, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict),

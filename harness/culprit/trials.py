@@ -298,7 +298,7 @@ class Trials:
             found[number] = observation.trace
             return self.judge(observation)
 
-        self.reporter.report(Started("both sides once more, to see what runs"))
+        self.reporter.report(Started("both sides again, to see which code runs"))
         grid = Grid(len(both))
         Engine(
             self.prober,

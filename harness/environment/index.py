@@ -306,7 +306,7 @@ def _pieces(response: Response, host: str) -> Iterator[bytes]:
     for piece in response.iter_content(_CHUNK):
         size += len(piece)
         if size > _LARGEST or time.monotonic() - begun > _LONGEST_S:
-            raise no_list(host, "its page is too large, or comes too slowly")
+            raise no_list(host, "its page is too large, or arrives too slowly")
         yield piece
 
 

@@ -246,7 +246,7 @@ def raise_surroundings(words: str) -> None:
             raise failing_status(host, int(code))
         return
     if _NO_INDEX_PAGE.search(words):
-        raise no_list(host, "what it sends is no page of a package index")
+        raise no_list(host, "what it sends is not a page of a package index")
     if (header := _HEADER.search(words)) and int(header.group(1), 16).to_bytes(4, "little").startswith(b"<"):
         raise no_list(host, "it sends a web page in place of a wheel")
     if _NETWORK.search(words):

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.events import Progress, Reporter, SearchBegan
+from harness.events import Progress, Reporter, SearchBegan, run_label
 from harness.model import (
     Judgement,
     Observation,
@@ -153,7 +153,7 @@ class CellRunner:
 
 
 def _label(cell: Cell, trial: Trial) -> str:
-    return cell.label if trial.attempt == 0 else f"{cell.label} (run {trial.attempt + 1})"
+    return run_label(cell.label, trial.attempt)
 
 
 def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:

@@ -134,7 +134,7 @@ class Evidence:
     `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module" or "new-message";
     `name` includes its module; `text` is a sentence, with the release's own advice if it has any. `file` (relative to
     site-packages) and `line` are where the older release has the name or, for a new message, where the newer release
-    has it.
+    has it. `advice` is what the release itself says to use instead, "" if it says nothing.
     """
 
     kind: str
@@ -142,6 +142,7 @@ class Evidence:
     text: str
     file: str = ""
     line: int = 0
+    advice: str = ""
 
     @property
     def short(self) -> str:
@@ -155,6 +156,23 @@ class Evidence:
                 return f"{self.name} was removed, perhaps renamed"
             case "changed-parameters":
                 return f"{self.name} takes other parameters"
+            case _:
+                return ""
+
+    @property
+    def did(self) -> str:
+        """What the release did to the name, as in "numpy 2.0.0 removed numpy.asfarray"; "" if that is not known."""
+        match self.kind:
+            case "removed-name":
+                return f"removed {self.name}"
+            case "removed-module":
+                return f"removed the module {self.name}"
+            case "moved-name":
+                return f"moved {self.name}"
+            case "renamed-name":
+                return f"removed {self.name}, or renamed it"
+            case "changed-parameters":
+                return f"changed the parameters of {self.name}"
             case _:
                 return ""
 

@@ -53,9 +53,15 @@ def without_folders(text: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """Return plain text on one line of at most `width` characters."""
+    """Return plain text on one line of at most `width` characters, cut between two words if possible."""
     line = " ".join(plain(text).split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return line if len(line) <= width else line[: cut_between_words(line, width - 1)] + "…"
+
+
+def cut_between_words(line: str, width: int) -> int:
+    """The number of characters to keep of a line that is too long: whole words, unless one is very long."""
+    space = line.rfind(" ", 0, width + 1)
+    return space if space > width // 2 else width
 
 
 def _replacement(match: re.Match[str]) -> str:

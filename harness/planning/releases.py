@@ -335,8 +335,8 @@ def _position(end: str | None, versions: list[Version]) -> int | None:
 
 def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
     known = [str(release.version) for release in releases]
-    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known[-3:]
-    return f"close to it: {', '.join(close)}"
+    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"the newest releases are {', '.join(known[-3:])}"
 
 
 def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
@@ -357,17 +357,17 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
         if bad is None:
             bad = bounds.bad
             if bad is not None:
-                choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+                choices.append(f"bad end: {bad} (from the repro; --bad changes it)")
         if good is None and bounds.good is not None and bad is not None and version_of(bounds.good) > version_of(bad):
             good = bounds.good
-            choices.append(f"good end: {good} (by the repro; --good changes it)")
+            choices.append(f"good end: {good} (from the repro; --good changes it)")
         return good, bad
     if good is None and bounds.good is not None and (bad is None or version_of(bounds.good) < version_of(bad)):
         good = bounds.good
-        choices.append(f"good end: {good} (by the repro; --good changes it)")
+        choices.append(f"good end: {good} (from the repro; --good changes it)")
     if bad is None and bounds.bad is not None and (good is None or version_of(good) < version_of(bounds.bad)):
         bad = bounds.bad
-        choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+        choices.append(f"bad end: {bad} (from the repro; --bad changes it)")
     return good, bad
 
 
@@ -448,7 +448,7 @@ def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[s
 def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
     kept = [text for text in holds if text not in hold]
-    return (f"held: {', '.join(kept)} (by the repro; --hold and --with change it)",) if kept else ()
+    return (f"held: {', '.join(kept)} (from the repro; --hold and --with change it)",) if kept else ()
 
 
 def find_anchor(plan: Plan, prober: Probing) -> Anchor:

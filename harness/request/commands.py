@@ -59,7 +59,7 @@ def chosen_command(
     replaced = tuple(folder.name for folder in beside.folders)
     if not run:
         if project.folder is not None:
-            raise UserMistake("--project goes with --run", hint='for instance --project . --run "pytest"')
+            raise UserMistake("--project goes with --run", hint='for example --project . --run "pytest"')
         found = chosen_repro(repro, run, subject, settings.params)
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
     if repro:

@@ -227,7 +227,7 @@ def _unpack(wheel: Path, site: Path) -> None:
         for name, where in settings.items("console_scripts") if settings.has_section("console_scripts") else ():
             if not _PROGRAM.fullmatch(name):
                 raise UserMistake(
-                    f"the project's wheel has an entry point named {name!r}, which is no name of a program",
+                    f"the project's wheel has an entry point named {name!r}, which is not a valid program name",
                     hint="it would be written outside its folder",
                 )
             module, _, attribute = where.split("[")[0].strip().partition(":")

@@ -39,7 +39,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     elif subject:
         found = repro_for_subject(subject)
     else:
-        raise UserMistake("say what to run", hint='name a repro, or give a command with --run "COMMAND"')
+        raise UserMistake("nothing to run", hint='name a repro with --repro, or give a command with --run "COMMAND"')
     return found.with_params(parameters(params))
 
 
