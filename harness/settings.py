@@ -13,6 +13,7 @@ from typing import Any
 
 from attrs import Factory, field, fields, frozen
 
+from harness.arguments import as_path, as_tuple, check_between, check_choice, check_fields
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
 
@@ -52,7 +53,9 @@ class Option:
 
 
 def _setting(default: Any, flag: str, group: Group, help: str, **more: Any) -> Any:  # noqa: A002
-    return field(default=default, metadata={"option": Option(flag, group, help, **more)})
+    option = Option(flag, group, help, **more)
+    converter = as_path if option.kind is ValueKind.FOLDER else as_tuple if default == () else None
+    return field(default=default, converter=converter, metadata={"option": option})
 
 
 @frozen(kw_only=True)
@@ -63,6 +66,7 @@ class Settings:
     or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
     `from_source` names projects that may be built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox`
     is "auto", "require", "off", or None for what HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
+    Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
     with_: tuple[str, ...] = _setting(
@@ -172,6 +176,14 @@ class Settings:
         kind=ValueKind.FOLDER,
         shown_default="results, or HARNESS_RESULTS",
     )
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        check_between("Settings(lanes=...)", self.lanes, 1, 64)
+        check_between("Settings(gpu_wait=...)", self.gpu_wait, 0)
+        for setting in fields(Settings):
+            if choices := setting.metadata["option"].choices:
+                check_choice(f"Settings({setting.name}=...)", getattr(self, setting.name), choices)
 
     @property
     def typed(self) -> tuple[str, ...]:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
+from harness.arguments import check_between, check_fields
 from harness.asking.history import (
     BrokenWindow,
     History,
@@ -54,6 +55,10 @@ class Range:
     since: str | None = None
     until: str | None = None
     max_gap: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        check_between("max_gap", self.max_gap, 1)
 
 
 def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[HistoryPlan, History]:
@@ -116,7 +121,7 @@ class Scanning:
             return record.take(trial, version_of(trial), observation, cached=cached)
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
-        # Without a signature, it is captured from the first failure. Until then the order must not depend on the store,
+        # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
         # or the same question could be judged differently the next time.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         known = []

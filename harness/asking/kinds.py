@@ -1,4 +1,4 @@
-"""The kinds of question, and which options mean something for each: one that means nothing is refused."""
+"""The kinds of question, and which options apply to each; the others are refused."""
 
 from __future__ import annotations
 

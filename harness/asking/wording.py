@@ -40,7 +40,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
     newest = name[max(_positions(tried, name), default=0)]
     match answer.status:
         case Status.FOUND | Status.FIXED:
-            text = _lead(answer)
+            text = lead_of(answer)
         case Status.NOT_A_REGRESSION:
             text = (
                 f"Not a regression in {subject}: {oldest}, the oldest release that could be tested here, fails in the "
@@ -62,7 +62,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
 
 
-def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
+def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
     """Return the sentence about the change; `is_elsewhere` says that the culprit is another package."""
     subject = answer.subject
     if answer.status is Status.FIXED:
@@ -208,7 +208,7 @@ def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
     """Return the answer's sentence followed by the culprit; says so if the culprit is not the subject."""
     sentence = answer.sentence
     if _is_elsewhere(answer, culprit):
-        sentence = _lead(answer, is_elsewhere=True) + sentence.removeprefix(_lead(answer))
+        sentence = lead_of(answer, is_elsewhere=True) + sentence.removeprefix(lead_of(answer))
     return f"{sentence} {culprit_sentence(answer, culprit)}".strip()
 
 
@@ -216,7 +216,7 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     """Return a sentence that names the culprit and says whether it is proved."""
     finest = culprit.finest
     noun = "suspect" if not finest.is_proved else "fix" if answer.status is Status.FIXED else "culprit"
-    what = _packages(finest)
+    what = packages_of(finest)
     where = _where(finest)
     if finest.commits:
         what = f"commit {listed(commit.described for commit in finest.commits)} of {what}"
@@ -226,48 +226,6 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
         what += f", which {release} no longer installs" if is_gone else f", which {release} lets in"
         where = f"; it lies{where.removeprefix(',')}" if where else ""
     return f"The {noun} is {what}{where}: {_shown(answer, finest)}."
-
-
-def cause_of(culprit: Guilty) -> str:
-    """Say in one sentence what the culprit did: "shop 1.2 changed sell (shop/money.py, lines 10-11)"."""
-    boundary = culprit.boundary
-    did = next((evidence.did for evidence in culprit.evidence if evidence.did), "")
-    if culprit.deeper is None:
-        if len(boundary.suspects) > 1:
-            return f"{boundary.subject}, one of {listed(boundary.suspects)}"
-        who = f"{boundary.unit if boundary.unit == 'Python' else culprit.package} {boundary.ends[1] or '(removed)'}"
-        along = f" together with {listed(culprit.together_with)}" if culprit.together_with else ""
-        return f"{who} {did}{along}".rstrip()
-    finest = culprit.deeper.finest
-    who = _packages(finest)
-    if finest.commits:
-        return f"{who}, commit {listed(commit.described for commit in finest.commits)}"
-    if finest.regions:
-        where = listed(_function_and_lines(region, finest) for region in finest.regions)
-        return f"{who} {did}: {where}" if did else f"{who} changed {where}"
-    if did:
-        return f"{who} {did}"
-    return f"{who} changed {listed(finest.files)}" if finest.files else who
-
-
-def advice_of(answer: Answer) -> dict[str, str]:
-    """What the releases themselves say to use instead, by the release."""
-    found: dict[str, str] = {}
-    for culprit in answer.culprits:
-        said = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
-        if said and not culprit.boundary.is_fix:
-            found.setdefault(listed(change.name for change in culprit.packages), said)
-    return found
-
-
-def beyond_head(answer: Answer) -> str:
-    """Return what the answer's sentence says besides the two sides and the culprit."""
-    rest = answer.sentence
-    for lead in (_lead(answer), _lead(answer, is_elsewhere=True)):
-        rest = rest.removeprefix(lead)
-    if answer.culprit is not None:
-        rest = rest.removesuffix(culprit_sentence(answer, answer.culprit))
-    return rest.strip()
 
 
 def runs_made(answer: Answer) -> str:
@@ -280,7 +238,8 @@ def runs_made(answer: Answer) -> str:
     return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
 
 
-def _packages(finding: Finding) -> str:
+def packages_of(finding: Finding) -> str:
+    """Name the packages of a finding with their releases."""
     return listed(f"{change.name} {change.after or '(removed)'}" for change in finding.packages)
 
 
@@ -330,18 +289,12 @@ def _needed(finding: Finding) -> str:
 
 def _place(region: Region, finding: Finding) -> str:
     """Name the lines of a region and their function, and the file unless it is the only one."""
-    at = _lines(region, finding)
+    at = lines_of(region, finding)
     at = f"{at} in {region.function}" if region.function else at
     return at if finding.files == (region.file,) else f"{at} in {region.file}"
 
 
-def _function_and_lines(region: Region, finding: Finding) -> str:
-    """Name the function of a region, with its file and lines in brackets."""
-    lines = _lines(region, finding)
-    return f"{region.function} ({region.file}, {lines})" if region.function else f"{region.file}, {lines}"
-
-
-def _lines(region: Region, finding: Finding) -> str:
+def lines_of(region: Region, finding: Finding) -> str:
     """The lines of a region in the newer release; those that it removed are numbered, and named, as in the older."""
     is_gone = region.after[1] < region.after[0]
     first, last = region.before if is_gone else region.after

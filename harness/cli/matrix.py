@@ -97,18 +97,18 @@ def matrix(
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         ran = _Ran() if show else _run(sessions, choice, reporter)
-        stood = _standings(sessions, choice.matrix.cells, ran.runs)
+        rows = _standings(sessions, choice.matrix.cells, ran.runs)
     page, record = write_page(
-        sessions.store, read.name, stood, command=_typed(), pass_env=settings.pass_env, left_out=choice.left_out
+        sessions.store, read.name, rows, command=_typed(), pass_env=settings.pass_env, left_out=choice.left_out
     )
     if as_json:
         click.echo(record, nl=False)
     else:
-        print_table(Console(), stood, choice.names)
+        print_table(Console(), rows, choice.names)
         click.echo(f"  page: {short(page)}")
     if ran.stopped is not None:
         raise ran.stopped
-    meant = [standing for standing in stood if standing.cell.name in choice.names]
+    meant = [standing for standing in rows if standing.cell.name in choice.names]
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
 
 
@@ -142,7 +142,7 @@ def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, .
     done = {run.cell.name for run in runs}
     rest = [cell for cell in cells if cell.name not in done and sessions.can_run(cell)]
     known = known_runs(rest, sessions.probes, sessions.probers, sessions.store)
-    return standings(cells, (*runs, *known), sessions.hindered(cells))
+    return standings(cells, (*runs, *known), sessions.blocked(cells))
 
 
 def _print_list(choice: Choice, *, as_json: bool) -> None:

@@ -94,9 +94,9 @@ def nightly(
         archive.put(Night(matrix.name, start.isoformat(), commits=commits))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
             triage = _triage(matrix, start, past, sessions, lanes, Budget(time.monotonic, budget, gpu_budget))
-            hindered = sessions.hindered(matrix.cells)
+            blocked = sessions.blocked(matrix.cells)
             cells, probes = matrix.cells, sessions.probes
-            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, hindered).run()
+            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, blocked).run()
     night = evolve(night, commits=commits)
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))

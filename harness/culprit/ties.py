@@ -1,4 +1,4 @@
-"""What hangs together: which edits can't be reverted or added unless others are too. Pure.
+"""Which edits belong together: those that can't be reverted or added unless others are too. Pure.
 
 Each tie is an implication: "if this edit is reverted, that one must be too". Reversed, it says what an edit needs to be
 added to the older release, so one graph serves both directions. Ties come from the sources of both sides, from syntax,

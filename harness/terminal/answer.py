@@ -10,11 +10,12 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
-from harness.asking.wording import advice_of, beyond_head, cause_of, runs_made
+from harness.asking.head import beyond_head, head_of, subject_of
+from harness.asking.wording import runs_made
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
-from harness.model.text import listed, listed_in_order
+from harness.model.text import listed
 from harness.report.commands import asked_for
 from harness.search import Counts
 from harness.terminal.console import (
@@ -48,7 +49,7 @@ def print_answer(
     """
     console.print()
     style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
-    head, rest = _head(answer), answer.sentence
+    head, rest = head_of(answer), answer.sentence
     if {"First bad", "Fixed in"} & {label for label, _ in head} and not answer.ends:
         rest = beyond_head(answer)
     if rest == answer.sentence:
@@ -77,46 +78,6 @@ def print_answer(
     _print_next(console, answer, reports, constraints, diff=diff)
 
 
-def _head(answer: Answer) -> list[tuple[str, str]]:
-    """The rows of the head; last good and first bad only if there are not several culprits."""
-    if answer.status not in (Status.FOUND, Status.FIXED, Status.INCONCLUSIVE):
-        return []
-    culprits, boundary = answer.culprits, answer.boundary
-    rows: list[tuple[str, str]] = []
-    if len(culprits) < 2:
-        labels = ("Last bad", "Fixed in") if boundary.is_fix else ("Last good", "First bad")
-        absent = f"{boundary.subject} (absent)" if culprits else ""
-        rows = [
-            (label, f"{_subject(boundary)} {candidate}" if candidate else absent)
-            for label, candidate in zip(labels, boundary.ends, strict=True)
-        ]
-    if len(culprits) < 2 and len(boundary.suspects) > 1:
-        rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
-    else:
-        rows += [(_label(culprit), cause_of(culprit)) for culprit in culprits]
-    rows.append(("Workaround", _workaround(answer)))
-    advice = advice_of(answer)
-    return [*rows, *(("Advice", said if len(advice) == 1 else f"{name}: {said}") for name, said in advice.items())]
-
-
-def _subject(boundary: Boundary) -> str:
-    return boundary.unit if boundary.unit == "Python" else boundary.subject
-
-
-def _label(culprit: Guilty) -> str:
-    if not culprit.is_proved:
-        return "Suspect"
-    return "Fix" if culprit.boundary.is_fix else "Culprit"
-
-
-def _workaround(answer: Answer) -> str:
-    """The constraints; between two worlds also whether the newest packages that they allow were run."""
-    if not answer.constraints or not answer.ends:
-        return answer.constraint
-    sure = "a run with it passed" if len(answer.constraints) == 1 else "a run with them passed"
-    return f"{answer.constraint} ({sure if answer.constraints_verified else 'not confirmed by a run'})"
-
-
 def _print_failure(console: Console, failure: Failure, shown: set[tuple[str, str | None]], *, diff: bool) -> None:
     """Print one failure with its culprits; the details of those that were `shown` before are not repeated."""
     if failure.signature is not None and failure.tests:
@@ -143,7 +104,7 @@ def _print_proofs(console: Console, culprit: Guilty) -> None:
         sides = [(Verdict.GOOD, boundary.good_side), (Verdict.BAD, boundary.bad_side)]
         for end, (verdict, counts) in zip(boundary.ends, sides[::-1] if boundary.is_fix else sides, strict=True):
             runs = _runs(verdict, counts)
-            _print_proof(console, f"{_subject(boundary)} {end or '(absent)'}: {runs}", holds=boundary.is_certain)
+            _print_proof(console, f"{subject_of(boundary)} {end or '(absent)'}: {runs}", holds=boundary.is_certain)
     for sentence, verdict, holds in told:
         _print_proof(console, f"{sentence}: {verdict.word}", holds=holds)
     for note in findings[-1].notes if findings else ():
