@@ -11,6 +11,7 @@ from harness.asking.commits import ask_commits
 from harness.asking.evidence import with_evidence
 from harness.asking.kinds import Kind, kind_of, refuse_meaningless
 from harness.asking.known import Known
+from harness.asking.mistakes import refuse_own_mistake
 from harness.asking.pythons import ask_pythons
 from harness.asking.releases import ask_releases
 from harness.asking.wording import sentence_between
@@ -62,6 +63,7 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
         return answer
     search = {Kind.RELEASES: ask_releases, Kind.COMMITS: ask_commits, Kind.WORLDS: ask_between}[kind]
     answer = with_evidence(search(session, inquiry), session.prober)
+    refuse_own_mistake(answer, session.store)
     if kind is Kind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
     known.keep(answer)

@@ -206,7 +206,8 @@ class BothEnds:
 
 def _refuse_mistake(run: Observation) -> None:
     """Raise `UserMistake` if a run failed because of a mistake in the command."""
-    if run.mistake and not run.tests:
+    is_no_python = run.mistake.startswith(("SyntaxError", "IndentationError", "TabError"))
+    if run.mistake and (not run.tests or is_no_python):
         raise UserMistake(
             f"the command fails for a reason that is not a bug: {run.mistake}",
             hint=f"to see the run: harness probe --again {run.key}",

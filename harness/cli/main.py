@@ -52,7 +52,7 @@ _COMMANDS = {
     "absorb": ("bundle", "Read the results of a bundle back in."),
     "report": ("results", "Write the report of an answer."),
     "results": ("results", "Show every run in the results, a row each."),
-    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU."),
+    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU, sandbox."),
     "clean": ("housekeeping", "Free disk space."),
 }
 

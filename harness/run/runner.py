@@ -30,7 +30,7 @@ from harness.run.launch import (
     user_path,
 )
 from harness.run.process import NoSandbox, run_guarded
-from harness.run.programs import missing_program, mistake_in, program_of, write_stubs
+from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, not_started, result_of
 from harness.run.sandbox import FileAccess, Sandbox, editable_projects
 
@@ -193,7 +193,8 @@ def _run_with(
     ran = result_of(left, device=job.device, limits=job.limits)
     if tests is not None:
         ran = tests.added_to(ran)
-    if mistake := mistake_in(ran, job.repro.argv, root):
+    is_offline = job.sandbox is not None and not job.sandbox.network
+    if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
     ran.machine["hash_seed"] = job.hash_seed
