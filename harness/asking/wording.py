@@ -277,29 +277,38 @@ def _shown(answer: Answer, finding: Finding) -> str:
 
 def _needed(finding: Finding) -> str:
     """Name in commas what else had to be added, as imports if it is nothing else."""
-    newer = _version(finding, newer=True)
-    places = [*(f"{_place(region, finding)}{newer}" for region in finding.needs), *finding.needed_files]
+    places = [*(_place(region, finding) for region in finding.needs), *finding.needed_files]
     if not places:
         return ""
     added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
     is_imports = not finding.needed_files and all(words[:1] in (["import"], ["from"]) for words in added if words)
     what = "the imports it needs" if is_imports and any(added) else "what it needs"
-    return f", with {what} ({listed(places)}),"
+    newer = "" if finding.needed_files else _version(finding, newer=True)
+    return f", with {what} ({listed(places)}{newer}),"
 
 
 def _place(region: Region, finding: Finding) -> str:
     """Name the lines of a region and their function, and the file unless it is the only one."""
-    at = lines_of(region, finding)
-    at = f"{at} in {region.function}" if region.function else at
-    return at if finding.files == (region.file,) else f"{at} in {region.file}"
+    at = _numbers(region)
+    at = f"{at} of {region.function}" if region.function else at
+    at = at if finding.files == (region.file,) else f"{at} in {region.file}"
+    return at if _is_there(region) else at + _version(finding, newer=False).replace(" of", " as in")
 
 
 def lines_of(region: Region, finding: Finding) -> str:
     """The lines of a region in the newer release; those that it removed are numbered, and named, as in the older."""
-    is_gone = region.after[1] < region.after[0]
-    first, last = region.before if is_gone else region.after
-    at = f"lines {first}-{last}" if last > first else f"line {first}"
-    return at + _version(finding, newer=False) if is_gone else at
+    at = _numbers(region)
+    return at if _is_there(region) else at + _version(finding, newer=False)
+
+
+def _numbers(region: Region) -> str:
+    first, last = region.after if _is_there(region) else region.before
+    return f"lines {first}-{last}" if last > first else f"line {first}"
+
+
+def _is_there(region: Region) -> bool:
+    """Whether the newer release has lines there."""
+    return region.after[1] >= region.after[0]
 
 
 def _version(finding: Finding, *, newer: bool) -> str:

@@ -47,7 +47,8 @@ SETTINGS = {
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
-    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--results", "--help", "--constraints", "--device",
+    "--good", "--bad", "--repro", "--run", "--depth", "--diff", "--json", "--results",
+    "--help", "--constraints", "--device",
     "--param",
     "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--gpu-wait", "--max-disk", "--lanes",
 }  # fmt: skip
