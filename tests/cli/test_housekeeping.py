@@ -99,7 +99,7 @@ def test_doctor_reports_a_failed_check_and_continues(harness, tmp_path):
 
 def test_clean_needs_an_option(own, tmp_path):
     ended = own("clean")
-    assert (ended.code, "say what to remove" in ended.stderr, len(environments(tmp_path))) == (2, True, 2)
+    assert (ended.code, "nothing chosen to remove" in ended.stderr, len(environments(tmp_path))) == (2, True, 2)
 
 
 def test_a_dry_run_removes_nothing(own, tmp_path):
