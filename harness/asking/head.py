@@ -69,6 +69,9 @@ def cause_of(culprit: Guilty) -> str:
         return f"{who}, commit {listed(commit.described for commit in finest.commits)}"
     if finest.regions:
         where = listed(_function_and_lines(region, finest) for region in finest.regions)
+        region = finest.regions[0]
+        if did and len(finest.regions) == 1 and did.endswith(f".{region.function}"):
+            return f"{who} {did} ({region.file}, {lines_of(region, finest)})"
         return f"{who} {did}: {where}" if did else f"{who} changed {where}"
     if did:
         return f"{who} {did}"

@@ -267,7 +267,7 @@ def _shown(answer: Answer, finding: Finding) -> str:
             ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
         )
         along = listed(_place(region, finding) for region in finding.reverted_along)
-        reverted = f"only this reverted, and {along} that it needs," if along else "only this reverted"
+        reverted = f"this reverted (and {along}, which needs it)" if along else "only this reverted"
         return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
     if finding.is_shown_one_way:
         shown = next(proof for proof in finding.proofs if proof.holds)
@@ -292,7 +292,8 @@ def _place(region: Region, finding: Finding) -> str:
     at = _numbers(region)
     at = f"{at} of {region.function}" if region.function else at
     at = at if finding.files == (region.file,) else f"{at} in {region.file}"
-    return at if _is_there(region) else at + _version(finding, newer=False).replace(" of", " as in")
+    older = "" if _is_there(region) else _version(finding, newer=False)
+    return at + (older.replace(" of", " in") if region.function else older)
 
 
 def lines_of(region: Region, finding: Finding) -> str:

@@ -205,6 +205,8 @@ def _print_lines(console: Console, culprit: Culprit, *, diff: bool) -> None:
         for line in region.diff.splitlines():
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
             console.print(Text(f"    {line}", style=style), soft_wrap=True)
+    if diff and culprit.finest.regions:
+        console.print()
 
 
 def again(observation: Observation) -> str:

@@ -266,10 +266,8 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
 
     The reason is cut first; that a run ended normally is no news.
     """
-    verdict, label = event.judgement.verdict, event.label
-    tail = f"  [{by}; {left}]" if left else f"  [{by}]"
-    if not console.is_terminal:
-        label = one_line(label, line_width(console) - len(tail) - _WORD - 2)
+    verdict, tail = event.judgement.verdict, f"  [{by}; {left}]" if left else f"  [{by}]"
+    label = one_line(event.label, line_width(console) - len(tail) - _WORD - 2)
     room = line_width(console) - len(tail) - _WORD - 4 - max(len(label), _LABEL)
     reason = (
         short_reason(event.judgement.reason, max(room, 1)) if room >= _REASON and verdict is not Verdict.GOOD else ""
