@@ -31,7 +31,7 @@ def test_doctor_finds_no_problem(harness, tmp_path, house):
     ended = harness("doctor", HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     lines = {line.split()[1]: line.split()[0] for line in ended.stdout.splitlines()}
     assert (ended.code, set(lines.values())) == (0, {"ok"})
-    assert lines.keys() == {"python", "uv", "index", "cache", "results", "gpu", "device"}
+    assert lines.keys() == {"python", "uv", "index", "cache", "results", "sandbox", "gpu", "device"}
 
 
 def test_doctor_lists_gpus_and_what_auto_selects(harness, tmp_path, house):
