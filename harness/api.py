@@ -133,7 +133,7 @@ def probe(
 def results(folder: str | Path | None = None) -> pd.DataFrame:
     """Return the observations of a results folder as a table, one row each, the oldest first.
 
-    `folder` defaults to `HARNESS_RESULTS`, else "results". Among the columns are the key, times in seconds, memory in
+    `folder` defaults to that of `Settings`. Among the columns are the key, times in seconds, memory in
     MiB, and one for each parameter, metric and installed distribution.
     """
     return Store.opened(Path(folder or Settings().results)).frame()

@@ -13,8 +13,12 @@ from typing import Any
 
 from attrs import Factory, field, fields, frozen
 
+from harness.repository.declared import read_toml
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
+from harness.store import OWN_FOLDER
+
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 
 class Group(enum.Enum):
@@ -53,6 +57,44 @@ class Option:
 
 def _setting(default: Any, flag: str, group: Group, help: str, **more: Any) -> Any:  # noqa: A002
     return field(default=default, metadata={"option": Option(flag, group, help, **more)})
+
+
+def results_folder() -> Path:
+    """The folder for results if none is named: that of the environment, else that of the project around.
+
+    It is HARNESS_RESULTS; else the nearest of these, from the working directory up to the root of a repository: what
+    pyproject.toml names as `results` in `[tool.harness]`, a folder `results` that has observations, or `.harness`. If
+    there is none yet, it is `.harness` in the nearest project, or in the working directory.
+    """
+    if named := os.environ.get("HARNESS_RESULTS"):
+        return Path(named)
+    here = Path.cwd()
+    root = None
+    for folder in (here, *here.parents):
+        if folder == Path.home() and folder != here:
+            break
+        if (found := _results_in(folder)) is not None:
+            return _from_here(found, here)
+        if root is None and any((folder / name).exists() for name in _PROJECT_FILES):
+            root = folder
+        if (folder / ".git").exists():
+            break
+    return _from_here((root or here) / OWN_FOLDER, here)
+
+
+def _results_in(folder: Path) -> Path | None:
+    settings = read_toml(folder / "pyproject.toml").get("tool", {}).get("harness", {})
+    named = settings.get("results") if isinstance(settings, dict) else None
+    if isinstance(named, str) and named:
+        return folder / named
+    earlier, own = folder / "results", folder / OWN_FOLDER
+    if (earlier / "observations").is_dir():
+        return earlier
+    return own if own.is_dir() else None
+
+
+def _from_here(folder: Path, here: Path) -> Path:
+    return Path(os.path.relpath(folder, here))
 
 
 @frozen(kw_only=True)
@@ -165,12 +207,12 @@ class Settings:
         metavar="ADDRESS",
     )
     results: Path = _setting(  # noqa: RUF009 - an attrs field with a factory
-        Factory(lambda: Path(os.environ.get("HARNESS_RESULTS") or "results")),
+        Factory(lambda: results_folder()),
         "--results",
         Group.RESULTS,
         "Folder for results; runs that are in it are not repeated.",
         kind=ValueKind.FOLDER,
-        shown_default="results, or HARNESS_RESULTS",
+        shown_default="HARNESS_RESULTS, else .harness in the project",
     )
 
     @property

@@ -187,6 +187,7 @@ def harness(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, monk
             "UV_CACHE_DIR": str(uv_cache),
             "HARNESS_CACHE_DIR": str(cache),
             "PIP_CONFIG_FILE": os.devnull,
+            "HARNESS_RESULTS": "results",
             # Many repros of these tests tell what they did by files outside of their own folders.
             "HARNESS_SANDBOX": "off",
         },

@@ -37,7 +37,7 @@ _VERSION_VARIABLES = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION",
 _IN_A_TAG = re.compile(r"\d+(\.\d+)*[\w.]*$")
 _NOT_COPIED = {
     *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "env", "node_modules", "__pycache__"),
-    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results"),
+    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results", ".harness"),
 }
 _TEST_FOLDERS = ("tests", "test")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
