@@ -1,4 +1,4 @@
-"""Where results go if nothing says it: `.harness` in a user's project, which ignores itself; `results` where it is in use."""
+"""Where results go if nothing says it: `.harness` in a user's project; `results` where that is in use."""
 
 from __future__ import annotations
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 import cattrs
@@ -273,7 +274,8 @@ class Asked:
     """The question as the answer keeps it. `requirements` and `holds` were asked for besides the subject.
 
     `ends` has the good and the bad end with their kind and text, None for one that the search had to find. `typed` are
-    the words that name the repro and the settings. `depth` is the level that the search was to reach.
+    the words that name the repro and the settings. `depth` is the level that the search was to reach. `copied` is the
+    project whose copies it ran in, by the digest of its content, and the folder inside; a report never shows its path.
     """
 
     subject: str
@@ -287,6 +289,12 @@ class Asked:
     find_fix: bool = False
     depth: str = ""
     typed: tuple[str, ...] = ()
+    copied: tuple[str, str] = ("", "")
+
+
+def copied_project(repro: Repro) -> tuple[str, str]:
+    """The project whose copies a repro runs in (the digest of its content), and the folder inside; "" for none."""
+    return (PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", "")
 
 
 _NOWHERE = Boundary("")

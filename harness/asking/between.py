@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
-from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
+from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
 from harness.asking.both_ends import BothEnds, only_tests
 from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
 from harness.asking.observing import Observer
@@ -365,6 +365,7 @@ class Between:
             ends=ends,
             depth=(self.question.depth or Level.RELEASE).value,
             typed=self.question.typed,
+            copied=copied_project(self.repro),
         )
         return Answer(asked, status, ends=(*self.ends.good_runs[:1], *self.ends.bad_runs[-1:]))
 

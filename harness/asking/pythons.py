@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty
+from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty, copied_project
 from harness.asking.boundaries import boundary_of, sides_of, status_of
 from harness.asking.releases import certainty_of
 from harness.asking.wording import sentence_for
@@ -260,6 +260,7 @@ def _answer(
         find_fix=question.policy.find_fix,
         depth=(question.depth or Level.PACKAGE).value,
         typed=newest.inquiry.typed,
+        copied=copied_project(newest.inquiry.repro),
     )
     answer = Answer(asked, status, failures=(failure,), told=newest.inquiry.told, probes=searched.record.ran)
     names = dict(enumerate(searched.axis.names))

@@ -21,7 +21,10 @@ from harness.matrix.running import CellRun, CellRunner, Standing, known_runs, st
 from harness.matrix.sessions import Sessions, expanded_by_index, open_sessions, pythons_of
 from harness.model import Verdict
 from harness.model.text import to_json
+from harness.nightly.record import NightArchive
+from harness.nightly.record import Standing as Stood
 from harness.report.matrix import write_page
+from harness.report.matrix_markdown import FAILS, UNKNOWN, WORKS, markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import Group, Settings
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
 
     from harness.events import Reporter
     from harness.matrix import Matrix
+    from harness.store import Store
 
 _NOT_JUDGED = 3
+_NIGHTLY = {Stood.GOOD: WORKS, Stood.FLAKY: UNKNOWN}
 _ANSWERS = (Verdict.GOOD, Verdict.BAD)
 _NAMED = 12
 
@@ -61,6 +66,12 @@ Exit codes:
 )
 @click.option("--list", "as_list", is_flag=True, help="List the cells and run nothing.")
 @click.option("--show", is_flag=True, help="Show what is in the results, and run nothing.")
+@click.option(
+    "--table",
+    "as_table",
+    is_flag=True,
+    help="Print what works with what as a Markdown table; with --show also what only the last night knows.",
+)
 @json_option("JSON (schema 1)")
 @settings_options(Group.LANES, Group.RUNS, Group.LIMITS)
 def matrix(
@@ -70,6 +81,7 @@ def matrix(
     as_of: str | None,
     as_list: bool,
     show: bool,
+    as_table: bool,
     as_json: bool,
     settings: Settings,
 ) -> None:
@@ -82,7 +94,10 @@ def matrix(
     harness matrix matrices/transformers.toml --lanes 2
     harness matrix matrices/transformers.toml -k "transformers_4_53_0 and not case_lora"
     harness matrix matrices/transformers.toml --show
+    harness matrix matrices/transformers.toml --table > table.md
     """
+    if as_table and (as_json or as_list):
+        raise UserMistake("--table, --list and --json each print something else: give one of them")
     date = _day(as_of, show=show)
     read = read_matrix(file)
     if as_list:
@@ -103,6 +118,10 @@ def matrix(
     )
     if as_json:
         click.echo(record, nl=False)
+    elif as_table:
+        night = _last_night(sessions.store, read.name) if show else {}
+        click.echo(markdown_table(stood, choice.names, _typed(), night), nl=False)
+        click.echo(f"  page: {short(page)}", err=True)
     else:
         print_table(Console(), stood, choice.names)
         click.echo(f"  page: {short(page)}")
@@ -110,6 +129,16 @@ def matrix(
         raise ran.stopped
     meant = [standing for standing in stood if standing.cell.name in choice.names]
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
+
+
+def _last_night(store: Store, name: str) -> dict[str, str]:
+    """What the nights of a matrix say of each cell, as words of the Markdown table."""
+    found: dict[str, str] = {}
+    for night in NightArchive(store).all():
+        if night.matrix == name:
+            judged = (cell for cell in night.cells if cell.standing.is_judged)
+            found |= {cell.name: _NIGHTLY.get(cell.standing, FAILS) for cell in judged}
+    return found
 
 
 @frozen
