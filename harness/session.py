@@ -28,6 +28,7 @@ from harness.events import SILENT, Reporter
 from harness.model import Device
 from harness.model.text import parse_size
 from harness.probing import Prober
+from harness.probing.by_hand import ByHand
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.scheduler import Lanes
@@ -38,6 +39,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.model import Repro
+    from harness.probing.by_hand import Person
     from harness.probing.probe import Probing
     from harness.scheduling.cluster import ClusterProber
 
@@ -49,7 +51,7 @@ class Session:
     """What commands need to answer questions: where probes run, and the store of what is known.
 
     `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` runs them on the workers of a cluster
-    (None: no cluster).
+    (None: no cluster). `person` judges each run, None if the machine does.
     """
 
     settings: Settings
@@ -60,11 +62,13 @@ class Session:
     local: Prober
     local_gpus: tuple[Gpu, ...]
     remote: ClusterProber | None = None
+    person: Person | None = None
 
     @property
     def prober(self) -> Probing:
         """What prepares and runs a probe."""
-        return self.remote or self.local
+        prober = self.remote or self.local
+        return ByHand(prober, self.person) if self.person is not None else prober
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -87,7 +91,7 @@ class Session:
         By default a cluster has a lane for each slot, and this machine has one; it has two (on two cores or more) for a
         script on the CPU whose verdict can't depend on speed.
         """
-        asked = self.settings.lanes
+        asked = 1 if self.person is not None else self.settings.lanes
         if self.remote is None:
             return asked or _local_lanes(device, repro)
         slots = self.remote.slots(device)

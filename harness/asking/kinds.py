@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.model.culprit import Level
 from harness.request.ends import EndKind, Ends, read_ends
 from harness.request.parsing import required_name
 from harness.request.repros import runs_tests
@@ -54,6 +55,7 @@ _POLICY = {
     "fork": "--no-fork",
     "git": "--git",
     "time_s": "--time",
+    "ask": "--ask",
 }
 _SETTINGS = {"as_of": "--as-of", "python": "--python", "scheduler": "--scheduler", "from_source": "--build"}
 
@@ -103,6 +105,8 @@ def refuse_meaningless(
     policy, depth = question.policy, question.depth
     if policy.trust_ends and not policy.flaky:
         raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
+    if policy.ask:
+        _refuse_with_ask(given, depth)
     if kind is Kind.COMMITS and depth is not None and depth.value != "commit":
         raise UserMistake(f"--depth {depth.value} means nothing for commits: a commit is what is searched")
     if depth is not None and depth.value in ("release", "package") and (mine := given & {"--no-fork", "--fork"}):
@@ -117,6 +121,17 @@ def refuse_meaningless(
         raise UserMistake(
             f"--with names {question.subject}, whose releases are what is searched",
             hint="--good and --bad set the ends",
+        )
+
+
+def _refuse_with_ask(given: set[str], depth: Level | None) -> None:
+    """Refuse what would need more runs than a person can judge. Raises `UserMistake`."""
+    if mine := sorted(given & {"--flaky", "--scheduler", "--git", "--fork", "--no-fork", "--time"}):
+        raise UserMistake(f"{mine[0]} means nothing with --ask: you judge each run", hint=f"leave out {mine[0]}")
+    if depth is not None and depth is not Level.RELEASE:
+        raise UserMistake(
+            f"--depth {depth.value} can't go with --ask: it would take more runs than anybody can judge",
+            hint="leave out --depth, or describe the bug in a repro that the harness can judge",
         )
 
 

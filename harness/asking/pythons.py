@@ -98,7 +98,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     good = _position(question.good, "--good", pythons)
     bad = _position(question.bad, "--bad", pythons)
     _check_order(question, good, bad)
-    by_version = {python.version: python.session.local for python in pythons}
+    by_version = {python.version: python.session.prober for python in pythons}
     newest = pythons[-1]
     axis = Axis(
         SUBJECT,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -10,16 +11,18 @@ from attrs import frozen
 from click.core import ParameterSource
 
 from harness.asking.ask import ask
+from harness.cli.by_hand import AtTheTerminal
 from harness.cli.options import grouped, json_option, repro_options, settings_options
 from harness.cli.search_options import project_options, search_options
 from harness.cli.written import print_reports, short, write_constraints
+from harness.errors import UserMistake
 from harness.model.text import to_json
 from harness.report.answer import keep_and_report
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.settings import Group, Settings
 from harness.store import Store
-from harness.terminal import print_answer, reporting
+from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
 
 
@@ -86,10 +89,16 @@ def bisect(
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     harness bisect peft --good v0.17.0 --bad main --git ~/src/peft
     harness bisect python --run pytest
+    harness bisect matplotlib --repro plot.py --ask
     """
     question = Question(asked.subject, asked.repro, asked.run, asked.good, asked.bad, asked.depth, policy, project)
-    with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        answer = ask(question, settings, reporter, _typed(constraints))
+    if policy.ask and not sys.stdin.isatty():
+        raise UserMistake("--ask needs a terminal at which you judge each run")
+    console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
+    # A live picture would be drawn over the questions.
+    view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
+    with view as reporter:
+        answer = ask(question, settings, reporter, _typed(constraints), person)
     store = Store.opened(settings.results, settings.pass_env)
     reports = keep_and_report(store, answer, settings.pass_env)
     written = write_constraints(answer, constraints, store.root)

@@ -27,6 +27,7 @@ _OPTIONS = [
         default=None,
         help="Run both sides of the change this often again [default: as often as it takes to be sure].",
     ),
+    click.option("--ask", is_flag=True, help="Judge each run yourself: good, bad or skip; for what only eyes can see."),
     click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start."),
     click.option(
         "--confidence",

@@ -28,6 +28,7 @@ from harness.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.environment import Builder
     from harness.model import Lock, Observation, Repro
     from harness.report.archive import KeptAnswer
 
@@ -45,16 +46,14 @@ class _Command(click.Command):
 
 @frozen
 class Entered:
-    """What a person enters: a run with its lock, what ran, and the copy of its project (None: there was none).
+    """What a person enters: a run with its lock, and what ran, with the copy of its project if there was one.
 
-    `label` is what the prompt says; `inside` is the folder of the copy to start in.
+    `label` is what the prompt says.
     """
 
     label: str
     observation: Observation
     repro: Repro
-    project: Project | None = None
-    inside: str = ""
 
 
 @click.command(cls=_Command, options_metavar="[OPTIONS] [-- COMMAND]")
@@ -84,7 +83,7 @@ def shell(side: str, id: str | None, as_python: bool, settings: Settings) -> Non
     python = observation.lock.python if observation.lock is not None else None
     session = local_session(evolve(settings, python=python))
     entered = entered_side(session, kept, side, observation)
-    sys.exit(enter(session, entered, command, as_python=as_python))
+    sys.exit(enter(session.local.builder, entered, command, as_python=as_python))
 
 
 def side_of(kept: KeptAnswer, side: str) -> Observation:
@@ -108,23 +107,26 @@ def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Obs
     version = ends[(side == "bad") != answer.boundary.is_fix] or "absent"
     label = f"{side}: {answer.subject} {version}"
     digest, inside = answer.asked.copied
-    project = _copy_of(session, digest) if digest else None
-    return Entered(label, observation, answer.asked.repro, project, inside)
+    repro = answer.asked.repro
+    if digest:
+        project = _copy_of(session, digest)
+        repro = evolve(repro, project=str(project.tree), search_path=project.search_path, inside=inside)
+    return Entered(label, observation, repro)
 
 
-def enter(session: Session, entered: Entered, command: list[str], *, as_python: bool = False) -> int:
+def enter(builder: Builder, entered: Entered, command: list[str], *, as_python: bool = False) -> int:
     """Run a shell, a Python or a command in what is entered, and return its exit status. Raises `UserMistake`."""
     lock = entered.observation.lock
     if lock is None:
         raise UserMistake(f"nothing was installed for {entered.label}, so there is nothing to enter")
-    with _environment(session, lock) as (python, scratch):
+    with _environment(builder, lock) as (python, scratch):
         folder = _folder(entered, scratch)
         more = repro_variables(entered.repro.params, entered.observation.device.value, 0)
         more.pop("PYTHONHASHSEED")
         if entered.observation.device is Device.CPU:
             more |= hidden()
-        path = [folder / one for one in (entered.project.search_path if entered.project is not None else ())]
-        start = folder / entered.inside
+        path = [folder / one for one in entered.repro.search_path]
+        start = folder / entered.repro.inside
         env = shell_environment(os.environ, python, entered.label, search_path=path, more=more)
         (settings := scratch / "settings").mkdir()
         if command:
@@ -142,9 +144,8 @@ def enter(session: Session, entered: Entered, command: list[str], *, as_python: 
 
 
 @contextlib.contextmanager
-def _environment(session: Session, lock: Lock) -> Iterator[tuple[Path, Path]]:
+def _environment(builder: Builder, lock: Lock) -> Iterator[tuple[Path, Path]]:
     """A copy of the environment of a lock that shares no file, built again if it is gone, and a folder to work in."""
-    builder = session.local.builder
     built = builder.build(lock)
     if isinstance(built, Uninstallable):
         raise UserMistake(f"the packages of this run can't be installed any more: {built.words}")
@@ -158,8 +159,8 @@ def _environment(session: Session, lock: Lock) -> Iterator[tuple[Path, Path]]:
 def _folder(entered: Entered, scratch: Path) -> Path:
     """A fresh copy of the project, or a folder with the repro."""
     folder = scratch / "work"
-    if entered.project is not None:
-        shutil.copytree(entered.project.tree, folder, symlinks=True)
+    if entered.repro.project:
+        shutil.copytree(entered.repro.project, folder, symlinks=True)
     else:
         folder.mkdir()
     if entered.repro.source:

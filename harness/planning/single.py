@@ -153,6 +153,11 @@ def prepared_again(
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
+    if observation.by_hand:
+        raise UserMistake(
+            f"{key} was judged by hand, which a run of its own can't repeat",
+            hint=f"harness shell {observation.by_hand} opens a shell in a side that you judged",
+        )
     if observation.mixture:
         raise UserMistake(
             f"{key} ran with files of two releases ({observation.mixture}), and only those of one are stored",

@@ -18,7 +18,7 @@ class Policy:
     one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
     `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
     search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
-    the time limit of the search below the release, in seconds.
+    the time limit of the search below the release, in seconds. `ask` lets a person judge each run.
     """
 
     find_fix: bool = False
@@ -30,6 +30,7 @@ class Policy:
     fork: bool = True
     git: str = ""
     time_s: float = 600.0
+    ask: bool = False
 
 
 def _read_level(level: Level | str | None) -> Level | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
+import threading
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -58,13 +59,15 @@ def run_for_person(argv: Sequence[str], env: Mapping[str, str], folder: Path) ->
 
     Ctrl-C is for the program alone. Raises `OSError` if it can't be started.
     """
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    is_main = threading.current_thread() is threading.main_thread()
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
     try:
         code = subprocess.Popen(
             argv, env=dict(env), cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
         ).wait()
     finally:
-        signal.signal(signal.SIGINT, before)
+        if is_main:
+            signal.signal(signal.SIGINT, before)
     return code if code >= 0 else 128 - code
 
 

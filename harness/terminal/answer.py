@@ -198,7 +198,9 @@ def _print_lines(console: Console, culprit: Culprit) -> None:
 
 
 def again(observation: Observation) -> str:
-    """The command that repeats an observation."""
+    """The command that repeats an observation; what a person judged can only be looked at again."""
+    if observation.by_hand:
+        return f"harness shell {observation.by_hand}"
     return shlex.join(["harness", "probe", "--again", observation.key])
 
 
