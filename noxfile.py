@@ -76,6 +76,13 @@ def e2e(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "tests/e2e/real_releases.py", "-v", *chosen, *rest)
 
 
+@nox.session(default=False)
+def docs_commands(session: nox.Session) -> None:
+    """Run the commands of the README, the tutorial and the guides; `-- --minutes` also those that take long."""
+    session.install("-e", ".[test]")
+    session.run("python", "tests/e2e/documented_commands.py", *session.posargs)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
     """Benchmark speed against loops with pip and uv, then known culprits; `-- speed` or `-- culprits` runs one."""

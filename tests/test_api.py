@@ -61,7 +61,8 @@ def test_a_notebook_shows_escaped_answers(here):
     one_lane = Settings(lanes=1)  # which releases two lanes try depends on which of them ends first
     answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release", settings=one_lane)
     assert "<table" in answer._repr_html_()
-    assert answer.first_bad in answer._repr_html_()
+    assert "<td>Culprit</td><td>brittle 1.6</td>" in answer._repr_html_()
+    assert f"<summary>{len(answer.steps)} runs</summary>" in answer._repr_html_()
     probed = harness.probe("brittle_step", "brittle==1.6")
     assert "raised" in probed._repr_html_()
     assert "1.6" in harness.history("brittle", since="1.0")._repr_html_()

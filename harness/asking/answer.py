@@ -14,7 +14,6 @@ from packaging.version import InvalidVersion, Version
 from harness.model import Change, Observation, Repro, Signature
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
-from harness.model.text import sentence_and_table
 from harness.model.verdict import Step
 from harness.search import Counts, Effect
 
@@ -453,8 +452,9 @@ class Answer:
         return self.culprits[0].evidence if self.culprits else ()
 
     def _repr_html_(self) -> str:
-        rows = [(step.release, step.verdict.value, step.reason, f"{step.seconds:.1f}") for step in self.steps]
-        return sentence_and_table(self.sentence, ("release", "verdict", "reason", "seconds"), rows)
+        from harness.asking.notebook import html_of  # it needs this module
+
+        return html_of(self)
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as `harness bisect --json` prints it (schema 3)."""

@@ -139,4 +139,6 @@ def sentence_and_table(sentence: str, head: Sequence[str], rows: Iterable[Sequen
     """Return HTML for `_repr_html_`, with every text escaped."""
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<p><b>{escape(sentence)}</b></p><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    said = f"<p><b>{escape(sentence)}</b></p>" if sentence else ""
+    named = f"<thead><tr>{titles}</tr></thead>" if titles else ""
+    return f"{said}<table>{named}<tbody>{body}</tbody></table>" if body else said
