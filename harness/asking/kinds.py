@@ -106,7 +106,7 @@ def refuse_meaningless(
     if policy.trust_ends and not policy.flaky:
         raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
     if policy.ask:
-        _refuse_with_ask(given, depth)
+        _refuse_with_ask(given - {"--git"} if kind is Kind.COMMITS else given, depth)
     if kind is Kind.COMMITS and depth is not None and depth.value != "commit":
         raise UserMistake(f"--depth {depth.value} means nothing for commits: a commit is what is searched")
     if depth is not None and depth.value in ("release", "package") and (mine := given & {"--no-fork", "--fork"}):

@@ -6,7 +6,7 @@ import difflib
 import re
 import shlex
 import tomllib
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from packaging.requirements import InvalidRequirement, Requirement
 
@@ -15,7 +15,7 @@ from harness.model import normalized_name
 from harness.report.commands import public_version
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from harness.model import Lock
 
@@ -38,23 +38,24 @@ def constraints_text(lock: Lock, sentence: str) -> str:
 
 
 def bounded_pyproject(text: str, constraints: Iterable[str]) -> str:
-    """Return the text of a pyproject.toml whose dependencies have these constraints too, otherwise unchanged.
+    """Return the text of a pyproject.toml whose requirements have these constraints too, otherwise unchanged.
 
-    A package that it does not name gets a line of its own. Raises `UserMistake` if it has no `[project]` dependencies.
+    The requirement of a package is bounded where it stands: in the dependencies, an extra or a group. A package that
+    stands nowhere becomes a dependency. Raises `UserMistake` if there is no list for that.
     """
     try:
-        listed = tomllib.loads(text).get("project", {}).get("dependencies")
+        listed = list(_requirements(tomllib.loads(text)))
     except tomllib.TOMLDecodeError as error:
         raise UserMistake(f"pyproject.toml is not valid TOML: {error}") from error
-    if not isinstance(listed, list) or _DEPENDENCIES.search(text) is None:
-        raise UserMistake(
-            "pyproject.toml has no list of dependencies in [project]",
-            hint="--format constraints or --format pip says it without that file",
-        )
     for constraint in constraints:
-        found = [one for one in listed if isinstance(one, str) and _name(one) == _name(constraint)]
+        found = [one for one in listed if _name(one) == _name(constraint)]
         for one in found:
             text = _replaced(text, one, _bounded(one, constraint))
+        if not found and _DEPENDENCIES.search(text) is None:
+            raise UserMistake(
+                f"pyproject.toml has no list of dependencies in [project] for {constraint}",
+                hint="--format constraints or --format pip says it without that file",
+            )
         if not found:
             text = _DEPENDENCIES.sub(lambda place: _with_line(place, constraint), text, count=1)  # noqa: B023
     return text
@@ -64,6 +65,13 @@ def difference(before: str, after: str, name: str) -> str:
     """Return a unified diff that `git apply` and `patch -p1` take; "" if nothing changes."""
     old, new = before.splitlines(keepends=True), after.splitlines(keepends=True)
     return "".join(difflib.unified_diff(old, new, f"a/{name}", f"b/{name}"))
+
+
+def _requirements(pyproject: dict[str, Any]) -> Iterator[str]:
+    project = pyproject.get("project", {})
+    groups = {**project.get("optional-dependencies", {}), **pyproject.get("dependency-groups", {})}
+    for lines in (project.get("dependencies", []), *groups.values()):
+        yield from (line for line in lines if isinstance(line, str))
 
 
 def _name(text: str) -> str:

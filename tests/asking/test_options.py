@@ -30,6 +30,7 @@ POLICY = {
     "--no-fork": {"fork": False},
     "--git": {"git": "clone"},
     "--time": {"time_s": 60.0},
+    "--ask": {"ask": True},
 }
 PROJECT = {
     "--project": {"folder": "."},
