@@ -111,10 +111,11 @@ def pin(
     click.echo(f"\n{found.sentence}", err=True)
     is_diff = style == Style.PYPROJECT
     text = _pyproject(found, project, output) if is_diff else written(found, answer, Style(style))
+    text = text if text.endswith("\n") or not text else f"{text}\n"
     if output is None:
-        click.echo(text, nl=not text.endswith("\n"))
+        click.echo(text, nl=False)
     else:
-        _write(output, text if text.endswith("\n") else f"{text}\n")
+        _write(output, text)
     sys.exit(0 if found.is_newest else _NOT_SURE)
 
 

@@ -46,6 +46,14 @@ def test_todays_newest_is_the_set_if_it_passes(project: Harness) -> None:
     assert "nothing has to be held back" in ended.stderr
 
 
+def test_a_repro_needs_no_project(project: Harness) -> None:
+    text = "# /// script\n# dependencies = ['fine']\n# ///\nimport fine\nfine.step()\n"
+    (project.folder / "ours.py").write_text(text, encoding="utf-8")
+    ended = project("pin", "./ours.py", "--format", "pip")
+    assert (ended.code, ended.stdout) == (0, "pip install fine==1.2\n"), ended.stderr
+    assert project("pin", "./ours.py", "--format", "constraints").stdout.splitlines()[1:] == ["fine==1.2"]
+
+
 def test_two_culprits_give_the_newest_set_without_both(project: Harness) -> None:
     ended = project("pin", "--run", "python check.py", "--good", "2023-03-15", "--format", "pip")
     assert ended.code == 0, ended.stderr
