@@ -60,11 +60,10 @@ def run_for_person(argv: Sequence[str], env: Mapping[str, str], folder: Path) ->
     Ctrl-C is for the program alone. Raises `OSError` if it can't be started.
     """
     is_main = threading.current_thread() is threading.main_thread()
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN) if is_main else None
+    # A handler, unlike SIG_IGN, does not reach the program.
+    before = signal.signal(signal.SIGINT, lambda *_: None) if is_main else None
     try:
-        code = subprocess.Popen(
-            argv, env=dict(env), cwd=folder, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)
-        ).wait()
+        code = subprocess.Popen(argv, env=dict(env), cwd=folder).wait()
     finally:
         if is_main:
             signal.signal(signal.SIGINT, before)
