@@ -42,6 +42,7 @@ NEEDS = {
     "github": "needs a repository on GitHub",
     "cluster": "needs a cluster",
     "elsewhere": "needs another machine, or files of yours",
+    "plugin": "needs the harness installed beside pytest; tests/test_pytest_plugin.py runs it",
     "terminal": "needs a person at a terminal",
 }
 MY_PROJECT = "my-project"
@@ -70,14 +71,11 @@ test = ["pytest>=8"]
 import pytest
 
 
-@pytest.mark.usefixtures("tmp_path")
-@pytest.fixture
-def data():
-    return [1, 2]
-
-
-def test_data(data):
-    assert sum(data) == 3
+def test_data():
+    @pytest.mark.usefixtures("tmp_path")
+    @pytest.fixture
+    def data():
+        return [1, 2]
 
 
 def test_own():
