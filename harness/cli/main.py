@@ -39,6 +39,7 @@ Exit codes:
 # Each command's module in this package, and its line in the list of commands. A module is imported only when its
 # command runs: importing all of them takes seconds, and `harness --help` needs none.
 _COMMANDS = {
+    "new": ("new", "Write a repro from an issue."),
     "bisect": ("bisect", "Find the release that broke a repro."),
     "history": ("history", "Show every range of releases in which a repro was broken."),
     "probe": ("probe", "Run a repro once and say what happened."),
