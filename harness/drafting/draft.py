@@ -91,10 +91,10 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     blocks = blocks_of(report.text)
     comments = [block for text in report.comments for block in blocks_of(text)]
     home = project_named(report.repository.rpartition("/")[2])
-    told = versions_in(blocks, report.title, report.comments, home)
     raised = best_traceback([tracebacks_of(report.text)], f"{report.title}")
     if raised is None:
         raised = best_traceback([tracebacks_of(text) for text in (report.title, *report.comments)], report.title)
+    told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), None))
     script = script_of(blocks, raised, comments)
     made = StandIns(script.code) if script is not None else StandIns("")
     if stand_ins and script is not None and script.wrong_line is None and script.code:
@@ -125,7 +125,7 @@ def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
     framed = list(suspects(parts.raised))
     found = [name for name in dict.fromkeys((*claimed, *framed, *imported)) if name in KNOWN or name in framed]
     likely = [name for name in found if name not in LAST_SUSPECTS or name in claimed or name == home]
-    likely = likely or found
+    likely = likely or found or [name for name in installed if name not in LAST_SUSPECTS]
     with_version = [name for name in likely if name in installed or name in claimed]
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
 

@@ -57,7 +57,7 @@ def hazards_of(code: str) -> tuple[Hazard, ...]:
         for number, what in _of_node(node)
     }
     for number, line in enumerate(lines, start=1):
-        if re.match(r"^\s*(?:pass\s+)?#\s*[!%]", line):
+        if re.match(r"^\s*(?:pass\s+)?#\s*(?:!|%(?:pip|conda|run|sx|system)|%%(?:bash|sh))", line):
             found[number, "shell"] = Hazard(number, "was a notebook command, and is not run", line.strip())
     return tuple(found[key] for key in sorted(found))
 
@@ -71,8 +71,8 @@ def _of_node(node: ast.AST) -> Iterator[tuple[int, str]]:
         if re.fullmatch(pattern, name) and not is_safe:
             yield node.lineno, what
     for keyword in node.keywords:
-        if (what := _of_keyword(keyword)) is not None:
-            yield keyword.value.lineno, what
+        if (risk := _of_keyword(keyword)) is not None:
+            yield keyword.value.lineno, risk
     if _HUB.fullmatch(name) and any(_is_hub_name(one) for one in (*node.args[:1], *_named_models(node))):
         yield node.lineno, "downloads from the hub"
     opens = name in ("open", "io.open") and len(node.args) > 1 and not _reads(node.args[1])

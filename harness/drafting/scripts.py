@@ -23,13 +23,16 @@ _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
 _MAGIC = re.compile(r"^\s*(?:[!%]|%%)(?P<command>.*)$")
 _INSTALL = re.compile(r"(?:uv\s+)?pip3?\s+install\s+(?P<words>[^\n&|;#]+)|uv\s+add\s+(?P<added>[^\n&|;#]+)")
-_REPRODUCES = re.compile(r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug", re.I)
+_REPRODUCES = re.compile(
+    r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug|fail|crash|run", re.I
+)
 _SOLVES = re.compile(
     r"\b(?:expected|fix(?:ed|es)?|workaround|work around|solution"
     r"|proposed|suggest\w*|instead|patch|should be|correct\w*"
     r"|works|source code|in the (?:library|source)|relevant code|definition|implementation|looks like this)\b",
     re.I,
 )
+_DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
 
 
@@ -131,8 +134,8 @@ def _weight(block: Block, script: Script, raised: Raised | None) -> int:
     own = [frame.source for frame in raised.all_frames if frame.is_user_code and frame.source] if raised else []
     weight += 12 * sum(1 for source in own if source in script.code)
     tree = tree_of(script.code) if script.wrong_line is None else None
-    if tree is not None and all(isinstance(one, ast.FunctionDef | ast.ClassDef) for one in tree.body):
-        weight -= 6  # an excerpt of a library
+    if tree is not None and all(isinstance(one, _DEFINITIONS) for one in tree.body):
+        weight -= 6  # an excerpt of a library, or what the script needs
     return weight
 
 

@@ -32,7 +32,7 @@ _IPYTHON = (
     re.compile(r"^\s*(?P<file>(?:Cell )?In ?\s*\[\d+\])(?:, (?:in )?)?(?:line (?P<line>\d+)|(?P<function><[^>]+>)).*$"),
     re.compile(r"^\s*(?P<file>(?:/|~/|[A-Z]:\\)[^\s:]+\.py):(?P<line>\d+) in (?P<function>[\w.<>]+)\s*$"),  # rich
 )
-_PYTEST = re.compile(r"^(?P<file>[\w./-]+\.py):(?P<line>\d+): (?P<function>[A-Z]\w+(?:Error|Exception)|in \w+)?\s*$")
+_PYTEST = re.compile(r"^(?P<file>[\w./-]+\.py):(?P<line>\d+): (?:in )?(?P<function>\w+)?\s*$")
 _ARROW = re.compile(r"^\s*(?:-+>|❱)\s*(?P<line>\d+)\s(?P<source>.*)$")
 _LISTED = re.compile(r"^\s*(?:-+>|❱)?\s*\d+(?:\s|$)")  # IPython and rich number the lines of the source
 EXCEPTION = re.compile(
@@ -195,11 +195,13 @@ def stable_part(message: str) -> str:
     first = re.split(r"(?<=[.!?])\s+(?=[A-Z])", lines[0])[0]
     if len(first.split()) < 3 and len(lines[0]) > len(first):
         first = lines[0]
-    parts = [part.strip(" ,;:.'\"`([{").rstrip() for part in _CHANGING.split(first)]
+    parts = [part.strip(" ,;:.'\"`([{)]}").rstrip() for part in _CHANGING.split(first)]
     best = max(parts, key=lambda part: len(" ".join(_WORDS.findall(part))))
     if len(_WORDS.findall(best)) < 2 and len(parts) > 1:
         return ""
     best = best.rstrip(" -=")
+    if f"{best})" in first and best.count("(") > best.count(")"):
+        best += ")"
     if best.count("(") > best.count(")"):
         best = best.rpartition("(")[0].rstrip() or best
     return best if len(best) <= _LONGEST else best[:_LONGEST].rpartition(" ")[0]

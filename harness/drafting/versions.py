@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
     from harness.drafting.markup import Block
 
-_VERSION = r"v?(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|alpha|beta|post|dev)\.?\d*)*(?:\+[\w.]+)?)(?![\w/-]|\.\d)"
+_VERSION = (
+    r"v?(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|alpha|beta|post|dev)\.?\d*)*(?:\+\w+(?:\.\w+)*)?)"
+    r"(?![\w/%-]|\.\d| ?[GMK]i?B)"
+)
 _ANY_VERSION = re.compile(
     rf"(?<![\w./=<>~-]){_VERSION}|(?<=[=\s])(?<!>=)(?<!<=)=={_VERSION.replace('<version>', '<pinned>')}"
 )
@@ -30,7 +33,7 @@ _COLUMNS = re.compile(
     rf"^\s*(?:\[(?:pip3?|conda)\]\s+|[│|]\s*)?(?P<name>[A-Za-z][\w.-]*)\s*(?:\s|[│|])\s*{_VERSION}(?:\s+[\w.:-]+){{0,3}}\s*(?:[│|].*)?$"
 )
 _LISTED = re.compile(
-    rf"^[\s>*•+-]*(?:\d+[.)]\s+)?[`*]*{NAME}[`*]*(?:\s+library)?(?:\s+[`*]*version[`*]*)?[`*]*(?:\s*\((?:GPU|CPU|with)[^)]*\))?[`*]*"
+    rf"^[\s>*•+-]*(?:\d+[.)]\s+)?[`*]*{NAME}[`*]*(?:\s+library)?(?:\s+[`*]*version[`*]*)?[`*]*(?:\s*\((?:GPU|CPU|with|acc)[^)]*\))?[`*]*"
     rf"\s*(?:[:=|@]|==|-|\u2014|\u2013|is)?\s*[`*|'\"]*\s*(?:version[:\s]\s*)?{_VERSION}",
     re.I,
 )
@@ -45,7 +48,8 @@ _GOOD = re.compile(
     r"\b(?:work(?:s|ed|ing)?|fine|ok|okay|correct(?:ly)?|success\w*|passe[sd]"
     r"|no (?:such )?(?:problem|issue|error|crash)"
     r"|downgrad\w+|revert\w*|roll(?:ed|ing)? back|last (?:good|working)|before|prior to|previous(?:ly)?|until|pinn\w+"
-    r"|good|earlier|older|went away|goes away|used to|trained|ran|not (?:happen|occur|present|fail)\w*)\b",
+    r"|everything (?:is|was)|as expected|as it did|good|earlier|older|went away|goes away|used to|trained|ran"
+    r"|not (?:happen|occur|present|fail)\w*)\b",
     re.I,
 )
 _BAD = re.compile(
@@ -103,7 +107,7 @@ class Told:
         said = self.claims.get(project, {})
 
         def having(claim: Claim) -> list[Version]:
-            return sorted(Version(text) for text, one in said.items() if one is claim)
+            return sorted({Version(text) for text, one in said.items() if one is claim})
 
         goods, bads, fixes = having(Claim.GOOD), having(Claim.BAD), having(Claim.FIXED)
         if not bads and project in self.installed and goods:
@@ -233,7 +237,8 @@ def _claims_of_sentence(sentence: str, installed: dict[str, str], home: str | No
     for clause in _CLAUSE.split(sentence):
         begin = sentence.find(clause, start)
         start = begin + len(clause)
-        claim = _claim(clause) or (carried if not (_GOOD.search(clause) or _BAD.search(clause)) else None)
+        names_another = re.search(NAME, clause, re.I) is not None
+        claim = _claim(clause) or (None if names_another else carried)
         for match in _ANY_VERSION.finditer(clause):
             at, version = begin + match.start(), match["version"] or match["pinned"]
             if claim is None or any(first <= at < last for first, last in spans) or not _is_version(version):
@@ -271,7 +276,15 @@ def _project_at(
     with_it = [name for name, own in installed.items() if _is_version(own) and _public(own) == _public(version)]
     if len(with_it) == 1:
         return with_it[0]
-    return named[0][1] if named else home
+    name = named[0][1] if named else home
+    return name if name is not None and _is_near(version, installed.get(name)) else None
+
+
+def _is_near(version: str, installed: str | None) -> bool:
+    """Whether a number without a name can be a version of a project whose installed version is known."""
+    if installed is None or not (_is_version(installed) and _is_version(version)):
+        return installed is None
+    return abs(Version(version).major - Version(installed).major) <= 1
 
 
 def _is_python(sentence: str, at: int) -> bool:
