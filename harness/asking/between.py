@@ -32,7 +32,7 @@ from harness.planning.inquiry import Inquiry, Scope
 from harness.planning.releases import merged_requirements
 from harness.planning.world import World, limits_of, name_of
 from harness.planning.worlds import Worlds
-from harness.request.ends import EndKind, Ends, newest_end
+from harness.request.ends import TODAY, EndKind, Ends, newest_end
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions
@@ -57,11 +57,14 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
             hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
         )
     good, bad = ends.good, ends.bad
+    own = worlds.required() if good is None and bad.text == TODAY and question.as_of is None else None
+    if own is not None:
+        worlds, bad = own[0], own[1].end
     headline = (
         f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'going back from'} {bad.text}"
     )
-    session.reporter.report(SearchBegan(headline, (*question.told, why)))
-    good_world, bad_world = worlds.both(ends)
+    session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
+    good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
         policy = question.policy
         certainty = Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)

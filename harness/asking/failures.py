@@ -136,6 +136,8 @@ def failures_between(
     """
     if good[0].tests and given is None:
         return newly_failing(good[0], bad[0], good_again=good[1:], bad_again=bad[1:])
+    if given is not None and not any(Judge(given, store)(run).verdict is Verdict.BAD for run in bad):
+        return Groups(())
     failing = next((run for run in bad if run.outcome is not Outcome.COMPLETED), bad[0])
     signature = given or Judge(None, store).captured(failing)
     if signature is None or good[0].outcome is not Outcome.COMPLETED:

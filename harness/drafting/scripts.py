@@ -119,7 +119,7 @@ def _cell(block: Block) -> tuple[Block, Script | None]:
     tree = tree_of(text)
     if not _has_substance(tree, block.language in _PYTHON):
         return block, Script("", installs) if installs else None
-    return block, Script(text.strip("\n"), installs, _undefined(tree), None, tuple(changes), modules=_modules(tree))
+    return block, Script(text.strip("\n"), installs, undefined_in(tree), None, tuple(changes), modules=_modules(tree))
 
 
 def _weight(block: Block, script: Script, raised: Raised | None) -> int:
@@ -160,7 +160,7 @@ def _with_definitions(scripts: Sequence[Script], at: int) -> Script:
     tree = tree_of(code)
     told = f"{len(parts)} code blocks of the report are joined, because one uses what the others define"
     changes = tuple(dict.fromkeys(text for part in parts for text in part.changes))
-    return Script(code, (), _undefined(tree), None, (*changes, told), _modules(tree))
+    return Script(code, (), undefined_in(tree), None, (*changes, told), _modules(tree))
 
 
 def _typed_lines(text: str) -> str:
@@ -201,7 +201,7 @@ def _modules(tree: ast.Module) -> frozenset[str]:
     return frozenset(found)
 
 
-def _undefined(tree: ast.Module) -> tuple[str, ...]:
+def undefined_in(tree: ast.Module) -> tuple[str, ...]:
     """Return the names that nothing in the code defines, in order."""
     from pyflakes.checker import Checker
     from pyflakes.messages import UndefinedName

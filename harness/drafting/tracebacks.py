@@ -57,6 +57,7 @@ _CHANGING = re.compile(
     r"|\b(?:cuda|cpu|xpu|mps|meta)(?::\d+)?\b"
     r"|(?:torch\.Size)?[\[(]\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]"
     r"|\{[^}]*\}|<[^>]*>|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{12,}\b"
+    r"|\(?\b\d+(?:x\d+)+\b"
     r"|\b\d+(?:\.\d+)? (?:[KMGT]i?B)\b"
     r"|\b\d+(?:[.,]\d+)*\b"
 )

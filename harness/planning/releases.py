@@ -17,6 +17,7 @@ from harness.model.combination import AsOf
 from harness.model.repro import Bounds
 from harness.planning.inquiry import Inquiry, Scope
 from harness.probing import Probe
+from harness.request.commands import unpinned
 from harness.request.parsing import as_of, required_name, version_of
 
 if TYPE_CHECKING:
@@ -154,6 +155,9 @@ def fill_plan(
     repro = question.repro
     bounds = repro.subjects.get(subject, Bounds())
     chosen = list(choices)
+    # Exact versions are those of the bad end; another release's own day has others.
+    is_own_day = question.as_of is None and bounds.as_of == "era"
+    own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
     day = str(as_of(question.as_of or bounds.as_of))
     holds = holds_of(repro, subject, {required_name(text) for text in question.with_}, question.hold)
     if not question.as_of:
@@ -164,7 +168,7 @@ def fill_plan(
     scope = Scope(
         repro,
         interpreter.version,
-        merged_requirements(repro.dependencies, question.with_, {subject}),
+        merged_requirements(own, question.with_, {subject}),
         tuple(holds),
         device,
         question.from_source,

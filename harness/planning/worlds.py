@@ -16,9 +16,10 @@ from harness.errors import UnknownProject, UserMistake
 from harness.model import normalized_name
 from harness.model.text import one_line
 from harness.planning.inquiry import Scope
-from harness.planning.releases import check_ends
+from harness.planning.releases import check_ends, era_of
 from harness.planning.world import World, end_words, name_of, prereleases_of
 from harness.probing import Probe
+from harness.request.commands import unpinned
 from harness.request.ends import End, EndKind, Ends, day_end
 from harness.request.lockfiles import installed_pins, read_pins
 
@@ -75,6 +76,33 @@ class Worlds:
             return (other if good is not None and other.end is good else self._older(good, world)), world
         world = self.of(bad)
         return self._older(good, world), world
+
+    def required(self) -> tuple[Worlds, World] | None:
+        """Make the world of the exact versions that a repro requires, on the day of the newest of them.
+
+        Also returns what makes the worlds before it, in which these versions are free. None without exact versions.
+        Raises `UserMistake` if they can't be installed together.
+        """
+        requirements = self.scope.requirements
+        loose = tuple(map(unpinned, requirements))
+        if self.scope.repro.argv or loose == requirements:
+            return None
+        exact = [text for text, free in zip(requirements, loose, strict=True) if text != free]
+        moment = era_of(exact, self.index)
+        if moment is None:
+            return None
+        resolution = self.prober.resolve(Probe(self.scope.repro, self.scope.combination(requirements, moment)))
+        lock = resolution.lock
+        if lock is None:
+            words = one_line(resolution.words, _WORDS)
+            raise UserMistake(
+                f"the repro's own versions can't be installed ({', '.join(exact)}): {words}",
+                hint="take a version out of its dependencies, or name the ends with --good and --bad",
+            )
+        free = evolve(self, scope=evolve(self.scope, requirements=loose))
+        told = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
+        end, prereleases = day_end(moment), prereleases_of(lock)
+        return free, World(end, free.scope, lock, loose, moment, lock, (told,), prereleases)
 
     def before(self, bad: World) -> Iterator[tuple[str, World]]:
         """Yield worlds before the bad one, further and further back, each with its name.
