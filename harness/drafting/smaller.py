@@ -28,12 +28,11 @@ _DEEPEST = 6
 
 @frozen
 class _Statement:
-    """A statement by its lines, from 1; `is_alone` says that its block is empty without it."""
+    """A statement by its lines, from 1; `indent` is what its first line starts with."""
 
     first: int
     last: int
     indent: str
-    siblings: tuple[int, ...]
 
 
 @define
@@ -97,17 +96,14 @@ def _statements(source: str, depth: int) -> Iterator[_Statement]:
         level = [block for body in level for statement in body for block in _blocks(statement)]
     lines = source.splitlines()
     taken: set[int] = set()
-    number = 0
     for body in level:
-        spans = [(_first(one), one.end_lineno or one.lineno) for one in body]
-        group = range(number, number + len(spans))
-        for first, last in spans:
-            is_shared = any(line in taken for line in range(first, last + 1)) or lines[first - 1].lstrip()[:1] == ""
-            starts = lines[first - 1][: len(lines[first - 1]) - len(lines[first - 1].lstrip())]
+        for statement in body:
+            first, last = _first(statement), statement.end_lineno or statement.lineno
+            line = lines[first - 1]
+            is_shared = not taken.isdisjoint(range(first, last + 1)) or not line.strip()
             if not is_shared and not _follows_colon(lines, first, body[0].col_offset):
                 taken.update(range(first, last + 1))
-                yield _Statement(first, last, starts, tuple(group) if depth else ())
-                number += 1
+                yield _Statement(first, last, line[: len(line) - len(line.lstrip())])
 
 
 def _follows_colon(lines: Sequence[str], first: int, column: int) -> bool:
@@ -116,8 +112,8 @@ def _follows_colon(lines: Sequence[str], first: int, column: int) -> bool:
 
 
 def _first(statement: ast.stmt) -> int:
-    decorators = getattr(statement, "decorator_list", [])
-    return min([statement.lineno, *(one.lineno for one in decorators)])
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min(statement.lineno, *(one.lineno for one in decorators)) if decorators else statement.lineno
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
