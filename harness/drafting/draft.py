@@ -125,7 +125,7 @@ def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
     framed = list(suspects(parts.raised))
     found = [name for name in dict.fromkeys((*claimed, *framed, *imported)) if name in KNOWN or name in framed]
     likely = [name for name in found if name not in LAST_SUSPECTS or name in claimed or name == home]
-    likely = likely or found or [name for name in installed if name not in LAST_SUSPECTS]
+    likely = likely or found or [n for n in (*told.unreleased, *installed) if n not in LAST_SUSPECTS][:1]
     with_version = [name for name in likely if name in installed or name in claimed]
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
 
@@ -139,6 +139,8 @@ def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:
     named.update(dict.fromkeys(_subjects(parts, None)))
     named.update(dict.fromkeys(name for pattern, name in _NEEDED if re.search(pattern, code)))
     named.update(dict.fromkeys(parts.stand_ins.projects))
+    if not {"transformers", "diffusers"}.isdisjoint(named):
+        named["torch"] = None  # which they do not require themselves
     named.update(dict.fromkeys(name for name in _BESIDE if name in told.installed))
     given = [text for block in blocks for text in installs_in(block.text)] + list(script.installs if script else ())
     for text in given:

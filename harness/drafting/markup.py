@@ -17,7 +17,7 @@ _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(?P<text>.+?)\s*#*\s*$|^\s*\*\*(?P<bold
 _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>", re.I)
 _PRE = re.compile(r"<pre[^>]*>|</pre>", re.I)
 _IMPORT = re.compile(r"(?:from\s+[A-Za-z_][\w.]*\s+import\s+\S|import\s+[A-Za-z_][\w.]*(?:\s*,|\s+as\s|\s*$|\s*#))")
-_PLAIN_HEADING = re.compile(r"[A-Z][\w /'()-]{2,50}:?")
+_ENDS = re.compile(r"[A-Z][\w /'()-]{2,50}:?|#{2,6} .*")
 _INDENT = ("    ", "\t")
 _BEFORE = 3  # lines before a block that say what it is
 
@@ -120,7 +120,7 @@ def _bare_code(lines: list[str], first: int, last: int) -> int:
             break
         # The parser names the line where it gave up, which may be far below the one that is not Python.
         end = min(end - 1, first + max(wrong - 1, 0))
-    while end > first and (not lines[end - 1].strip() or _PLAIN_HEADING.fullmatch(lines[end - 1])):
+    while end > first and (not lines[end - 1].strip() or _ENDS.fullmatch(lines[end - 1])):
         end -= 1  # "Description" is a name in Python
     return end if end - first > 1 or "(" in "".join(lines[first:end]) else first
 

@@ -159,7 +159,7 @@ _ALIAS = "|".join(
         reverse=True,
     )
 )
-NAME = rf"(?<![\w/.@-])(?:hugging ?face )?(?P<name>{_ALIAS})(?![\w/-])"
+NAME = rf"(?<![\w/.@-])(?:hugging ?face )?(?P<name>{_ALIAS})(?![\w/]|-(?!\d))"
 
 
 def project_named(text: str) -> str | None:

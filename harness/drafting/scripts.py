@@ -9,13 +9,12 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from harness.drafting.markup import parses
+from harness.drafting.markup import Block, parses
 from harness.drafting.packages import project_of_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
-    from harness.drafting.markup import Block
     from harness.drafting.tracebacks import Raised
 
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-repl", "py3")
@@ -33,6 +32,7 @@ _SOLVES = re.compile(
     re.I,
 )
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_SPAN = re.compile(r"(?<!`)`([^`\n]{6,300})`(?!`)")
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
 
 
@@ -61,17 +61,30 @@ class Script:
 
 def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
     """Return the script that a report is about, None if it has none; comments count if the report has no code."""
+    blocks = tuple(blocks)
     cells = [_cell(block) for block in blocks if block.is_code]
     scripts = [(block, script) for block, script in cells if script is not None]
     if not scripts:
         cells = [_cell(block) for block in comments if block.is_code]
         scripts = [(block, script) for block, script in cells if script is not None]
     if not scripts:
+        inline = _cell(Block("code", "\n".join(_inline(blocks)), 0, "python"))
+        scripts = [(inline[0], inline[1])] if inline[1] is not None else []
+    if not scripts:
         return None
     at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
     joined = _with_definitions([script for _, script in scripts], at)
     installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
     return evolve(joined, installs=installs)
+
+
+def _inline(blocks: Iterable[Block]) -> Iterator[str]:
+    """The statements that a report sets as code inside its sentences, each once."""
+    spans = [span.strip() for block in blocks if not block.is_code for span in _SPAN.findall(block.text)]
+    for span in dict.fromkeys(spans):
+        is_code = span.startswith(("import ", "from ")) or re.match(r"[\w.]+\s*=\s*[\w.]+\(|[\w.]+\.\w+\(.+\)$", span)
+        if is_code and parses(span) is None:
+            yield span
 
 
 def installs_in(text: str) -> tuple[str, ...]:

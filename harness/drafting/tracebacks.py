@@ -20,6 +20,7 @@ _PREFIX = re.compile(
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:-\s+)?(?:\S+\s+-\s+)?(?:\[?(?:ERROR|CRITICAL|INFO|WARNING)\]?:?\s+)"
     r"(?:-\s+)?"
     r"|(?:ERROR|CRITICAL)\s+\d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\]\s"
+    r"|\d{4}-\d\d-\d\dT[\d:.]+Z\s?"
     r"|E {3,7}(?=\w))"
 )
 _BOX = re.compile(r"^\s*[│|║╭╰]\s?(.*?)\s*[│|║╮╯]?\s*$")
@@ -59,7 +60,6 @@ _CHANGING = re.compile(
     r"|\{[^}]*\}|<[^>]*>|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{12,}\b"
     r"|\(?\b\d+(?:x\d+)+\b"
     r"|\b\d+(?:\.\d+)? (?:[KMGT]i?B)\b"
-    r"|\b\d+(?:[.,]\d+)*\b"
 )
 _WORDS = re.compile(r"[A-Za-z_]{2,}")
 _LONGEST = 160

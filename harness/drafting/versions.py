@@ -215,12 +215,21 @@ def _claims(text: str, installed: dict[str, str], home: str | None) -> Iterator[
 
 
 def _claims_of_sentence(sentence: str, installed: dict[str, str], home: str | None) -> Iterator[tuple[str, str, Claim]]:
+    if re.match(r"\W*python\b", sentence, re.I):
+        return
     named = [(m.start(), name) for m in re.finditer(NAME, sentence, re.I) if (name := project_named(m["name"]))]
     spans: list[tuple[int, int]] = []
     for match in _STEP.finditer(sentence):
         context = sentence[max(0, match.start() - 60) : match.end() + 60]
         project = _project_at(match.start("old"), named, match["new"], installed, home)
         if project is None or not (_is_version(match["old"]) and _is_version(match["new"])):
+            continue
+        is_against = Version(match["old"]) > Version(match["new"]) and re.search(
+            r"regress|broke|slower", sentence, re.I
+        )
+        if is_against and " vs" in match[0]:
+            yield project, _public(match["new"]), Claim.GOOD
+            yield project, _public(match["old"]), Claim.BAD
             continue
         if Version(match["old"]) >= Version(match["new"]) and not re.search(r"downgrad|revert|roll", context, re.I):
             continue

@@ -80,7 +80,7 @@ def test_a_repro_gets_smaller_and_still_fails(harness, write_repro):
 
 
 @pytest.mark.parametrize(("tool", "with_", "words"), [("", "1.8", "no signature"), (SIGNED, "1.0", "does not show")])
-def test_what_cannot_be_made_smaller_is_told(harness, write_repro, tool, with_, words):
+def test_a_repro_without_its_bug_is_refused(harness, write_repro, tool, with_, words):
     path = write_repro("brittle", tool=tool)
     ended = harness("minimize", str(path), "--with", f"brittle=={with_}")
     assert ended.code == 2
