@@ -81,7 +81,7 @@ def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable
 def _inline(blocks: Iterable[Block]) -> Iterator[str]:
     """The statements that a report sets as code inside its sentences, each once."""
     spans = [span.strip() for block in blocks if not block.is_code for span in _SPAN.findall(block.text)]
-    for span in dict.fromkeys(spans):
+    for span in sorted(dict.fromkeys(spans), key=lambda span: not span.startswith(("import ", "from "))):
         is_code = span.startswith(("import ", "from ")) or re.match(r"[\w.]+\s*=\s*[\w.]+\(|[\w.]+\.\w+\(.+\)$", span)
         if is_code and parses(span) is None:
             yield span

@@ -165,6 +165,63 @@ def test_a_draft_has_what_the_issue_tells(name):
     assert {found.line_of(gap) for gap in found.gaps} <= set(marks)
 
 
+PAGE = """[Bug] Training fails #77
+
+  5. Which versions?
+
+    \u2022 Unsloth: 2025.11.2
+    \u2022 Unsloth Zoo: 2025.11.3
+    \u2022 PyTorch: 2.8.0+cu126
+    \u2022 Python: 3.12.12
+
+Minimal code
+
+from unsloth import FastModel
+
+model = FastModel.from_pretrained(
+    model_name = "unsloth/whisper-large-v3",
+    optim = "adamw_8bit",
+)
+
+# Training start
+model.train_all()
+
+Full Error Traceback
+
+RuntimeError                              Traceback (most recent call last)
+
+/tmp/ipython-input-1.py in <cell line: 0>()
+----> 1 model.train_all()
+
+/usr/local/lib/python3.12/dist-packages/unsloth/models/_utils.py in train_all(***failed resolving arguments***)
+
+/usr/local/lib/python3.12/dist-packages/unsloth_zoo/gradient_checkpointing.py in backward(ctx, *args)
+    596             # )
+    597         else:
+--> 598             torch.autograd.backward(outputs_with_grad, args_with_grad)
+
+/usr/local/lib/python3.12/dist-packages/torch/autograd/graph.py in _engine_run_backward(t_outputs)
+--> 829         return Variable._execution_engine.run_backward(
+
+RuntimeError: Trying to backward through the graph a second time (or worse). Saved values are 2.00% freed.
+"""
+
+
+def test_the_bare_text_of_a_page_is_read(tmp_path):
+    """It has no fences, an IPython traceback, and versions in a numbered list."""
+    path = tmp_path / "page.txt"
+    path.write_text(PAGE, encoding="utf-8")
+    found = draft(read_report(str(path)), "page")
+    repro = parse_repro(found.source, name="page")
+    assert tuple(repro.subjects) == ("unsloth-zoo", "unsloth")
+    assert repro.reported == "unsloth_zoo/gradient_checkpointing.py, line 598, in backward"
+    assert repro.signature.message == "Trying to backward through the graph a second time (or worse)"
+    assert found.script.code.startswith("from unsloth import FastModel")
+    assert found.script.code.endswith("# Training start\nmodel.train_all()")
+    assert 'optim = "adamw_torch"' in found.source
+    assert repro.requires_python == "==3.12.*"
+
+
 def test_every_issue_is_expected():
     assert sorted(EXPECTED) == sorted(path.stem for path in ISSUES.glob("*.txt"))
 
@@ -219,6 +276,7 @@ def test_a_model_of_the_hub_becomes_a_tiny_one_and_data_are_generated():
         ("Can't load /home/a/b/c.json: it is not a JSON file", "it is not a JSON file"),
         ("CUDA error at 0x7f01: an illegal memory access was encountered", "an illegal memory access was encountered"),
         ("'NoneType' object is not callable", "NoneType' object is not callable"),
+        ("takes 2 positional arguments but 3 were given", "takes 2 positional arguments but 3 were given"),
         ("", ""),
     ],
 )
