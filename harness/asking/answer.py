@@ -515,6 +515,8 @@ def levels_as_json(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "needs": [cattrs.unstructure(region) for region in finding.needs],
             "needed_files": list(finding.needed_files),
             "reverted_along": [cattrs.unstructure(region) for region in finding.reverted_along],
+            "causes": list(finding.causes),
+            "compiled": list(finding.compiled),
             "proofs": [
                 {
                     "sentence": proof.sentence,

@@ -225,7 +225,8 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
         is_gone = all(change.after is None for change in culprit.packages)
         what += f", which {release} no longer installs" if is_gone else f", which {release} lets in"
         where = f"; it lies{where.removeprefix(',')}" if where else ""
-    return f"The {noun} is {what}{where}: {_shown(answer, finest)}."
+    causes = "".join(f" {cause[0].upper()}{cause[1:]}." for cause in finest.causes)
+    return f"The {noun} is {what}{where}: {_shown(answer, finest)}.{causes}"
 
 
 def place_of(finding: Finding) -> str:

@@ -6,14 +6,15 @@ in the older release is searched like the culprit itself, declarations in its fi
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.culprit.background import Background
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.evidence import Evidence, Pointers
 from harness.culprit.exchange import Exchange
+from harness.culprit.parts import parts_of
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import METADATA, Sides
@@ -27,7 +28,7 @@ from harness.probing import Probe
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
-MOST_SKIPS = 3  # enough to see that Python and compiled files can't be mixed
+_LIKELY = 3  # sets whose files the first process to fork from leaves out
 _MOST_LESSONS = 12
 
 Read = tuple[Edits, Consistency, Pointers]
@@ -74,43 +75,58 @@ class LineSearch:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
-    def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
+    @property
+    def parts(self) -> tuple[Candidate, ...]:
+        """The parts to try alone, the likeliest first."""
+        return parts_of(self.edits, self.weights, self.serving)
+
+    def pursue(
+        self,
+        weights: dict[Unit, float],
+        *,
+        most: int,
+        after: Reduced | None = None,
+        parts: Sequence[Candidate] = (),
+        most_runs: int | None = None,
+    ) -> Reduced:
         """Find the smallest set of units whose reversal removes the difference.
 
-        It makes at most `most` runs, and continues the search `after` if it is given.
+        `parts` are tried alone first. It tries at most `most` sets in at most `most_runs` runs, and continues the
+        search `after` if it is given.
         """
-        found = self._pursuit(weights, most=most, after=after).run()
+        pursuit = self._pursuit(weights, most=most, after=after, parts=parts)
+        found = evolve(pursuit, most_runs=most_runs).run()
         return found.after(after) if after is not None else found
 
     def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
-        """The files of the mixture that is tried next, if the search continues `after` an earlier one."""
-        following = next(iter(self.next_sets(1, after)), None)
-        mixture = self.reverted(following).mixture if following is not None else None
-        return frozenset(mixture.files) if mixture is not None else frozenset()
+        """The files of the mixtures that are tried next, if the search continues `after` an earlier one."""
+        mixtures = (self.reverted(following).mixture for following in self.next_sets(_LIKELY, after))
+        return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
 
     def next_sets(self, count: int, after: Reduced | None = None) -> tuple[Candidate, ...]:
         """Up to `count` sets that are tried next, if the search continues `after` an earlier one.
 
         What they need is remembered, so `pursue` starts sooner afterwards.
         """
-        return self._pursuit(self.weights, most=1, after=after).next_sets(count)
+        return self._pursuit(self.weights, most=1, after=after, parts=self.parts).next_sets(count)
 
-    def _pursuit(self, weights: dict[Unit, float], *, most: int, after: Reduced | None) -> Pursuit:
+    def _pursuit(
+        self, weights: dict[Unit, float], *, most: int, after: Reduced | None, parts: Sequence[Candidate]
+    ) -> Pursuit:
         return Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
             weights=weights,
             closed=self.consistency.reverted,
-            roughly=lambda unit: self.consistency.ties.closed({unit}),
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
-            doubt=lambda moved, observation: self.consistency.raised_in(moved, observation, reverting=True),
             most=most,
             serving=self.serving,
             told=after.told if after is not None else {},
-            most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
+            parts=parts,
+            complete=self.consistency.reverted_alone,
         )
 
 
@@ -144,11 +160,8 @@ def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> Read:
 
 
 def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
-    """The used Python files to trace on both sides; empty if a trace would not help.
-
-    That is the case with compiled files, or if there is only one edit.
-    """
-    if COMPILED in _units(exchange, used) or (len(exchange.units) == 1 and not _has_regions(exchange)):
+    """The used Python files to trace on both sides; empty if a trace would not help because there is only one edit."""
+    if len(exchange.units) == 1 and not _has_regions(exchange):
         return frozenset()
     return frozenset(path for unit in used for path in exchange.units[unit] if path.endswith(".py"))
 
@@ -203,11 +216,6 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:
     """A description of the newer release with some units from the older one."""
     return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)
-
-
-def is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
-    """Whether a search stopped because Python and compiled files of the two releases can't be mixed."""
-    return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS
 
 
 _MOST_NEEDED = 14

@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from harness.culprit.background import Background
+from harness.culprit.cause import causes_of
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, few
 from harness.culprit.edits import Unit
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
@@ -29,11 +31,11 @@ from harness.culprit.line_search import (
     belongs,
     file_units,
     files_of,
-    is_not_mixable,
     prepared,
     reverted_in_words,
     search_for_needs,
 )
+from harness.culprit.put_back import removed_name
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Sides
@@ -76,18 +78,24 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     seconds = trials.scope.policy.time_s
     trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
     exchange = evolve(exchange, trials=trials)
+    removed = removed_name(trials, sides, exchange)
+    if removed is not None:
+        return (removed,)
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
     trials.begin(
         Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
-        f"(at most {_MOST} runs and {told_duration(seconds)})",
+        f"(at most {told_duration(seconds)})",
     )
     with ExitStack() as stack:
         if trials.spare is not None:
             stack.enter_context(trials.spare.used())
         search, traced = prepared(trials, sides, exchange, used)
-        search, reduced = pursued(search, used, stack, most=_MOST)
+        compiled, is_mixable = compiled_cause(search)
+        if compiled is not None:
+            return (compiled,)
+        search, reduced = pursued(search, used, stack, most=_MOST if is_mixable else 0)
         return _findings(search, reduced, package, until, traced)
 
 
@@ -102,7 +110,7 @@ def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
-    if REST in reduced.units and not is_not_mixable(search, reduced):
+    if REST in reduced.units:
         search, reduced = _into_the_rest(search, reduced)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
@@ -217,6 +225,7 @@ def _lines_found(
         unresolved=0,
         needs=search.edits.regions(forth.needs),
         reverted_along=search.edits.regions(along) if fine is None else (),
+        causes=causes_of(search.edits, core),
     )
 
 
@@ -293,12 +302,11 @@ def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
 def _open(search: LineSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
     count = len(search.exchange.units)
-    names = listed(change.name for change in search.exchange.package.packages)
-    if is_not_mixable(search, reduced):
-        tried = f"{reduced.unresolved} of {len(reduced.told)}"
+    if COMPILED in search.all and reduced.unresolved:
+        compiled = few(compiled_that_ran(search))
         return (
-            f"its files were not told apart: {names} has compiled files, and {tried} "
-            "mixtures of them with Python files of the other release could not be judged"
+            f"no change in its Python files made the difference alone in {reduced.runs} runs, and not all of them run "
+            f"with the compiled files of the other release: the cause may be in {compiled}{_out_of_time(search)}"
         )
     return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"
 
@@ -327,8 +335,8 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
     trials = search.trials
     few = None
     if not _is_slow(search):
-        few = search.pursue(search.weights, most=_FRESH_FIRST)
-        if not few.gave_up or trials.is_late or is_not_mixable(search, few):
+        few = search.pursue(search.weights, most=_FRESH_FIRST, parts=search.parts, most_runs=_FRESH_FIRST)
+        if not few.gave_up or trials.is_late:
             return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
@@ -352,10 +360,11 @@ def _found_with_forks(
     `whole` is the probe with every change reverted.
     """
     trials = search.trials
-    found = search.pursue(search.weights, most=1, after=few)
-    if not _is_forked(found) and not _shows_older_side(trials, search.sides, forks, whole):
+    found = search.pursue(search.weights, most=1, after=few, parts=search.parts, most_runs=1)
+    is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
+    if not is_checked and not _shows_older_side(trials, search.sides, forks, whole):
         return None
-    found = search.pursue(search.weights, most=most, after=found)
+    found = search.pursue(search.weights, most=most, after=found, parts=search.parts)
     if not _is_forked(found):
         return found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
@@ -375,10 +384,10 @@ def _is_forked(reduced: Reduced) -> bool:
 
 
 def _is_slow(search: LineSearch) -> bool:
-    """Whether probes are so slow, and units so many, that forks are used at once. Never with compiled files."""
+    """Whether probes are so slow, and units so many, that forks are used at once."""
     sides = (search.sides.before, search.sides.after)
     quickest = min(side.observation.duration_s for side in sides)
-    return quickest >= _SLOW_S and len(search.all) > _MANY and COMPILED not in search.edits.wholes
+    return quickest >= _SLOW_S and len(search.all) > _MANY
 
 
 def _open_forks(

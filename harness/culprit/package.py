@@ -148,7 +148,6 @@ def _exchanged(
         flipped=other.verdict,
         weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
         closed=lambda names: required.closed(names).intersection(changes),
-        roughly=lambda name: required.closed({name}).intersection(changes),
         probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names)),
         label_of=label_of,
         learn=lambda names, _: required.learn(names),

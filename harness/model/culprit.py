@@ -74,8 +74,9 @@ class Finding:
     `candidates` is the number of possible culprits, `runs` the number of probes of this level, `unresolved` the number
     of mixtures that could not be judged. `is_minimal` means that nothing smaller was enough. `needs` and `needed_files`
     are the regions and files that had to be added too, `reverted_along` the regions that had to be reverted too.
-    `commits` made the change; `replay` is the log of the commits that were run, for `git bisect replay`. `notes` are
-    the limits of the finding.
+    `causes` say in a sentence each, without its full stop, what was changed there; `compiled` are the compiled files
+    that differ and were loaded, if the cause is in them. `commits` made the change; `replay` is the log of the commits
+    that were run, for `git bisect replay`. `notes` are the limits of the finding.
     """
 
     level: Level
@@ -90,6 +91,8 @@ class Finding:
     needs: tuple[Region, ...] = ()
     needed_files: tuple[str, ...] = ()
     reverted_along: tuple[Region, ...] = ()
+    causes: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
     replay: str = ""
     notes: tuple[str, ...] = ()

@@ -145,7 +145,13 @@ def _run_with(
     beside = [scratch.work / folder for folder in job.repro.search_path]
     if why := missing_program(job.repro.argv, job.python, user_path(os.environ), root, beside):
         raise MissingProgram(why, program_of(job.repro.argv))
-    write_stubs(scratch.stubs, job.python, user_path(os.environ))
+    if job.zygote is None:
+        write_stubs(scratch.stubs, job.python, user_path(os.environ))
+    else:  # forks share the stubs: to make and remove hundreds of links takes longer than a fork
+        shared = job.scratch_root / "stubs"
+        if not shared.is_dir():
+            write_stubs(shared, job.python, user_path(os.environ))
+        scratch.stubs.symlink_to(shared)
     tests = collection_of(job.repro.argv, scratch.report.parent)
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
