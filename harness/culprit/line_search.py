@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.background import Background
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.evidence import Evidence, Pointers
+from harness.culprit.evidence import Evidence, Pointers, failure_of
 from harness.culprit.exchange import Exchange
 from harness.culprit.parts import parts_of
 from harness.culprit.pursuit import Pursuit
@@ -28,6 +28,7 @@ from harness.probing import Probe
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
+_MOST_READ = 300  # more files than that are read once it is known what ran
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
 _MOST_LESSONS = 12
 
@@ -45,6 +46,7 @@ class LineSearch:
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
     serving: frozenset[Unit] = field(default=frozenset(), repr=False)
+    evidence: Evidence | None = field(default=None, repr=False)
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -133,29 +135,62 @@ class LineSearch:
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
     """Prepare a search for lines; returns it with the number of runs.
 
-    Both sides run once more under a trace, while their files are read in the background.
+    Both sides run once more under a trace, while their files are read in the background. Of many files, only those are
+    read in which a function ran, or that are in the traceback; the others stay whole until they are the culprit.
     """
     wanted = files_to_trace(exchange, used)
     read_ahead(trials, sides, exchange, used)
     traces: list[Trace | None] = []
     if wanted:
         traces = list(trials.traces(sides, wanted))
-    edits, consistency, pointers = trials.tally.reading.pop(frozenset(exchange.units)).result()
+    reading = trials.tally.reading.pop(frozenset(exchange.units), None)
+    edits, consistency, pointers = (
+        reading.result()
+        if reading is not None
+        else _read(exchange, sides, used, _that_called(exchange, sides, used, traces))
+    )
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.scope.repro.source, before, after, pointers)
-    search = LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving())
+    search = LineSearch(
+        trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving(), evidence=evidence
+    )
     return search, len(traces)
 
 
+def opened(search: LineSearch, files: frozenset[Unit]) -> LineSearch:
+    """The search with these whole files cut into regions, as far as they are text."""
+    whole = search.edits
+    cut = Edits.of({unit: whole.wholes[unit] for unit in sorted(files)}, whole.before, whole.after, files)
+    edits = evolve(
+        whole,
+        differences=whole.differences | cut.differences,
+        wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in cut.differences},
+        facts=whole.facts | cut.facts,
+    )
+    weights = search.evidence.weights(edits) if search.evidence is not None else dict.fromkeys(edits.all, 1.0)
+    consistency = Consistency(edits, ties_of(edits))
+    return evolve(search, edits=edits, consistency=consistency, weights=weights, serving=edits.serving())
+
+
+def _that_called(
+    exchange: Exchange, sides: Sides, used: frozenset[Unit], traces: Sequence[Trace | None]
+) -> frozenset[Unit]:
+    """The used files in which a function ran on either side, and those of the traceback."""
+    called = {path for trace in traces if trace is not None for path, found in trace.called.items() if found}
+    raised = failure_of(sides)
+    called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
+    return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
+
+
 def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
-    """Start to read the files of both sides in the background, unless that has started already."""
+    """Start to read the files of both sides in the background, unless that has started already or they are many."""
     key = frozenset(exchange.units)
-    if key not in trials.tally.reading:
-        trials.tally.reading[key] = Background.begun(trials.prober, lambda: _read(exchange, sides, used))
+    if key not in trials.tally.reading and len(used) <= _MOST_READ:
+        trials.tally.reading[key] = Background.begun(trials.prober, lambda: _read(exchange, sides, used, used))
 
 
-def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> Read:
-    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, used)
+def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit], cut: frozenset[Unit]) -> Read:
+    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
     return edits, Consistency(edits, ties_of(edits)), Pointers.of(exchange, sides)
 
 

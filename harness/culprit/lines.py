@@ -31,10 +31,12 @@ from harness.culprit.line_search import (
     belongs,
     file_units,
     files_of,
+    opened,
     prepared,
     reverted_in_words,
     search_for_needs,
 )
+from harness.culprit.parts import parts_of
 from harness.culprit.put_back import removed_name
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import Refined, refined
@@ -112,6 +114,9 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     spent = [reduced]
     if REST in reduced.units:
         search, reduced = _into_the_rest(search, reduced)
+        spent.append(reduced)
+    if reduced.shown is not None and (files := _unread(search, reduced)):
+        search, reduced = _into_files(search, reduced, files)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
         # Nothing smaller was sufficient, but all of it is only a few files.
@@ -243,6 +248,23 @@ def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Re
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return split, found
+
+
+def _unread(search: LineSearch, reduced: Reduced) -> frozenset[Unit]:
+    """The Python files of a result that both sides have and that were not cut into regions."""
+    before, after = search.edits.before.digests, search.edits.after.digests
+    return frozenset(unit for unit in reduced.units if unit.endswith(".py") and unit in before and unit in after)
+
+
+def _into_files(search: LineSearch, reduced: Reduced, files: frozenset[Unit]) -> tuple[LineSearch, Reduced]:
+    """Continue the search with the regions of some whole files of its result."""
+    cut = opened(search, files)
+    units = {unit for unit in cut.all if unit in reduced.units or cut.edits.path_of(unit) in files}
+    weights = {unit: cut.weights[unit] for unit in sorted(units)}
+    found = cut.pursue(weights, most=_MOST, parts=parts_of(cut.edits, weights, cut.serving))
+    if found.shown is None:
+        found = evolve(found, shown=reduced.shown)
+    return cut, found
 
 
 def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
