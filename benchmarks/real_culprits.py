@@ -6,6 +6,7 @@ mixture did: with the same outcome, exception and numbers. The same question aga
 
     python benchmarks/real_culprits.py
     python benchmarks/real_culprits.py --cases checkpointing asfarray
+    python benchmarks/real_culprits.py --list kept
 """
 
 from __future__ import annotations
@@ -229,11 +230,17 @@ def main() -> int:
     """Parse the command line, run the cases, report."""
     parser = argparse.ArgumentParser(description="Known regressions, from the releases down to the lines.")
     parser.add_argument("--cases", nargs="*", metavar="NAME", help="the first words of the cases to run (default: all)")
+    parser.add_argument(
+        "--list", choices=("seen", "kept", "both"), help="run regressions.toml instead, a half of it or both"
+    )
     parser.add_argument("--folder", type=Path, help="keep caches and results there (default: none kept)")
     parser.add_argument("--output", type=Path, default=ROOT / "results" / "reports" / "real_culprits.json")
     options = parser.parse_args()
     root = options.folder.absolute() if options.folder else Path(tempfile.mkdtemp(prefix="harness-bench-"))
     root.mkdir(parents=True, exist_ok=True)
+    if options.list:
+        words = [sys.executable, Path(__file__).with_name("regressions.py"), "--half", options.list, "--folder", root]
+        return subprocess.run([*words, *(["--cases", *options.cases] if options.cases else [])], check=False).returncode
     try:
         cases = [one for one in _cases(root) if not options.cases or one.name.startswith(tuple(options.cases))]
         if not cases:

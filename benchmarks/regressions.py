@@ -1,4 +1,4 @@
-"""Regressions of well-known packages that the search was not developed on: release, file or name, lines, runs, seconds.
+"""Regressions of well-known packages, half of them kept aside from development: release, file or name, lines, runs.
 
 The list is `regressions.toml`, with the truth of each case. Caches stay warm between the cases of one `--folder`, and
 results are forgotten.

@@ -111,3 +111,15 @@ def test_a_missed_limit_is_reported(benchmark, capsys):
     wrong = benchmark.Measured("case", 61.0, 10, 13, 7, 0.7, 4.0, 7, ["k"], 6, 1, "2.1", [], [], [], "wrong")
     assert not benchmark.report([case], [wrong])
     assert capsys.readouterr().out.count("MISSED") == 6
+
+
+def test_each_listed_regression_is_a_repro_with_a_truth(monkeypatch):
+    """Every script states its package and signature, and no case is in both halves."""
+    monkeypatch.syspath_prepend(str(SCRIPT.parent))
+    cases = importlib.import_module("regressions").cases()
+    assert len({case.name for case in cases}) == len(cases) >= 24
+    for case in cases:
+        compile(case.script, case.name, "exec")
+        assert f"[tool.harness.subjects.{case.package}]" in case.script
+        assert not (case.file and case.removed)
+    assert abs(2 * sum(case.seen for case in cases) - len(cases)) <= 2

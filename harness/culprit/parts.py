@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from harness.culprit.reduction import Candidate
 
 _FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
+_BEFORE_GROUPS = 8  # likely parts that come before the groups of files
 _LEAST = 0.1  # regions below are comments and layout, or in functions that never ran
 
 
@@ -32,4 +33,8 @@ def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Un
         likeliest = max(weights[unit] for unit in units)
         if likeliest >= _LEAST:
             scores.setdefault(frozenset(units), share * likeliest)
-    return tuple(sorted(scores, key=lambda part: -scores[part]))
+    order = sorted(scores, key=lambda part: -scores[part])
+    # One run each clears all files that the run did not import, and all compiled ones.
+    groups = [part for part in order if any(unit in edits.wholes and unit not in edits.wholes[unit] for unit in part)]
+    singles = [part for part in order if part not in groups]
+    return (*singles[:_BEFORE_GROUPS], *groups, *singles[_BEFORE_GROUPS:])
