@@ -8,6 +8,7 @@ and from skipped runs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
@@ -20,10 +21,10 @@ from harness.culprit.syntax import error_line
 from harness.model import Mixture, Observation
 
 _MOST_PROVIDERS = 4
-_INSTANCE_CALLS = ("forward", "__call__")
 _MOST_REPAIRS = 12
 _MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
 _MOST_TAUGHT = 4
+_MOST_HAVING = 60  # a word of a message that more edits have says nothing
 _MOST_ALONG = 8  # a part tied to more than that is tried with what its files can't lack
 
 _QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
@@ -142,7 +143,9 @@ class Consistency:
         frames = list(reversed(raised.frames))
         if _UNPACK in raised.message and frames:
             words |= set(_ASKED_OF.findall(frames[0].text))
-        words -= {"self", "forward", "__init__", "object", "module"}
+        words -= {"self", "__init__", "object", "module"}
+        having = Counter(word for unit in self.edits.all for word in words & self._mentioned(unit)) if words else {}
+        words = {word for word, count in having.items() if count <= _MOST_HAVING}
         at_fault = self._at(frames[0].file, frames[0].line, moved, reverting=reverting) if frames else None
         files = {frame.file for frame in frames}
         ranked: list[tuple[int, Unit]] = []
@@ -321,10 +324,10 @@ def _by_signatures(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit
 
 
 def _callable_as(signature: Signature) -> tuple[str, ...]:
-    name = signature.qualname.rpartition(".")[2]
+    owner, _, name = signature.qualname.rpartition(".")
     if name == "__init__":
         return signature.called, "super"
-    return (signature.called, "an instance") if name in _INSTANCE_CALLS else (signature.called,)
+    return (signature.called, "an instance") if owner else (signature.called,)  # a framework may call any method
 
 
 def _asked(call: Call, known: set[str]) -> str:
