@@ -1,4 +1,4 @@
-"""Compiled parts: a cause in them is told as such, and a cause beside them is found."""
+"""Compiled parts: a cause in them is named as such, and a cause beside them is found."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ def _noise(version: str) -> dict[str, str]:
     return {f"shop/h{number}.py": f"X = {version}\n" for number in range(4)}
 
 
-def test_a_cause_in_the_compiled_part_is_told(plant: Planted) -> None:
+def test_a_cause_in_the_compiled_part_is_named(plant: Planted) -> None:
     """With all Python files put back it fails alike, and the compiled file alone makes the difference."""
     for version, fast in (("1.0", b"1" * 64), ("1.1", b"2" * 64)):
         step = READS + f"\n\nVERSION = {version}\n"

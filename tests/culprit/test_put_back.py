@@ -12,10 +12,8 @@ HELPER = "_SAFE = 'abc'\n\n\ndef quote(text):\n    return text + _SAFE\n\n\n"
 KEPT = "def unquote(text):\n    return text\n"
 
 
-def _add(
-    plant: Planted, older: str, newer: str, init: str = "from shop.urls import *\n", now: str | None = None
-) -> None:
-    for version, text, first in (("1.0", older, init), ("1.1", newer, init if now is None else now)):
+def _add(plant: Planted, older: str, newer: str, inits: tuple[str, str] = ("from shop.urls import *\n",) * 2) -> None:
+    for version, text, first in (("1.0", older, inits[0]), ("1.1", newer, inits[1])):
         noise = {path: content.format(version) for path, content in NOISE.items()}
         plant.add("shop", version, {"shop/__init__.py": first, "shop/urls.py": text, **noise})
 
