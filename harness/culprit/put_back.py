@@ -10,7 +10,7 @@ from __future__ import annotations
 import ast
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.regions import lines_of
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from harness.culprit.sides import PackageFiles, Sides
     from harness.culprit.trials import Trials
 
+_OWN_FAILURES = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError")  # of what was put back
 _GONE = ("removed-name", "moved-name", "renamed-name", "removed-module")
 _STAND_IN = '''
 
@@ -92,9 +93,14 @@ def _proved(trials: Trials, sides: Sides, exchange: Exchange, name: _Name, one: 
         if proof.holds:
             proofs.append(proof)
             break
-        if proof.verdict is Verdict.SKIP and "stand-in" in sentence:
-            notes.append(f"with {sentence} it fails differently: {proof.reason}")
-    if not proofs and not notes:
+        raised = proof.observation.exception if proof.observation is not None else None
+        if proof.verdict is Verdict.SKIP and raised is not None and raised.name not in _OWN_FAILURES:
+            notes.append(f"with {sentence} it fails differently: {raised.name}: {raised.message[:100]}")
+            break
+    if notes:  # the next failure has a cause of its own
+        package = exchange.package
+        return evolve(package, causes=(_sentence(one, name),), notes=(*package.notes, *notes), runs=package.runs + runs)
+    if not proofs:
         return None
     if (gone := _taken_out(name, exchange)) is not None:
         mixture = Mixture(gone, f"{name.dotted} taken out")
@@ -112,7 +118,6 @@ def _proved(trials: Trials, sides: Sides, exchange: Exchange, name: _Name, one: 
         proofs=tuple(proofs),
         candidates=len(exchange.units),
         runs=runs,
-        notes=tuple(notes),
     )
 
 

@@ -53,6 +53,18 @@ def test_a_removed_method_is_put_back_in_its_class(plant: Planted) -> None:
     assert proved(found)
 
 
+def test_the_next_failure_behind_a_removed_name(plant: Planted) -> None:
+    """What the old method calls is gone too: the name is still the answer, and no files are mixed."""
+    kept = "class Cart:\n    def pay(self):\n        return 1\n"
+    older = f"{kept}\n    def quote(self):\n        return self.total.sum\n\n"
+    older += "    @property\n    def total(self):\n        return self\n"
+    _add(plant, older + "\n    sum = 1\n", f"{kept}\n\nX = 1\n")
+    body = "from shop.urls import Cart\n\nCart().quote()\n"
+    (found,) = plant.answer(body=body, signed=GONE.format("AttributeError"))["culprit"]
+    assert found["causes"] == ["`quote` was removed from `shop.urls.Cart`"]
+    assert any("it fails differently: AttributeError" in note for note in found["notes"])
+
+
 def test_what_is_put_back_has_only_what_the_newer_text_lacks() -> None:
     """The definition comes with the names that it needs, and without those that are still there."""
     old = "import os\n_SAFE = 1\n\n\ndef other():\n    pass\n\n\ndef quote():\n    return os, _SAFE\n"
