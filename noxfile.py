@@ -78,15 +78,16 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Benchmark speed against loops with pip and uv, then known culprits; `-- speed` or `-- culprits` runs one."""
-    scripts = {"speed": "bisect_speed.py", "culprits": "real_culprits.py"}
-    chosen, *options = session.posargs or (None,)
-    if chosen not in {None, *scripts}:
-        session.error(f"no benchmark {chosen!r}; name one of {', '.join(scripts)} before its options, or none for all")
+    """Benchmark speed against loops with pip and uv; `-- --help` lists options."""
     session.install("-e", ".[test]")
-    for name, script in scripts.items():
-        if chosen in (None, name):
-            session.run("python", f"benchmarks/{script}", *options)
+    session.run("python", "benchmarks/bisect_speed.py", *session.posargs)
+
+
+@nox.session(default=False)
+def truth(session: nox.Session) -> None:
+    """Bisect the known regressions of `repros/` over real releases (two hours, some GB); `-- WORDS` chooses."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/truth.py", *session.posargs)
 
 
 @nox.session

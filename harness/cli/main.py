@@ -50,6 +50,8 @@ _COMMANDS = {
     "watch-issue": ("watch", "Keep one issue in this repository on what the watch found."),
     "bundle": ("bundle", "Pack probes for a machine without network."),
     "absorb": ("bundle", "Read the results of a bundle back in."),
+    "repros": ("catalogue", "List and search the known regressions, or show one."),
+    "match": ("catalogue", "Say which known regression a traceback looks like."),
     "report": ("results", "Write the report of an answer."),
     "results": ("results", "Show every run in the results, a row each."),
     "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU."),
