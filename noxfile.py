@@ -76,17 +76,26 @@ def e2e(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", "tests/e2e/real_releases.py", "-v", *chosen, *rest)
 
 
+@nox.session(default=False)
+def docs_commands(session: nox.Session) -> None:
+    """Run the commands of the README, the tutorial and the guides; `-- --minutes` also those that take long."""
+    session.install("-e", ".[test]")
+    session.run("python", "tests/e2e/documented_commands.py", *session.posargs)
+
+
 @nox.session
 def bench(session: nox.Session) -> None:
-    """Benchmark speed against loops with pip and uv, then known culprits; `-- speed` or `-- culprits` runs one."""
-    scripts = {"speed": "bisect_speed.py", "culprits": "real_culprits.py"}
-    chosen, *options = session.posargs or (None,)
-    if chosen not in {None, *scripts}:
-        session.error(f"no benchmark {chosen!r}; name one of {', '.join(scripts)} before its options, or none for all")
+    """Benchmark speed against loops with pip and uv; `-- culprits` asks about regressions kept aside; --help helps."""
     session.install("-e", ".[test]")
-    for name, script in scripts.items():
-        if chosen in (None, name):
-            session.run("python", f"benchmarks/{script}", *options)
+    culprits, words = "culprits" in session.posargs, [word for word in session.posargs if word != "culprits"]
+    session.run("python", f"benchmarks/{'regressions' if culprits else 'bisect_speed'}.py", *words)
+
+
+@nox.session(default=False)
+def truth(session: nox.Session) -> None:
+    """Bisect the known regressions of `repros/` over real releases (two hours, some GB); `-- WORDS` chooses."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/truth.py", *session.posargs)
 
 
 @nox.session

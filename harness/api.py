@@ -7,6 +7,7 @@
 Each returns the answer that the command prints; a notebook shows it as a table. Probes whose observations are in the
 results folder don't run again. The errors raised are those of `harness.errors`, with the `message` and `hint` that the
 command line prints: `UserMistake` and its subclasses for wrong arguments, `NoNetwork` and `NoSpace` for this machine.
+An argument of a wrong type raises a `UserMistake` that names it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, fields
 
+from harness.arguments import checked
 from harness.asking import ask as asking
 from harness.asking import history_scan as scan
 from harness.asking.history_scan import Range
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
     from harness.planning.single import Probed
 
 
+@checked
 def ask(question: Question, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> Answer:
     """Answer a question of any kind, and write reports to the results folder: the function behind `harness bisect`.
 
@@ -53,6 +56,7 @@ def ask(question: Question, *, settings: Settings | None = None, reporter: Repor
     return answer
 
 
+@checked
 def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     subject: str | None = None,
     *,
@@ -70,8 +74,8 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
 
     `subject` is the package to look at, None to find it. What runs is a `repro` (a name or a path; default: the repro
     that names the subject) or the command `run` in a copy of its `project`. `good` and `bad` are ends of any kind, by
-    default those of the repro. `policy` are fields of `Policy`: `find_fix`, `prereleases`, `confirm` (a number of
-    runs), `flaky`, `confidence`, `git`. Raises the same errors as `ask`.
+    default those of the repro; `depth` is how deep to go. `policy` are fields of `Policy`: `find_fix`, `prereleases`,
+    `confirm` (a number of runs), `flaky`, `confidence`, `git`. Raises the same errors as `ask`.
     """
     unknown = set(policy) - {one.name for one in fields(Policy)}
     if unknown:
@@ -84,6 +88,7 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     return ask(question, settings=settings, reporter=reporter)
 
 
+@checked
 def history(
     subject: str,
     *,
@@ -103,6 +108,10 @@ def history(
     """
     settings = settings or Settings()
     wanted = Range(since, until, more.pop("max_gap", None))
+    if unknown := set(more) - {"prereleases"}:
+        raise UserMistake(
+            f"history() takes no argument {sorted(unknown)[0]!r}", hint="it takes max_gap and prereleases"
+        )
     question = Question(subject, repro, run, policy=Policy(**more))
     with open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session:
         inquiry = asking.inquiry_of(session, question, Kind.RELEASES, None)
@@ -111,6 +120,7 @@ def history(
     return found
 
 
+@checked
 def probe(
     repro: str,
     *requirements: str,
@@ -130,10 +140,11 @@ def probe(
     return executed(session, prepared_probe(session, chosen, fresh=fresh))
 
 
+@checked
 def results(folder: str | Path | None = None) -> pd.DataFrame:
     """Return the observations of a results folder as a table, one row each, the oldest first.
 
-    `folder` defaults to `HARNESS_RESULTS`, else "results". Among the columns are the key, times in seconds, memory in
+    `folder` defaults to that of `Settings`. Among the columns are the key, times in seconds, memory in
     MiB, and one for each parameter, metric and installed distribution.
     """
     return Store.opened(Path(folder or Settings().results)).frame()

@@ -6,6 +6,7 @@ after a `SearchBegan` or `LevelBegan` belong to it until the next one begins.
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Protocol
 
 from attrs import frozen
@@ -16,18 +17,32 @@ if TYPE_CHECKING:
     from harness.search.protocol import PositionState
 
 
+def run_label(name: str, attempt: int) -> str:
+    """The label of a run of a candidate; `attempt` is 0 for the first one."""
+    return name if attempt == 0 else f"{name} (run {attempt + 1})"
+
+
+def repetition_of(label: str) -> str | None:
+    """The name of the candidate that a label says is run again, None for a first run."""
+    found = _REPETITION.fullmatch(label)
+    return found[1] if found is not None else None
+
+
+_REPETITION = re.compile(r"(.+) \(run \d+\)")
+
+
 @frozen
 class Progress:
     """How far a search is. `states` are those of its range, the oldest release first; empty for a search over sets.
 
-    `left` is the largest possible number of runs left, counted in `unit`s ("probe", "cell"), 0 if unknown. A search
+    `left` is the largest possible number of runs left, counted in `unit`s ("run", "cell"), 0 if unknown. A search
     over sets instead has the number of `candidates` and the number of sets `tried`. `groups` is the number of groups of
     failing tests without an answer, 0 if unknown.
     """
 
     states: tuple[PositionState, ...] = ()
     left: int = 0
-    unit: str = "probe"
+    unit: str = "run"
     candidates: int = 0
     tried: int = 0
     groups: int = 0

@@ -12,6 +12,7 @@ from attrs import evolve, frozen
 
 from harness.environment import (
     Builder,
+    Builds,
     DiskSpace,
     Index,
     Interpreter,
@@ -28,6 +29,7 @@ from harness.events import SILENT, Reporter
 from harness.model import Device
 from harness.model.text import parse_size
 from harness.probing import Prober
+from harness.probing.by_hand import ByHand
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.scheduler import Lanes
@@ -38,6 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.model import Repro
+    from harness.probing.by_hand import Person
     from harness.probing.probe import Probing
     from harness.scheduling.cluster import ClusterProber
 
@@ -49,7 +52,7 @@ class Session:
     """What commands need to answer questions: where probes run, and the store of what is known.
 
     `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` runs them on the workers of a cluster
-    (None: no cluster).
+    (None: no cluster). `person` judges each run, None if the machine does.
     """
 
     settings: Settings
@@ -60,11 +63,13 @@ class Session:
     local: Prober
     local_gpus: tuple[Gpu, ...]
     remote: ClusterProber | None = None
+    person: Person | None = None
 
     @property
     def prober(self) -> Probing:
         """What prepares and runs a probe."""
-        return self.remote or self.local
+        prober = self.remote or self.local
+        return ByHand(prober, self.person) if self.person is not None else prober
 
     @property
     def gpus(self) -> tuple[Gpu, ...]:
@@ -87,7 +92,7 @@ class Session:
         By default a cluster has a lane for each slot, and this machine has one; it has two (on two cores or more) for a
         script on the CPU whose verdict can't depend on speed.
         """
-        asked = self.settings.lanes
+        asked = 1 if self.person is not None else self.settings.lanes
         if self.remote is None:
             return asked or _local_lanes(device, repro)
         slots = self.remote.slots(device)
@@ -116,18 +121,21 @@ def local_session(
     workspace = Workspace.default()
     remove_leftovers(workspace)
     pip = read_pip_settings()
-    uv = Uv(pip, extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {})
+    sandbox, rights = _sandbox(settings, reporter)
+    uv = Uv(
+        pip,
+        extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {},
+        builds=Builds.inside(sandbox, workspace.build_cache),
+    )
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
     gpus = find_gpus(os.environ)
-    sandbox, rights = _sandbox(settings, reporter)
     builder = Builder(
         uv,
         interpreter,
         workspace,
-        from_source=settings.from_source,
         at=environment,
         disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
@@ -135,7 +143,7 @@ def local_session(
     _release_at_end_of_command(builder)
     prober = Prober(
         store=store,
-        resolver=Resolver(uv, index, interpreter),
+        resolver=Resolver(uv, index, interpreter, builder.builds),
         builder=builder,
         workspace=workspace,
         gpus=of_one_kind(gpus),
@@ -159,12 +167,11 @@ def at_python(session: Session, python: str) -> Session:
         uv,
         interpreter,
         here.workspace,
-        from_source=session.settings.from_source,
         disk_space=here.builder.disk_space,
         size_of=session.index.size_of,
     )
     _release_at_end_of_command(builder)
-    prober = evolve(here, resolver=Resolver(uv, session.index, interpreter), builder=builder)
+    prober = evolve(here, resolver=Resolver(uv, session.index, interpreter, builder.builds), builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
 
@@ -229,5 +236,5 @@ def _disk_limit() -> int | None:
     text = os.environ.get("HARNESS_MAX_DISK")
     size = parse_size(text) if text else None
     if text and not size:
-        raise UserMistake(f"HARNESS_MAX_DISK is {text!r}, not a size", hint="write for instance 20GiB")
+        raise UserMistake(f"HARNESS_MAX_DISK is {text!r}, not a size", hint="for example 20GiB")
     return size

@@ -13,8 +13,15 @@ from typing import Any
 
 from attrs import Factory, field, fields, frozen
 
+from harness.arguments import as_path, as_tuple, check_between, check_choice, check_fields
+from harness.errors import UserMistake
+from harness.model.combination import NO_SOURCE
+from harness.repository.declared import read_toml
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
+from harness.store import OWN_FOLDER
+
+_PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 
 class Group(enum.Enum):
@@ -52,7 +59,47 @@ class Option:
 
 
 def _setting(default: Any, flag: str, group: Group, help: str, **more: Any) -> Any:  # noqa: A002
-    return field(default=default, metadata={"option": Option(flag, group, help, **more)})
+    option = Option(flag, group, help, **more)
+    converter = as_path if option.kind is ValueKind.FOLDER else as_tuple if default == () else None
+    return field(default=default, converter=converter, metadata={"option": option})
+
+
+def results_folder() -> Path:
+    """The folder for results if none is named: that of the environment, else that of the project around.
+
+    It is HARNESS_RESULTS; else the nearest of these, from the working directory up to the root of a repository: what
+    pyproject.toml names as `results` in `[tool.harness]`, a folder `results` that has observations, or `.harness`. If
+    there is none yet, it is `.harness` in the nearest project, or in the working directory.
+    """
+    if named := os.environ.get("HARNESS_RESULTS"):
+        return Path(named)
+    here = Path.cwd()
+    root = None
+    for folder in (here, *here.parents):
+        if folder == Path.home() and folder != here:
+            break
+        if (found := _results_in(folder)) is not None:
+            return _from_here(found, here)
+        if root is None and any((folder / name).exists() for name in _PROJECT_FILES):
+            root = folder
+        if (folder / ".git").exists():
+            break
+    return _from_here((root or here) / OWN_FOLDER, here)
+
+
+def _results_in(folder: Path) -> Path | None:
+    settings = read_toml(folder / "pyproject.toml").get("tool", {}).get("harness", {})
+    named = settings.get("results") if isinstance(settings, dict) else None
+    if isinstance(named, str) and named:
+        return folder / named
+    earlier, own = folder / "results", folder / OWN_FOLDER
+    if (earlier / "observations").is_dir():
+        return earlier
+    return own if own.is_dir() else None
+
+
+def _from_here(folder: Path, here: Path) -> Path:
+    return Path(os.path.relpath(folder, here))
 
 
 @frozen(kw_only=True)
@@ -63,6 +110,7 @@ class Settings:
     or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
     `from_source` names projects that may be built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox`
     is "auto", "require", "off", or None for what HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
+    Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
     with_: tuple[str, ...] = _setting(
@@ -107,6 +155,13 @@ class Settings:
         Group.QUESTION,
         "Allow this project to be built from source, where it has no wheel.",
         metavar="PROJECT",
+    )
+    no_build: bool = _setting(
+        False,
+        "--no-build",
+        Group.QUESTION,
+        "Build nothing from source, also not what an end names and what has no wheel.",
+        kind=ValueKind.FLAG,
     )
     pass_env: tuple[str, ...] = _setting(
         (), "--pass-env", Group.RUNS, "Let the repro see this environment variable (a token, say).", metavar="NAME"
@@ -165,13 +220,21 @@ class Settings:
         metavar="ADDRESS",
     )
     results: Path = _setting(  # noqa: RUF009 - an attrs field with a factory
-        Factory(lambda: Path(os.environ.get("HARNESS_RESULTS") or "results")),
+        Factory(lambda: results_folder()),
         "--results",
         Group.RESULTS,
         "Folder for results; runs that are in it are not repeated.",
         kind=ValueKind.FOLDER,
-        shown_default="results, or HARNESS_RESULTS",
+        shown_default="HARNESS_RESULTS, else .harness in the project",
     )
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        check_between("Settings(lanes=...)", self.lanes, 1, 64)
+        check_between("Settings(gpu_wait=...)", self.gpu_wait, 0)
+        for setting in fields(Settings):
+            if choices := setting.metadata["option"].choices:
+                check_choice(f"Settings({setting.name}=...)", getattr(self, setting.name), choices)
 
     @property
     def typed(self) -> tuple[str, ...]:
@@ -184,6 +247,13 @@ class Settings:
             for one in value if isinstance(value, tuple) else (value,):
                 words += [option.flag] if option.kind is ValueKind.FLAG else [option.flag, str(one)]
         return tuple(map(shlex.quote, words))
+
+    @property
+    def buildable(self) -> tuple[str, ...]:
+        """What may be built from source. Raises `UserMistake` if `--no-build` contradicts it."""
+        if self.no_build and self.from_source:
+            raise UserMistake("--build and --no-build contradict each other", hint="leave out one of them")
+        return (NO_SOURCE,) if self.no_build else self.from_source
 
     @property
     def held(self) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The store: one JSON record under `results/` for each observation, with its log beside it.
+"""The store: one JSON record in the results folder for each observation, with its log beside it.
 
 Records are written atomically and never changed. The key is a hash of what was run and where, so that the store has the
 answer when the same question is asked again.
@@ -30,6 +30,12 @@ if TYPE_CHECKING:
     import pandas as pd
 
 SCHEMA = 1
+OWN_FOLDER = ".harness"  # in a user's project; it ignores itself, as .pytest_cache does
+_READ_ME = """\
+What regression-harness has observed here: runs with their logs, locks, answers and reports (`harness report`).
+
+git ignores this folder by the `.gitignore` in it. You can remove the folder: its runs are then made again when needed.
+"""
 _PIECE = 1 << 20
 
 # Errors from reading a record that is incomplete or was written by something else.
@@ -229,6 +235,9 @@ class Store:
     @contextlib.contextmanager
     def _disk(self) -> Iterator[None]:
         try:
+            if self.root.name == OWN_FOLDER and not (self.root / ".gitignore").exists():
+                write_whole(self.root / "README.md", _READ_ME)
+                write_whole(self.root / ".gitignore", "*\n")
             yield
         except OSError as error:
             why = "no space left" if is_out_of_space(error) else (error.strerror or "disk error")

@@ -22,6 +22,18 @@
 #
 # [tool.harness.cases.full-window]
 # params = {}
+# [tool.harness.cases.full-window.known]
+# kind = "wrong number"
+# upstream = ["https://huggingface.co/blog/gradient_accumulation", "https://github.com/huggingface/transformers/releases/tag/v4.46.0"]
+# last-good = "4.45.2"
+# first-bad = "4.46.1"
+# last-bad = "4.47.1"
+# fixed-in = "4.48.0"
+# good-again = "4.50.3"
+# file = "transformers/trainer.py"
+# function = "Trainer.training_step"
+# fix = "4.48.0 divides the loss of models that do not take num_items_in_batch."
+# workaround = "Divide max_grad_norm and the learning rate by the number of accumulated batches, or do not accumulate."
 #
 # [tool.harness.cases.full-window-fix]
 # params = {}
@@ -41,6 +53,14 @@
 # bad = "4.48.0"
 # as-of = "none"
 # hold = ["torch==2.13.0", "accelerate==1.8.1", "numpy<2.3"]
+# [tool.harness.cases.partial-window.known]
+# kind = "wrong number"
+# upstream = ["https://huggingface.co/blog/gradient_accumulation", "https://github.com/huggingface/transformers/releases/tag/v4.55.0"]
+# never-worked = true
+# last-bad = "4.54.1"
+# fixed-in = "4.55.0"
+# file = "transformers/trainer.py"
+# workaround = "Drop the last, smaller window: dataloader_drop_last=True, with a number of batches that the window divides."
 # ///
 """Gradients accumulated by the Trainer over four batches are four times too large, without any exception.
 

@@ -25,6 +25,20 @@
 #
 # [tool.harness.cases.frozen-inputs]
 # params = {}
+# [tool.harness.cases.frozen-inputs.known]
+# kind = "crash"
+# upstream = ["https://github.com/huggingface/peft/issues/137", "https://github.com/huggingface/transformers/issues/42489", "https://github.com/huggingface/transformers/releases/tag/v5.0.0"]
+# never-worked = true
+# last-bad = "4.57.6"
+# fixed-in = "5.0.0"
+# depth = "release"
+# file = "transformers/modeling_utils.py"
+# fix = "5.0.0 makes the inputs require grad when checkpointing is enabled on a model with adapters."
+# workaround = "Call model.enable_input_require_grads() first, or enable checkpointing before PEFT wraps the model, or pass use_reentrant=False."
+# [tool.harness.cases.frozen-inputs.known.seen]
+# release = "4.57.6"
+# error = "RuntimeError: element 0 of tensors does not require grad and does not have a grad_fn"
+# frames = ["torch/_tensor.py:backward", "torch/autograd/__init__.py:backward", "torch/autograd/graph.py:_engine_run_backward"]
 #
 # [tool.harness.cases.enabled-inputs]
 # params = {}
@@ -38,20 +52,40 @@
 # [tool.harness.cases.page-argument]
 # params = {}
 # [tool.harness.cases.page-argument.subjects.peft]
+# good = "0.4.0"
+# bad = "0.18.1"
 # as-of = "none"
-# hold = ["torch==2.13.0", "transformers==4.57.6", "numpy<2.3"]
+# hold = ["torch==2.13.0", "transformers==4.47.1", "numpy<2.3"]
 # [tool.harness.cases.page-argument.signature]
 # exception = "TypeError"
-# message = "unexpected keyword argument 'gradient_checkpointing'"
+# message = "LoraConfig.__init__() got an unexpected keyword argument 'gradient_checkpointing'"
+# [tool.harness.cases.page-argument.known]
+# kind = "crash"
+# upstream = ["https://huggingface.co/docs/peft/package_reference/lora"]
+# never-worked = true
+# workaround = "LoraConfig has no such argument and never had one; checkpointing is enabled on the model: model.gradient_checkpointing_enable()."
+# [tool.harness.cases.page-argument.known.seen]
+# release = "0.18.1"
+# error = "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'gradient_checkpointing'"
 #
 # [tool.harness.cases.page-fix]
 # params = {}
 # [tool.harness.cases.page-fix.subjects.peft]
+# good = "0.4.0"
+# bad = "0.18.1"
 # as-of = "none"
-# hold = ["torch==2.13.0", "transformers==4.57.6", "numpy<2.3"]
+# hold = ["torch==2.13.0", "transformers==4.47.1", "numpy<2.3"]
 # [tool.harness.cases.page-fix.signature]
 # exception = "TypeError"
-# message = "unexpected keyword argument 'lora_enable_gradient_checkpointing'"
+# message = "LoraConfig.__init__() got an unexpected keyword argument 'lora_enable_gradient_checkpointing'"
+# [tool.harness.cases.page-fix.known]
+# kind = "crash"
+# upstream = ["https://huggingface.co/docs/peft/package_reference/lora"]
+# never-worked = true
+# workaround = "LoraConfig has no such argument and never had one; checkpointing is enabled on the model: model.gradient_checkpointing_enable()."
+# [tool.harness.cases.page-fix.known.seen]
+# release = "0.18.1"
+# error = "TypeError: LoraConfig.__init__() got an unexpected keyword argument 'lora_enable_gradient_checkpointing'"
 # ///
 """LoRA on a frozen model has no gradients under reentrant checkpointing unless the inputs require grad.
 

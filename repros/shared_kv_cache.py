@@ -15,6 +15,17 @@
 # [tool.harness.signature]
 # metric = "loss_difference"
 # above = 0.001
+#
+# [tool.harness.known]
+# kind = "wrong number"
+# upstream = ["https://github.com/huggingface/transformers/releases/tag/v5.5.2"]
+# never-worked = true
+# last-bad = "5.5.1"
+# fixed-in = "5.5.2"
+# file = "transformers/models/gemma4/modeling_gemma4.py"
+# function = "Gemma4TextAttention.forward"
+# fix = "5.5.2 hands keys and values from layer to layer beside the cache."
+# workaround = "Keep a cache (use_cache=True), without checkpointing."
 # ///
 """Gemma 4 computes another loss when it keeps no cache, and nothing is raised.
 

@@ -19,6 +19,18 @@
 # [tool.harness.signature]
 # exception = "TypeError"
 # message = "Trainer.__init__() got an unexpected keyword argument 'tokenizer'"
+#
+# [tool.harness.known]
+# kind = "crash"
+# upstream = ["https://github.com/huggingface/transformers/blob/main/MIGRATION_GUIDE_V5.md"]
+# last-good = "4.57.6"
+# first-bad = "5.0.0"
+# file = "transformers/trainer.py"
+# function = "Trainer.__init__"
+# workaround = "The argument is called processing_class since 4.46."
+# [tool.harness.known.seen]
+# release = "5.0.0"
+# error = "TypeError: Trainer.__init__() got an unexpected keyword argument 'tokenizer'"
 # ///
 """`Trainer(tokenizer=...)` is a TypeError from transformers 5.0.0 on, which knows it as `processing_class` only.
 

@@ -11,6 +11,7 @@
 # bad = "4.57.6"
 # as-of = "none"
 # hold = ["torch==2.13.0", "peft==0.18.1", "datasets==4.4.1", "numpy<2.3"]
+# default = true
 #
 # [tool.harness.subjects.peft]
 # hold = ["torch==2.13.0", "transformers==4.57.6", "datasets==4.4.1", "numpy<2.3"]
@@ -21,6 +22,23 @@
 # [tool.harness.signature]
 # exception = "RuntimeError"
 # message = "backward through the graph a second time"
+#
+# [tool.harness.known]
+# kind = "crash"
+# upstream = ["https://github.com/unslothai/unsloth/issues/3592"]
+# last-good = "4.52.4"
+# first-bad = "4.53.0"
+# last-bad = "4.57.6"
+# fixed-in = "5.0.0"
+# good-again = "5.10.4"
+# file = "transformers/models/whisper/modeling_whisper.py"
+# function = "WhisperDecoder.forward"
+# fix = "5.0.0 passes the encoder's output to the decoder's layers by position again."
+# workaround = "Enable checkpointing with gradient_checkpointing_kwargs={\"use_reentrant\": False}, or install unsloth-zoo 2025.11.4 or later with unsloth."
+# [tool.harness.known.seen]
+# release = "4.53.0"
+# error = "RuntimeError: Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=T…"
+# frames = ["torch/_tensor.py:backward", "torch/autograd/__init__.py:backward", "torch/autograd/graph.py:_engine_run_backward", "torch/autograd/function.py:apply", "torch/utils/checkpoint.py:backward"]
 #
 # [tool.harness.cases.lora]
 # params = {}
@@ -36,6 +54,18 @@
 # [tool.harness.cases.conv1-hook.signature]
 # exception = "RuntimeError"
 # message = "element 0 of tensors does not require grad and does not have a grad_fn"
+# [tool.harness.cases.conv1-hook.known]
+# kind = "crash"
+# upstream = ["https://github.com/unslothai/unsloth/issues/3592"]
+# last-good = "4.52.4"
+# first-bad = "4.53.0"
+# last-bad = "4.57.6"
+# fixed-in = "5.0.0"
+# good-again = "5.10.4"
+# file = "transformers/models/whisper/modeling_whisper.py"
+# function = "WhisperDecoder.forward"
+# fix = "5.0.0 passes the encoder's output to the decoder's layers by position again."
+# workaround = "Enable checkpointing with gradient_checkpointing_kwargs={\"use_reentrant\": False}."
 # ///
 """A training step of Whisper with LoRA and reentrant checkpointing back-propagates twice through its encoder.
 

@@ -17,7 +17,8 @@ from attrs import define, evolve, field, fields_dict, frozen
 from click.testing import CliRunner
 from wheelhouse import Wheelhouse
 
-from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
+from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
+from harness.asking.boundary import Boundary
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import Event, Judged, Note, Started
@@ -187,6 +188,7 @@ def harness(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, monk
             "UV_CACHE_DIR": str(uv_cache),
             "HARNESS_CACHE_DIR": str(cache),
             "PIP_CONFIG_FILE": os.devnull,
+            "HARNESS_RESULTS": "results",
             # Many repros of these tests tell what they did by files outside of their own folders.
             "HARNESS_SANDBOX": "off",
         },
@@ -284,8 +286,8 @@ def make_parts(folder: Path, settings: PipSettings, uv_cache: Path, interpreter)
     workspace = Workspace(folder / "cache")
     index = Index(settings, workspace.index, environ={})
     store = Store(folder / "results")
-    resolver = Resolver(uv, index, interpreter)
     builder = Builder(uv, interpreter, workspace)
+    resolver = Resolver(uv, index, interpreter, builder.builds)
     return Parts(store, index, resolver, builder, workspace, Prober(store, resolver, builder, workspace))
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import inspect
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,7 +13,7 @@ import pytest
 from support import SIGNED
 
 import harness
-from harness.errors import UnknownRelease
+from harness.errors import UnknownRelease, UserMistake
 from harness.model import Outcome, Verdict
 from harness.settings import Settings
 
@@ -61,7 +63,8 @@ def test_a_notebook_shows_escaped_answers(here):
     one_lane = Settings(lanes=1)  # which releases two lanes try depends on which of them ends first
     answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release", settings=one_lane)
     assert "<table" in answer._repr_html_()
-    assert answer.first_bad in answer._repr_html_()
+    assert "<td>Culprit</td><td>brittle 1.6</td>" in answer._repr_html_()
+    assert f"<summary>{len(answer.steps)} runs</summary>" in answer._repr_html_()
     probed = harness.probe("brittle_step", "brittle==1.6")
     assert "raised" in probed._repr_html_()
     assert "1.6" in harness.history("brittle", since="1.0")._repr_html_()
@@ -101,3 +104,55 @@ def test_an_unknown_name_is_an_attribute_error():
 def test_the_package_says_that_it_has_types():
     """Type checkers read its annotations only if it has this file (PEP 561)."""
     assert (Path(harness.__file__).parent / "py.typed").is_file()
+
+
+@pytest.mark.parametrize(
+    ("call", "told"),
+    [
+        (lambda: Settings(results=3), "Settings(results=...) takes a path, not 3"),
+        (lambda: Settings(with_="numpy"), "Settings(with_=...) takes a tuple or list of texts, not 'numpy'"),
+        (lambda: Settings(lanes="2"), "Settings(lanes=...) takes a whole number or None, not '2'"),
+        (lambda: Settings(lanes=0), "Settings(lanes=...) is between 1 and 64, not 0"),
+        (lambda: Settings(device="gpu"), "Settings(device=...) takes 'auto', 'cpu', 'cuda' or 'emulated', not 'gpu'"),
+        (lambda: Settings(network="yes"), "Settings(network=...) takes True or False, not 'yes'"),
+        (lambda: harness.Policy(confidence=True), "Policy(confidence=...) takes a number, not True"),
+        (lambda: harness.Policy(confirm=99), "Policy(confirm=...) is between 0 and 20, not 99"),
+        (lambda: harness.Question(run=["pytest"]), "Question(run=...) takes a text or None, not ['pytest']"),
+        (lambda: harness.Question(depth="lines"), "depth takes a level, not 'lines'"),
+        (lambda: harness.Question(policy={}), "Question(policy=...) takes a Policy, not {}"),
+        (lambda: harness.bisect(3), "bisect(subject=...) takes a text or None, not 3"),
+        (lambda: harness.bisect("x", settings={}), "bisect(settings=...) takes a Settings or None, not {}"),
+        (lambda: harness.bisect("x", confidence="high"), "Policy(confidence=...) takes a number, not 'high'"),
+        (lambda: harness.bisect("x", lanes=2), "bisect() takes no argument 'lanes'"),
+        (lambda: harness.ask("what broke it?"), "ask(question=...) takes a Question, not 'what broke it?'"),
+        (lambda: harness.history("x", max_gap="2"), "Range(max_gap=...) takes a whole number or None, not '2'"),
+        (lambda: harness.history("x", gap=2), "history() takes no argument 'gap'"),
+        (lambda: harness.probe("x", 3), "probe(requirements=...) takes a text, not 3"),
+        (lambda: harness.results(3), "results(folder=...) takes a text, a path or None, not 3"),
+    ],
+)
+def test_a_wrong_argument_is_named_in_one_sentence(call, told):
+    with pytest.raises(UserMistake) as raised:
+        call()
+    assert raised.value.message == told
+
+
+def test_paths_may_be_texts_and_tuples_lists():
+    settings = Settings(results="elsewhere", with_=["numpy<2"])
+    assert (settings.results, settings.with_) == (Path("elsewhere"), ("numpy<2",))
+
+
+def test_every_public_name_is_documented_with_its_arguments():
+    page = (Path(__file__).parents[1] / "docs" / "reference" / "api.md").read_text()
+    for name in harness._PUBLIC:
+        public = getattr(harness, name)
+        assert public.__doc__, name
+        assert re.search(rf"(autofunction|autoclass):: harness\.{name}\b", page), (
+            f"{name} is not in docs/reference/api.md"
+        )
+        parts = inspect.signature(public).parameters
+        missing = [part for part in parts if part.strip("_") not in public.__doc__ and part not in _UNDERSTOOD]
+        assert not missing, (name, missing)
+
+
+_UNDERSTOOD = ("settings", "reporter", "question")

@@ -32,6 +32,13 @@ INSTEAD = {
     r"\bbe it\b": "whether",
     r"\bwhat there was\b": "the packages of that day",
     r"\bcan be had\b|\bcan't be had\b": "is available",
+    r"\bhangs? together\b": "needs, belongs to",
+    r"\btold apart\b": "could not tell which",
+    r"\bmeans nothing\b|\bmean nothing\b": "does not apply",
+    r"\bDo not know which\b|\bsay what to run\b": "If you don't know which, nothing to run",
+    r"\bwhat a user of\b|\bUntil then \b": "as its users had them, Workaround",
+    r"\bfor instance\b|, say[\"',.]": "for example",
+    r"\bpeeled\b|\bhindered\b|\bstood\b": "the field's own word",
 }
 
 

@@ -10,6 +10,8 @@ import base64
 import contextlib
 import hashlib
 import html
+import io
+import tarfile
 import threading
 import zipfile
 from collections.abc import Iterator
@@ -151,11 +153,47 @@ class Wheelhouse:
         self._put(name, link)
         return path
 
-    def add_sdist(self, name: str, version: str, *, uploaded: str | None = "2024-01-01T12:00:00Z") -> None:
-        """Add a source distribution; only its name matters."""
+    def add_sdist(
+        self,
+        name: str,
+        version: str,
+        *,
+        files: dict[str, str] | None = None,
+        requires: tuple[str, ...] = (),
+        build_requires: tuple[str, ...] = (),
+        backend: str = "",
+        uploaded: str | None = "2024-01-01T12:00:00Z",
+    ) -> None:
+        """Add a source distribution, without files not a real one; `backend` is code that its build runs first.
+
+        A build appends a line to `built.log` in the folder of the index, if it can.
+        """
         path = self.root / "files" / f"{name}-{version}.tar.gz"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(b"not unpacked by anyone")
+        if files is not None:
+            wheel = Wheel(name, version, files, requires)
+            content = base64.b64encode(wheel.write(self.root / "prebuilt").read_bytes()).decode()
+            log, line = str(self.root / "built.log"), f"{path.name}\n"
+            code = (
+                f"import base64, contextlib, pathlib\n{backend}\n"
+                "def build_wheel(folder, settings=None, metadata=None):\n"
+                f"    with contextlib.suppress(OSError), open({log!r}, 'a') as log:\n"
+                f"        log.write({line!r})\n"
+                f"    pathlib.Path(folder, {wheel.filename!r}).write_bytes(base64.b64decode({content!r}))\n"
+                f"    return {wheel.filename!r}\n"
+            )
+            settings = f"requires = {list(build_requires)!r}\nbuild-backend = 'own_backend'\nbackend-path = ['.']\n"
+            inside = {
+                "PKG-INFO": wheel.metadata(),
+                "pyproject.toml": f"[build-system]\n{settings}",
+                "own_backend.py": code,
+            }
+            with tarfile.open(path, "w:gz") as packed:
+                for file, text in inside.items():
+                    info = tarfile.TarInfo(f"{name}-{version}/{file}")
+                    info.size = len(text.encode())
+                    packed.addfile(info, io.BytesIO(text.encode()))
         self._put(name, _Link(path.name, hashlib.sha256(path.read_bytes()).hexdigest(), uploaded, None, None, None))
 
     def add_link(self, name: str, version: str, **more: object) -> Path:
@@ -164,7 +202,7 @@ class Wheelhouse:
 
     def withdraw(self, name: str, version: str) -> None:
         """Remove all files of a version from the page and the disk."""
-        gone = [kept for kept in self._pages[name] if kept.filename.split("-")[1] == version]
+        gone = [kept for kept in self._pages[name] if kept.filename.split("-")[1].removesuffix(".tar.gz") == version]
         self._pages[name] = [kept for kept in self._pages[name] if kept not in gone]
         for link in gone:
             (self.root / "files" / link.filename).unlink()

@@ -1,20 +1,24 @@
-"""Tables of the reference that are made from the code: `{outcomes}`, `{exit-codes}`, `{repro-keys}`, `{json-keys}`.
-
-The examples and exit codes in the help of a command become blocks of code.
+"""What is made from the code: tables (`{outcomes}`, `{exit-codes}`, `{repro-keys}`, `{json-keys}`, `{truth}`) and the
+catalogue (`{known-regressions}`). The examples and exit codes in the help of a command become blocks of code.
 """
 
 from __future__ import annotations
 
 import importlib
 import inspect
+import json
 import re
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from harness import errors
+from harness.catalogue.entries import all_entries
+from harness.catalogue.page import sections_of
 from harness.model import Outcome
+from harness.model.regression import known_keys
 from harness.model.repro import TOP_KEYS, Bounds
 from harness.model.signature import Signature
 
@@ -24,6 +28,8 @@ if TYPE_CHECKING:
     from sphinx.application import Sphinx
 
 
+ROOT = Path(__file__).parents[2]
+TRUTH = ROOT / "docs" / "reference" / "truth.json"
 MEANINGS = {
     "device": "cpu, cuda or any",
     "timeout": "seconds before a run is stopped; 300 by default",
@@ -34,6 +40,25 @@ MEANINGS = {
     "cases": "named variants with their own params, subjects or signature; the parameter case selects one",
     "params": "parameters and their defaults",
     "reported": "address of the report that the repro comes from",
+    "known": "a table of what is true of the bug: makes the repro an entry of the catalogue",
+    "default": "true: harness bisect NAME takes this repro",
+    "kind": "crash, import error, wrong number, changed default, changed output, slower, more memory or hang",
+    "upstream": "addresses of the report, the change or the release notes",
+    "last-good": "the last release before it broke",
+    "first-bad": "the release that broke it",
+    "last-bad": "the last release that has the bug",
+    "fixed-in": "the release that fixed it",
+    "good-again": "a release from which to look back for the fix",
+    "never-worked": "true: no release before the first bad one is good",
+    "file": "the culprit's file, relative to site-packages",
+    "function": "the culprit's function, with its class",
+    "removed": "a public name that is gone",
+    "depth": "release: nox -s truth does not look for the lines",
+    "commit": "address or hash of the commit that broke it",
+    "pull-request": "address of the pull request that broke it",
+    "fix": "what the fixed release changed, a sentence",
+    "workaround": "what helps until then, a sentence",
+    "seen": "how it looks: release, error (last line of the traceback), frames (file:function, innermost last)",
     "good": "a release that works",
     "bad": "a release that fails",
     "as-of": "the other packages: era, none or a date",
@@ -107,11 +132,34 @@ class ReproKeys(TableFromCode):
         tables = (
             ("[tool.harness]", TOP_KEYS),
             ("[tool.harness.subjects.NAME]", [_key(field) for field in Bounds.__attrs_attrs__]),
+            ("[tool.harness.known]", known_keys()),
             ("[tool.harness.signature]", [_key(one) for one in Signature.__attrs_attrs__ if one.name != "captured"]),
         )
         for where, keys in tables:
             for key in keys:
                 yield key, where, MEANINGS[key]
+
+
+class Truth(TableFromCode):
+    """The last run of `nox -s truth`."""
+
+    heading = ("known regression", "package", "expected", "answer", "runs", "seconds")
+
+    def rows(self) -> Iterable[tuple[str, ...]]:
+        """A row for each question."""
+        for row in json.loads(TRUTH.read_text(encoding="utf-8")):
+            found = row["verdict"] if row["verdict"] in ("exact", "not run") else f"{row['verdict']}: {row['found']}"
+            yield row["name"], row["package"], row["expected"], found, str(row["runs"]), f"{row['seconds']:.0f}"
+
+
+class KnownRegressions(SphinxDirective):
+    """Every entry of the catalogue, by package."""
+
+    def run(self) -> list[nodes.Node]:
+        """Sections in Markdown."""
+        for path in sorted((ROOT / "repros").glob("*.py")):
+            self.env.note_dependency(str(path))
+        return list(self.parse_text_to_nodes(sections_of(all_entries(ROOT)), allow_section_headings=True))
 
 
 class JsonKeys(SphinxDirective):
@@ -169,4 +217,6 @@ def setup(app: Sphinx) -> dict[str, Any]:
     app.add_directive("exit-codes", ExitCodes)
     app.add_directive("repro-keys", ReproKeys)
     app.add_directive("json-keys", JsonKeys)
+    app.add_directive("truth", Truth)
+    app.add_directive("known-regressions", KnownRegressions)
     return {"parallel_read_safe": True}

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
+from pathlib import PurePath
 from typing import Any
 
 import cattrs
 from attrs import asdict, evolve, field, frozen
-from packaging.version import InvalidVersion, Version
 
+from harness.asking.boundary import Boundary, constraint_between, lean_run
 from harness.model import Change, Observation, Repro, Signature
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
-from harness.model.text import sentence_and_table
+from harness.model.text import one_line
 from harness.model.verdict import Step
-from harness.search import Counts, Effect
 
 SCHEMA = 3
+_WHY = 200  # characters of a reason
 
 
 class Status(enum.StrEnum):
@@ -42,128 +43,19 @@ class Status(enum.StrEnum):
 
 
 @frozen
-class Candidate:
-    """One candidate of a line, such as a release; `uploaded` is an ISO date, "" if unknown."""
-
-    version: str
-    uploaded: str = ""
-
-
-@frozen
-class Boundary:
-    """What a search over a line found: two neighbours between which the verdict changes, and every run on the way.
-
-    `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says.
-    `last_good` and `first_bad` are set for a regression, `last_bad` and `first_good` for a fix; None if that end lacks
-    the package or is not known. `suspects` are the candidates that may have introduced the change, a single one if it
-    is certain. `since` is the first one that fails as the bad end does, if that is not the first bad one; `message` is
-    the failure of the first bad one. `sides` are the runs just before and just after the change. `confidence` is the
-    probability that the boundary is right, estimated from the runs; `good_side` and `bad_side` count the runs on both
-    sides, and `effect` is the difference of a metric between them; `is_flaky` says that one run did not tell good from
-    bad. `left_out` maps candidates that were not tried to the reason, `drift` candidates to what could not be held,
-    and `altered` to the files of its environment that a run changed. `moved` is the difference of the sides' locks.
-    """
-
-    subject: str
-    unit: str = "release"
-    candidates: tuple[Candidate, ...] = ()
-    last_good: str | None = None
-    first_bad: str | None = None
-    last_bad: str | None = None
-    first_good: str | None = None
-    suspects: tuple[str, ...] = ()
-    since: str | None = None
-    message: str = ""
-    sides: tuple[Observation, ...] = ()
-    steps: tuple[Step, ...] = ()
-    confidence: float | None = None
-    good_side: Counts | None = None
-    bad_side: Counts | None = None
-    effect: Effect | None = None
-    is_flaky: bool = False
-    left_out: dict[str, str] = field(factory=dict)
-    drift: dict[str, tuple[str, ...]] = field(factory=dict)
-    altered: dict[str, tuple[str, ...]] = field(factory=dict)
-    moved: tuple[Change, ...] = ()
-
-    @property
-    def is_fix(self) -> bool:
-        """Whether the change is from bad to good."""
-        return self.last_bad is not None or self.first_good is not None
-
-    @property
-    def ends(self) -> tuple[str | None, str | None]:
-        """The candidates just before and just after the change."""
-        return (self.last_bad, self.first_good) if self.is_fix else (self.last_good, self.first_bad)
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether the two candidates are neighbours and both have run."""
-        return len(self.suspects) == 1 and len(self.sides) == 2
-
-    def lean(self) -> Boundary:
-        """Return the boundary without what the stored observations have."""
-        return evolve(self, sides=tuple(map(_lean_run, self.sides)))
-
-    @property
-    def yanked(self) -> tuple[str, ...]:
-        """The releases between the two that were yanked, and so not run."""
-        known = {Version(text): text for text, why in self.left_out.items() if why.startswith("yanked")}
-        older, newer = self.ends
-        if not known or older is None or newer is None:
-            return ()
-        low, high = sorted((Version(older), Version(newer)))
-        return tuple(known[one] for one in known if low < one < high and not one.is_prerelease)
-
-    @property
-    def constraint(self) -> str:
-        """The loosest constraint that keeps the subject on the good side, such as `numpy<2`; "" if there is none."""
-        older, newer = self.ends
-        if self.unit != "release" or (older is None and newer is None):
-            return ""
-        if self.is_fix:
-            return f"{self.subject}>={self.first_good}" if self.first_good else ""
-        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1)
-
-
-def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:
-    """Return the loosest constraint that keeps a package at its last good version or below; "" if there is none."""
-    if newer is None:  # the package is no longer there at the bad end
-        return f"{name}=={older}"
-    if older is None:
-        return ""
-    try:
-        low, high = Version(older), Version(newer)
-    except InvalidVersion:
-        return f"{name}=={older}"
-    if low > high:  # the bad end has the older release
-        return f"{name}>={older}"
-    return f"{name}<{_shortest(low, high)}" if is_certain else f"{name}<={older}"
-
-
-def _shortest(older: Version, newer: Version) -> str:
-    """Return the newer version without trailing zeros (2.0.0 is 2), unless that is not above the older one."""
-    if newer.is_prerelease or newer.is_postrelease or newer.epoch:
-        return str(newer)
-    parts = list(newer.release)
-    while len(parts) > 1 and parts[-1] == 0:
-        parts.pop()
-    text = ".".join(map(str, parts))
-    return text if older < Version(text) else str(newer)
-
-
-@frozen
 class Guilty:
     """One culprit of a failure: where users hit it (`boundary`), and the levels below (`deeper`).
 
     `deeper` is None if the search did not go below the release. `together_with` are packages that break it only
-    together with this one. `forward` is the run of the good end with this package upgraded alone, if there was one.
+    together with this one. `companions` are packages that broke nothing, but have to be held back along with this one.
+    `forward` is the run of the good end with this package upgraded alone, if there was one.
     `evidence` is what the APIs of the two releases say about the failure; it proves nothing.
     """
 
     boundary: Boundary
     deeper: Culprit | None = None
     together_with: tuple[str, ...] = ()
+    companions: tuple[Boundary, ...] = ()
     evidence: tuple[Evidence, ...] = ()
     forward: Observation | None = None
 
@@ -202,14 +94,15 @@ class Guilty:
 
     def lean(self) -> Guilty:
         """Return the culprit without what the stored observations have."""
-        found = evolve(self, boundary=self.boundary.lean(), forward=None)
+        companions = tuple(one.lean() for one in self.companions)
+        found = evolve(self, boundary=self.boundary.lean(), companions=companions, forward=None)
         if self.deeper is None:
             return found
         findings = [
             evolve(
                 finding,
                 proofs=tuple(
-                    evolve(proof, observation=_lean_run(proof.observation) if proof.observation else None)
+                    evolve(proof, observation=lean_run(proof.observation) if proof.observation else None)
                     for proof in finding.proofs
                 ),
             )
@@ -231,6 +124,7 @@ class Guilty:
                 "suspects": list(boundary.suspects) if is_own else [change.after],
                 "message_since": boundary.since,
                 "together_with": along,
+                "companions": [{"package": one.subject, "constraint": one.constraint} for one in self.companions],
                 "files": list(finest.files) if finest is not None else [],
                 "regions": [cattrs.unstructure(region) for region in finest.regions] if finest is not None else [],
                 "commit": next((commit.as_json() for commit in finest.commits), None) if finest is not None else None,
@@ -273,7 +167,8 @@ class Asked:
     """The question as the answer keeps it. `requirements` and `holds` were asked for besides the subject.
 
     `ends` has the good and the bad end with their kind and text, None for one that the search had to find. `typed` are
-    the words that name the repro and the settings. `depth` is the level that the search was to reach.
+    the words that name the repro and the settings. `depth` is the level that the search was to reach. `copied` is the
+    project whose copies it ran in, by the digest of its content, and the folder inside; a report never shows its path.
     """
 
     subject: str
@@ -287,6 +182,12 @@ class Asked:
     find_fix: bool = False
     depth: str = ""
     typed: tuple[str, ...] = ()
+    copied: tuple[str, str] = ("", "")
+
+
+def copied_project(repro: Repro) -> tuple[str, str]:
+    """The project whose copies a repro runs in (the digest of its content), and the folder inside; "" for none."""
+    return (PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", "")
 
 
 _NOWHERE = Boundary("")
@@ -299,7 +200,10 @@ class Answer:
     `sentence` is the answer, `advice` the next command, `told` are sentences about choices that were made.
     `constraints` exclude the culprits; `constraints_verified` says that a run passed with them. `flaky` are tests that
     both passed and failed in one environment; `not_run` passed at the good end and have no result at the bad one.
+    `not_rebuilt` says what of the good end could not be had again, if that end fails.
     `ends` are the runs of the two ends, if they were run as such, and `changes` is the difference of their locks.
+    `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
+    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
     release among them; `wall_s` is in seconds.
 
@@ -316,8 +220,12 @@ class Answer:
     flaky: tuple[str, ...] = ()
     failing_at_both: tuple[str, ...] = ()
     not_run: tuple[str, ...] = ()
+    not_rebuilt: str = ""
     ends: tuple[Observation, ...] = ()
     changes: tuple[Change, ...] = ()
+    back_to: str = ""
+    limits: tuple[str, ...] = ()
+    lifted: tuple[str, ...] = ()
     advice: str = ""
     told: tuple[str, ...] = ()
     probes: int = 0
@@ -347,8 +255,8 @@ class Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""
         return evolve(
             self,
-            ends=tuple(map(_lean_run, self.ends)),
-            verified_by=_lean_run(self.verified_by) if self.verified_by is not None else None,
+            ends=tuple(map(lean_run, self.ends)),
+            verified_by=lean_run(self.verified_by) if self.verified_by is not None else None,
             failures=tuple(
                 evolve(
                     failure,
@@ -358,6 +266,17 @@ class Answer:
                 for failure in self.failures
             ),
         )
+
+    @property
+    def why_at_both(self) -> dict[str, tuple[str, ...]]:
+        """The tests that fail at both ends, by how they fail at the good end."""
+        found: dict[str, tuple[str, ...]] = {}
+        results = {result.id: result for run in self.ends[:1] for result in run.tests}
+        for test in self.failing_at_both:
+            raised = results[test].exception if test in results else None
+            why = one_line(f"{raised.name}: {raised.message}".strip(": "), _WHY) if raised is not None else ""
+            found[why] = (*found.get(why, ()), test)
+        return found
 
     @property
     def boundary(self) -> Boundary:
@@ -445,8 +364,9 @@ class Answer:
         return self.culprits[0].evidence if self.culprits else ()
 
     def _repr_html_(self) -> str:
-        rows = [(step.release, step.verdict.value, step.reason, f"{step.seconds:.1f}") for step in self.steps]
-        return sentence_and_table(self.sentence, ("release", "verdict", "reason", "seconds"), rows)
+        from harness.asking.notebook import html_of  # it needs this module
+
+        return html_of(self)
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as `harness bisect --json` prints it (schema 3)."""
@@ -478,6 +398,10 @@ class Answer:
             "flaky": list(self.flaky),
             "failing_at_both": list(self.failing_at_both),
             "not_run": list(self.not_run),
+            "why_at_both": [{"reason": why, "tests": list(tests)} for why, tests in self.why_at_both.items()],
+            "back_to": self.back_to,
+            "lifted": list(self.lifted),
+            "not_rebuilt": self.not_rebuilt,
             "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
             "steps": [step.as_json() for step in self.steps],
             "left_out": boundary.left_out,
@@ -496,10 +420,6 @@ class Answer:
         }
 
 
-def _lean_run(observation: Observation) -> Observation:
-    return evolve(observation, loaded={}, trace=None)
-
-
 def levels_as_json(culprit: Culprit | None) -> list[dict[str, Any]] | None:
     """Return the finding of each level, the coarsest first."""
     if culprit is None:
@@ -515,6 +435,8 @@ def levels_as_json(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "needs": [cattrs.unstructure(region) for region in finding.needs],
             "needed_files": list(finding.needed_files),
             "reverted_along": [cattrs.unstructure(region) for region in finding.reverted_along],
+            "causes": list(finding.causes),
+            "compiled": list(finding.compiled),
             "proofs": [
                 {
                     "sentence": proof.sentence,

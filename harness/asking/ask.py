@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.asking.answer import Status
 from harness.asking.between import ask_between
 from harness.asking.commits import ask_commits
 from harness.asking.evidence import with_evidence
 from harness.asking.kinds import Kind, kind_of, refuse_meaningless
 from harness.asking.known import Known
+from harness.asking.mistakes import refuse_own_mistake
 from harness.asking.pythons import ask_pythons
 from harness.asking.releases import ask_releases
 from harness.asking.wording import sentence_between
 from harness.culprit.line import left_out_words
-from harness.events import SILENT, Reporter, SearchBegan
+from harness.errors import UserMistake
+from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model.culprit import Level
+from harness.model.text import listed
 from harness.planning.inquiry import Inquiry
+from harness.planning.world import unbounded
+from harness.probing.by_hand import BY_HAND
 from harness.request.commands import ChosenCommand, chosen_command
 from harness.request.project import Projects
 from harness.request.repros import required_python, typed_words
@@ -25,24 +32,31 @@ from harness.session import Session, open_session
 
 if TYPE_CHECKING:
     from harness.asking.answer import Answer
+    from harness.probing.by_hand import Person
     from harness.request.ends import Ends
     from harness.request.question import Question
     from harness.settings import Settings
 
 
 def ask(
-    question: Question, settings: Settings, reporter: Reporter = SILENT, typed: frozenset[str] = frozenset()
+    question: Question,
+    settings: Settings,
+    reporter: Reporter = SILENT,
+    typed: frozenset[str] = frozenset(),
+    person: Person | None = None,
 ) -> Answer:
-    """Answer a question. `typed` are options that a user typed with their default value.
+    """Answer a question. `typed` are options that a user typed with their default value; `person` judges with `--ask`.
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
     kind, ends = kind_of(question, settings)
     refuse_meaningless(question, settings, kind, ends, typed)
+    if question.policy.ask and person is None:
+        raise UserMistake("--ask needs a terminal at which you judge each run")
     subject = None if kind is Kind.PYTHONS else question.subject
     required = required_python(question.repro, question.run, subject) if kind is not Kind.PYTHONS else None
     with open_session(settings, reporter, requires_python=required) as session:
-        return ask_in(session, question)
+        return ask_in(evolve(session, person=person) if question.policy.ask else session, question)
 
 
 def ask_in(session: Session, question: Question) -> Answer:
@@ -50,7 +64,26 @@ def ask_in(session: Session, question: Question) -> Answer:
     kind, ends = kind_of(question, session.settings)
     if kind is Kind.PYTHONS:
         return ask_pythons(session, question, lambda one: inquiry_of(one, question, kind, None))
-    return ask_inquiry(session, inquiry_of(session, question, kind, ends), kind)
+    inquiry = inquiry_of(session, question, kind, ends)
+    answer = ask_inquiry(session, inquiry, kind)
+    return _without_limits(session, inquiry, answer) if answer.limits else answer
+
+
+def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answer:
+    """Ask again without the project's own bounds where nothing fails with them; they may only hide the change."""
+    limits = listed(answer.limits)
+    session.reporter.report(Note(f"nothing fails, but the project's own {limits} may hide it: asked again without"))
+    names = tuple(unbounded(text) for text in answer.limits)
+    typed = (*inquiry.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
+    try:
+        free = ask_inquiry(session, evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed), Kind.WORLDS)
+    except UserMistake as error:
+        return evolve(answer, told=(*answer.told, f"without {limits} it can't be run: {error}"))
+    if not free.failures:
+        outcome = "nothing fails" if free.status is Status.NO_FAILURE else "no regression was found"
+        return evolve(answer, told=(*answer.told, f"without {limits}: {outcome} either"))
+    free = evolve(free, lifted=answer.limits, probes=answer.probes + free.probes, wall_s=answer.wall_s + free.wall_s)
+    return evolve(free, sentence=sentence_between(free))
 
 
 def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
@@ -58,10 +91,15 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
     known = Known.of(session, inquiry, kind)
     if (answer := known.answer()) is not None:
         left_out = left_out_words(answer.boundary.left_out)
-        session.reporter.report(SearchBegan("this question was answered before, and nothing is run", left_out))
+        session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
     search = {Kind.RELEASES: ask_releases, Kind.COMMITS: ask_commits, Kind.WORLDS: ask_between}[kind]
-    answer = with_evidence(search(session, inquiry), session.prober)
+    answer = search(session, inquiry)
+    if inquiry.policy.ask:
+        answer = evolve(answer, told=(*answer.told, "every run was judged by hand (--ask)"))
+    else:
+        answer = with_evidence(answer, session.prober)
+    refuse_own_mistake(answer, session.store)
     if kind is Kind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
     known.keep(answer)
@@ -82,14 +120,18 @@ def inquiry_of(session: Session, question: Question, kind: Kind, ends: Ends | No
     chosen = command_of(session, question, ends)
     settings = evolve(session.settings, with_=chosen.with_)
     good, bad = (ends.good, ends.bad) if ends is not None else (question.good, question.bad)
+    repro, policy = chosen.repro, question.policy
+    if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
+        repro = evolve(repro, signature=BY_HAND)
+        policy = evolve(policy, confirm=policy.confirm or 0)
     return Inquiry.under(
         settings,
         question.subject or "",
-        chosen.repro,
+        repro,
         good=good,
         bad=bad,
         depth=_depth(question, kind),
-        policy=question.policy,
+        policy=policy,
         typed=(*typed_words(question.repro, question.run, session.settings.params), *session.settings.typed),
         told=chosen.told,
     )
@@ -99,6 +141,8 @@ def _depth(question: Question, kind: Kind) -> Level:
     """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
     if question.depth is not None:
         return question.depth
+    if question.policy.ask:
+        return Level.RELEASE
     if question.policy.git:
         return Level.COMMIT
     return Level.REGION if question.subject is not None and kind is not Kind.PYTHONS else Level.RELEASE

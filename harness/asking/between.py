@@ -7,19 +7,21 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
-from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
+from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
 from harness.asking.both_ends import BothEnds, only_tests
 from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
+from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
 from harness.asking.ranking import ranked
-from harness.asking.wording import advice_on, advice_on_command, advice_on_limits
+from harness.asking.wording import advice_on, advice_on_command, advice_on_limits, advice_on_missing, missing_in
 from harness.culprit.descent import find_culprit
 from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
@@ -27,12 +29,13 @@ from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
-from harness.model.text import counted, one_line
+from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry, Scope
 from harness.planning.releases import merged_requirements
 from harness.planning.world import World, limits_of, name_of
 from harness.planning.worlds import Worlds
-from harness.request.ends import EndKind, Ends, newest_end
+from harness.request.ends import TODAY, EndKind, Ends, newest_end
+from harness.request.project_requirements import declaring
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions
@@ -53,15 +56,17 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
     worlds, why = worlds_of(session, question)
     if not worlds.scope.requirements and ends.bad.kind is EndKind.DAY:
         raise UserMistake(
-            "nothing is required, so nothing can have changed",
-            hint="--with REQ or --with '-r FILE' names what the command needs, --project its project",
+            "no requirements are known, so no upgrade can have broken it",
+            hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
         )
     good, bad = ends.good, ends.bad
-    headline = (
-        f"looking for what broke {question.repro.name}: {f'{good.text} to' if good else 'going back from'} {bad.text}"
-    )
-    session.reporter.report(SearchBegan(headline, (*question.told, why)))
-    good_world, bad_world = worlds.both(ends)
+    own = worlds.required() if good is None and bad.text == TODAY and question.as_of is None else None
+    if own is not None:
+        worlds, bad = own[0], own[1].end
+    span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
+    headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
+    session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
+    good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
         policy = question.policy
         certainty = Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
@@ -103,10 +108,11 @@ class _Setup:
 
 @define
 class Between:
-    """One question between the worlds of its two ends."""
+    """One question between the worlds of its two ends; `bounds` are constraints that other failures need already."""
 
     ends: BothEnds
     question: Inquiry
+    bounds: tuple[str, ...] = field(default=(), init=False)
     _found: dict[str, Guilty] = field(factory=dict, init=False)
     _searches: dict[tuple[str, ...], PackageSearch] = field(factory=dict, init=False)
 
@@ -127,30 +133,91 @@ class Between:
             self.ends.check_different(self.ends.good)
         if not self.ends.run_bad():
             limits = limits_of(self.ends.bad, self.ends.observer.index, self.ends.observer.interpreter)
-            return evolve(self._plain(Status.NO_FAILURE), advice=advice_on_limits(limits))
-        if not self.ends.run_good() or self.ends.good is None:
-            return evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice_on(self.ends.bad_runs[0]))
-        groups = self.ends.between()
-        if not groups.groups:
-            good, bad = self.ends.good_runs[0], self.ends.bad_runs[-1]
-            return evolve(
-                self._plain(Status.NOT_A_REGRESSION),
+            named = set(map(name_of, self.question.with_))
+            limits = tuple(text for text in limits if name_of(text) not in named)
+            return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
+        if not self.ends.run_good():
+            advice = self._missing(self.ends.bad_runs[:1]) or self._way_on() or advice_on(self.ends.bad_runs[0])
+            return self._limited(evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice))
+        return self._between()
+
+    def _between(self) -> Answer:
+        groups, good = self.ends.between() if not self.ends.unlike else Groups(()), self.ends.good
+        if groups.groups and good is not None:
+            answer = self._failures(groups, good)
+        else:
+            good_run, bad_run = self.ends.good_runs[0], self.ends.bad_runs[-1]
+            words = self.ends.last_words(good_run), self.ends.last_words(bad_run)
+            why = self.ends.not_rebuilt
+            answer = evolve(
+                self._plain(Status.INCONCLUSIVE if why else Status.NOT_A_REGRESSION),
+                not_rebuilt=why,
                 flaky=groups.flaky,
                 failing_at_both=groups.failing_at_both,
-                advice=advice_on(good, bad) or advice_on_command(self.ends.last_words(good), self.ends.last_words(bad)),
+                advice=self._missing((good_run, bad_run)) or advice_on(good_run) or advice_on_command(*words),
             )
-        return self._failures(groups, self.ends.good)
+        if not answer.advice and groups.failing_at_both:
+            advice = self._missing(self.ends.good_runs[:1], groups.failing_at_both)
+            answer = evolve(answer, advice=advice)
+        return self._further_back(answer)
+
+    def _further_back(self, answer: Answer) -> Answer:
+        """Step further back for the tests that fail in the good end that was found, too; a named one is kept."""
+        good, older = self.ends.good, None
+        if self.ends.steps is not None and answer.failing_at_both:
+            older = self.ends.further_back(answer.failing_at_both)
+            if older is None:
+                return self._limited(evolve(answer, advice=answer.advice or self._way_on()))
+        if older is None or older.good is None or good is None:
+            return answer
+        search = Between(older, self.question)
+        search.bounds, search._found = answer.constraints, self._found
+        more = search._between()
+        found = more if more.culprits else evolve(answer, failing_at_both=more.failing_at_both)
+        both = counted(len(answer.failing_at_both), "test")
+        since = f"{both} of {good.end.text} failed there, too: {older.good.end.text} is the good end for them"
+        return evolve(
+            found,
+            asked=answer.asked,
+            status=max((answer.status, more.status), key=lambda status: (status.is_change, -status.exit_code)),
+            ends=answer.ends,
+            changes=answer.changes or more.changes,
+            failures=(*answer.failures, *more.failures),
+            flaky=tuple(dict.fromkeys((*answer.flaky, *more.flaky))),
+            not_run=answer.not_run,
+            advice=answer.advice or more.advice,
+            told=tuple(dict.fromkeys((*answer.told, since, *more.told))),
+            back_to=more.back_to,
+        )
+
+    def _missing(self, runs: Sequence[Observation], tests: tuple[str, ...] | None = None) -> str:
+        """Advise which missing packages to install that runs, or only some tests of them, could not import."""
+        modules = [name for run in runs for name in missing_in(run, tests)]
+        return advice_on_missing(modules, declaring(Path(self.repro.project), modules) if self.repro.project else {})
+
+    def _limited(self, answer: Answer) -> Answer:
+        """Add how far the steps back went."""
+        steps = self.ends.steps
+        if steps is None or not steps.reached:
+            return answer
+        return evolve(answer, back_to=f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached)
+
+    def _way_on(self) -> str:
+        """Return the command that steps further back than the limit; "" if no option is known to help."""
+        steps = self.ends.steps
+        typed = " ".join(["harness bisect", *self.question.typed])
+        return f"To look further back: {typed} {steps.way_on}" if steps is not None and steps.way_on else ""
 
     # -- failures and their culprits
 
     def _failures(self, groups: Groups, good: World) -> Answer:
-        bad = evolve(self.ends.bad, sources={**good.sources, **self.ends.bad.sources})
+        bad = evolve(self.ends.bad, sources=good.sources | self.ends.bad.sources)
         if self.question.policy.find_fix and bad.as_of is not None:
             bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages
         not_run, flaky = groups.not_run, groups.flaky
         held: dict[str, str | None] = {}
         found: list[Failure] = []
-        constraints: tuple[str, ...] = ()
+        constraints = self.bounds
         verified: Observation | None = None
         for _ in range(_ROUNDS):
             repro = self.ends.only(groups.tests)
@@ -160,19 +227,20 @@ class Between:
             self.ends.observer.count.open_failures = 0
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
-                found += now
+                known = {test for failure in found if failure.culprits for test in failure.tests}
+                found += [one for one in now if not one.tests or not known.issuperset(one.tests)]
                 break
             constraints = _tightest((*constraints, *constraints_of(culprits)))
             run = self._verify(groups, bad, constraints)
-            left = self.ends.newly_failing(self.ends.good_runs, [run])
+            left = self.ends.left_in(run)
             verified = run if run.outcome.ran and _passes(left, run) else None
             sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
             found += sure
             if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
                 culprits = [culprit for failure in sure for culprit in failure.culprits]
-                constraints = _tightest(constraints_of(c for one in found for c in one.culprits))
+                constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
                 run = self._verify(groups, bad, constraints) if constraints else run
-                left = self.ends.newly_failing(self.ends.good_runs, [run])
+                left = self.ends.left_in(run)
                 verified = run if constraints and run.outcome.ran and _passes(left, run) else None
             if verified is not None:
                 break
@@ -238,11 +306,9 @@ class Between:
         if self.ends.observer.is_flaky:
             return unsure("it is flaky, and its runs do not agree on a release")
         self.ends.note_flaky(error.failures, error.runs)
-        self.ends.observer.reporter.report(
-            Note("one run does not tell good from bad: every run is repeated from now on")
-        )
+        self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
         if not self.ends.flaky(Groups((group,)), setup.repro, setup.good).groups:
-            return unsure("it is flaky, and fails at the good end, too")
+            return unsure("it is flaky, and also fails at the good end")
         self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
         try:
             return self._search(group, setup)
@@ -285,6 +351,8 @@ class Between:
         log = "" if group.exceptions else store.log(self._last_run(bad, repro, group.judge(store)))
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
         search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
+        if held and search.passes(held) is not None:
+            return none(f"it passes with what is held back for other failures: {listed(held)}")
         versions = self._already(search) or search.held_back(lambda run: self._other_failure(group, run))
         if versions is None:
             return none("the tests fail at the bad end even with every package of the good end")
@@ -295,7 +363,7 @@ class Between:
                 for name, change in units.items()
             },
         )
-        found = narrowed.culprits(versions)
+        found = Guilt(narrowed).culprits(versions)
         self._searches[group.tests] = evolve(narrowed, seen=tuple(self.ends.observer.count.seen))
         return Failure(group.tests, group.signature, Status.FOUND, tuple(found))
 
@@ -365,6 +433,7 @@ class Between:
             ends=ends,
             depth=(self.question.depth or Level.RELEASE).value,
             typed=self.question.typed,
+            copied=copied_project(self.repro),
         )
         return Answer(asked, status, ends=(*self.ends.good_runs[:1], *self.ends.bad_runs[-1:]))
 
@@ -388,40 +457,37 @@ def _as_fix(culprit: Guilty) -> Guilty:
 
 
 def constraints_of(culprits: Iterable[Guilty]) -> list[str]:
-    """Return one constraint for each culprit, but only one for culprits that break the tests only together."""
+    """Return the constraints of culprits and their companions; one for those that break the tests only together."""
     settled: set[str] = set()
-    found = []
+    found: dict[str, None] = {}
     for culprit in culprits:
-        if culprit.package in settled:
-            continue
-        settled |= {culprit.package, *culprit.together_with}
-        if text := culprit.boundary.constraint:
-            found.append(text)
-    return found
+        if culprit.package not in settled:
+            settled |= {*culprit.together_with}
+            found |= dict.fromkeys(one.constraint for one in (culprit.boundary, *culprit.companions) if one.constraint)
+    return list(found)
 
 
 def _tightest(constraints: Iterable[str]) -> tuple[str, ...]:
     """Return the constraints; of several upper bounds for one package only the lowest."""
-    kept: dict[str, str] = {}
+    bounds: dict[str, tuple[Version, bool, str]] = {}
+    others: dict[str, None] = {}
     for text in constraints:
         name, below, version = text.partition("<")
-        known = kept.get(name, "").partition("<")[2]
-        if not below or version.startswith("=") or not known or _is_lower(version, known):
-            kept[name if below and not version.startswith("=") else text] = text
-    return tuple(kept.values())
-
-
-def _is_lower(version: str, other: str) -> bool:
-    return Version(version) < Version(other.removeprefix("="))
+        if not below:
+            others[text] = None
+            continue
+        bound = (Version(version.removeprefix("=")), version.startswith("="), text)
+        bounds[name] = min(bounds.get(name, bound), bound)
+    return (*(text for _, _, text in bounds.values()), *others)
 
 
 def _lowest(culprits: Iterable[Guilty]) -> dict[str, str | None]:
-    """Return the good version of each culprit's package, the lowest one if it broke more than once."""
+    """Return the good version of each culprit's package and its companions, the lowest one of each package."""
     found: dict[str, str | None] = {}
-    for culprit in culprits:
-        good, known = culprit.boundary.last_good, found.get(culprit.package)
-        if known is None or good is None or _is_lower(good, known):
-            found[culprit.package] = good
+    for boundary in (one for culprit in culprits for one in (culprit.boundary, *culprit.companions)):
+        good, known = boundary.last_good, found.get(boundary.subject)
+        if known is None or good is None or Version(good) < Version(known):
+            found[boundary.subject] = good
     return found
 
 

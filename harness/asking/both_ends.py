@@ -8,10 +8,12 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.asking.failures import Group, Groups, Standing, failures_between
+from harness.asking.failures import Group, Groups, Standing, fails, failures_between
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
+from harness.asking.stepping_back import StepsBack
 from harness.asking.wording import advice_on_limits, last_words
 from harness.errors import UserMistake
+from harness.events import run_label
 from harness.model import Observation, Outcome, Repro
 from harness.model.text import counted
 from harness.planning.world import World, limits_of
@@ -53,7 +55,9 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
 class BothEnds:
     """The two ends of a question and their runs; `good` is None until it is found further and further back.
 
-    `is_noisy` says that the user called the bug flaky.
+    `is_noisy` says that the user called the bug flaky. `steps` is the way back if no good end was named; `newer` are
+    the ends with the good end from which it went further back, for tests that fail there, too. `unlike` says how an
+    environment that is the good end differs from the one that is built from its lock.
     """
 
     observer: Observer
@@ -62,6 +66,9 @@ class BothEnds:
     bad: World
     good: World | None
     is_noisy: bool = False
+    newer: BothEnds | None = None
+    steps: StepsBack | None = field(default=None, init=False)
+    unlike: str = field(default="", init=False)
     good_runs: list[Observation] = field(factory=list, init=False)
     bad_runs: list[Observation] = field(factory=list, init=False)
 
@@ -70,11 +77,10 @@ class BothEnds:
         label, probe = f"the bad end, {self.bad.end.text}", self.bad.itself()
         run = self.observer.observe(label, probe)
         self.bad_runs = [run]
-        if run.outcome is Outcome.COMPLETED:
+        if not self._fails(run):
             again = self._passes_at_bad_end()
-            more = self.observer.observe_again(label, probe, again, lambda one: one.outcome is not Outcome.COMPLETED)
-            self.bad_runs += more
-            if self.bad_runs[-1].outcome is Outcome.COMPLETED:
+            self.bad_runs += self.observer.observe_again(label, probe, again, self._fails)
+            if not self._fails(self.bad_runs[-1]):
                 return False
             self.note_flaky(1, len(self.bad_runs))
         run = self.bad_runs[-1]
@@ -82,6 +88,9 @@ class BothEnds:
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
         return True
+
+    def _fails(self, run: Observation) -> bool:
+        return fails(run, self.observer.prober.store, self.repro.signature)
 
     def _passes_at_bad_end(self) -> int:
         """Return how often a bad end that passed is run again before there is no failure."""
@@ -94,29 +103,77 @@ class BothEnds:
         Raises `UserMistake`.
         """
         if self.good is not None:
-            self.good_runs = [self._run_end(f"the good end, {self.good.end.text}", self.good)]
+            self._run_given(self.good)
             return True
+        self.steps = StepsBack(self.worlds, self.bad)
+        return self._step_back(self.steps, self.repro)
+
+    def further_back(self, tests: tuple[str, ...]) -> BothEnds | None:
+        """Step further back with only these tests, which fail in the good end that was found; None if none passes."""
+        if self.steps is None:
+            return None
+        older = evolve(self, good=None, newer=self)
+        whole = next(run for run in self.bad_runs if self._fails(run))
+        older.steps, older.bad_runs = self.steps, [whole]
+        return older if older._step_back(self.steps, only_tests(self.repro, tests)) else None  # noqa: SLF001
+
+    def _step_back(self, steps: StepsBack, repro: Repro) -> bool:
+        """Take the next world in which something passes that fails at the bad end as the good end."""
         seen = {self.bad.lock.id}
-        for name, world in self.worlds.before(self.bad):
+        for name, world in steps:
             if world.lock.id in seen:
                 continue
             seen.add(world.lock.id)
-            run = self.observer.observe(name, world.itself())
+            run = self.observer.observe(name, world.itself(repro))
             if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
                 self.good, self.good_runs = world, [run]
                 return True
         return False
 
+    def _run_given(self, good: World) -> None:
+        """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""
+        label = f"the good end, {good.end.text}"
+        if good.inside is None:
+            self.good_runs = [self._run_end(label, good)]
+            return
+        itself = self._run_end(f"{label}, as it is", good)
+        self.good_runs = [itself]
+        wanted = self.newly_failing([itself], self.bad_runs[-1:])
+        if not wanted.groups:
+            return
+        # Everything else is made from the lock, so its environment has to be good, too.
+        self.good = evolve(good, inside=None)
+        rebuilt = self._run_end(f"{label}, rebuilt", self.good)
+        if rebuilt.lock is not None and self.newly_failing([rebuilt], self.bad_runs[-1:]).groups:
+            self.good_runs = [rebuilt]
+            return
+        told = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
+        self.unlike = f"{told}: {self.last_words(rebuilt)}"
+        self.good_runs = [itself, rebuilt]
+
+    @property
+    def not_rebuilt(self) -> str:
+        """Why a failure of the good end may not be its own: what was changed about it; "" if nothing was."""
+        if self.unlike or self.good is None or self.good.inside is not None:
+            return self.unlike
+        return "; ".join(self.good.changed)
+
     def _run_end(self, label: str, world: World) -> Observation:
         run = self.observer.observe(label, world.itself())
         if not run.outcome.ran:
-            raise UserMistake(f"the good end ({world.end.text}) can't be run: {run.detail}")
+            why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
+            raise UserMistake(f"the good end ({world.end.text}) {why}: {run.detail}")
         _refuse_mistake(run)
         return run
 
     def newly_failing(self, good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
         """Return what passes in the runs of the good end and fails in those of the bad one."""
         return failures_between(good, bad, self.observer.prober.store, self.repro.signature)
+
+    def left_in(self, run: Observation) -> Groups:
+        """Return what passes at the good end, or at a newer one for other tests, and fails in a run."""
+        left = self.newly_failing(self.good_runs, [run])
+        return left if left.groups or self.newer is None else self.newer.left_in(run)
 
     def between(self) -> Groups:
         """Return what newly fails, after the failing tests have run again at both ends.
@@ -148,7 +205,7 @@ class BothEnds:
         for number in range(_RATE_RUNS[1] - 1):
             if number >= _RATE_RUNS[0] - 1 and min(failed) >= _RATE_FAILURES:
                 break
-            run = self.observer.observe(f"the bad end (run {number + 2})", evolve(probe, attempt=number))
+            run = self.observer.observe(run_label("the bad end", number + 1), evolve(probe, attempt=number))
             seen[run.key] = run
             failed = [sum(judge.standing(one) is Standing.FAILS for one in seen.values()) for judge in judges]
         bad_runs = list(seen.values())
@@ -158,7 +215,7 @@ class BothEnds:
         times = max((passes for passes in needed if passes <= MOST_PASSES), default=0)
         good_runs = [*self.good_runs]
         for number in range(times):
-            run = self.observer.observe(f"the good end (run {number + 2})", evolve(probe, attempt=number))
+            run = self.observer.observe(run_label("the good end", number + 1), evolve(probe, attempt=number))
             good_runs.append(run)
             if all(any(judge.standing(one) is Standing.FAILS for one in good_runs) for judge in judges):
                 break
@@ -205,7 +262,8 @@ class BothEnds:
 
 def _refuse_mistake(run: Observation) -> None:
     """Raise `UserMistake` if a run failed because of a mistake in the command."""
-    if run.mistake and not run.tests:
+    is_no_python = run.mistake.startswith(("SyntaxError", "IndentationError", "TabError"))
+    if run.mistake and (not run.tests or is_no_python):
         raise UserMistake(
             f"the command fails for a reason that is not a bug: {run.mistake}",
             hint=f"to see the run: harness probe --again {run.key}",

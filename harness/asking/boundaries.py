@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from harness.asking.answer import Boundary, Candidate, Status
+from harness.asking.answer import Status
+from harness.asking.boundary import Boundary, Candidate
 from harness.culprit.sides import Side, Sides
 from harness.model import Verdict
 from harness.search import BisectionStatus

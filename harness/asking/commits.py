@@ -65,7 +65,7 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
     begun = time.monotonic()
     device, why = session.device_for(question.repro)
     span = find_range(session, question)
-    base = f"environment: {span.base.project} {span.base.version}, with what {span.newer.short} asks for"
+    base = f"environment: {span.base.project} {span.base.version}, with the requirements of {span.newer.short}"
     named = {required_name(text) for text in question.with_}
     holds = holds_of(question.repro, span.base.project, named, question.hold)
     subject = normalized_name(question.subject)
@@ -219,7 +219,7 @@ def find_range(session: Session, question: Inquiry) -> Range:
         names = ("--bad", "--good") if question.policy.find_fix else ("--good", "--bad")
         raise UserMistake(
             f"{names[0]} {older.short} is newer than {names[1]} {newer.short}",
-            hint="swap them, or say --find-fix to find the commit that fixed it",
+            hint="swap them, or add --find-fix to find the commit that fixed it",
         )
     return Range(repository, older, newer, base)
 
@@ -278,7 +278,7 @@ def _base(session: Session, question: Inquiry, repository: Repository, newer: Co
     if not before:
         raise BadRepository(
             f"no release of {subject} that can be installed has a tag up to commit {newer.short}",
-            hint="git fetch --tags brings tags; --python takes another interpreter",
+            hint="get the tags with git fetch --tags, or choose another interpreter with --python",
         )
     newest = max(before, key=lambda release: release.version)
     return newest, tagged[newest.version][1]

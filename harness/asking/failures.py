@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 
 from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult, Verdict
 from harness.model.observation import WHOLE_RUN
-from harness.model.signature import normalized_message
+from harness.model.signature import normalized_message, without_end
 from harness.probing import Judge
 from harness.store import Store
 
@@ -60,7 +60,8 @@ class FailureJudge(Judge):
             Standing.FAILS_DIFFERENTLY: _DIFFERENT[self.bad_is],
             Standing.UNTESTED: Verdict.SKIP,
         }
-        return Judgement(verdicts[standing], reason)
+        differs = standing is Standing.FAILS_DIFFERENTLY and verdicts[standing] is Verdict.GOOD
+        return Judgement(verdicts[standing], reason, differs=differs)
 
     def standing(self, observation: Observation) -> Standing:
         """Return how a run stands to the failure."""
@@ -136,11 +137,20 @@ def failures_between(
     """
     if good[0].tests and given is None:
         return newly_failing(good[0], bad[0], good_again=good[1:], bad_again=bad[1:])
-    failing = next((run for run in bad if run.outcome is not Outcome.COMPLETED), bad[0])
+    if given is not None and not any(Judge(given, store)(run).verdict is Verdict.BAD for run in bad):
+        return Groups(())
+    failing = next((run for run in bad if fails(run, store, given)), bad[0])
     signature = given or Judge(None, store).captured(failing)
-    if signature is None or good[0].outcome is not Outcome.COMPLETED:
+    if signature is None or fails(good[0], store, given):
         return Groups(())
     return Groups((Group((), signature, (failing.exception,) if failing.exception is not None else ()),))
+
+
+def fails(run: Observation, store: Store, given: Signature | None) -> bool:
+    """Whether a run fails: a run to the end does if it has the given signature, such as a wrong number."""
+    if run.outcome is not Outcome.COMPLETED or given is None:
+        return run.outcome is not Outcome.COMPLETED
+    return Judge(given, store)(run).verdict is Verdict.BAD
 
 
 def newly_failing(
@@ -317,14 +327,14 @@ def _key(test: str, failure: TestResult, raised: RaisedException) -> tuple[str, 
         raised = _root(raised)  # several modules may fail to import for the same root cause
     if raised.name == "AssertionError":
         return (raised.type, _foreign_frame(raised) or _function(test))
-    message = _told(raised)
+    message = without_end(_told(raised))
     return (raised.type, message) if message else (raised.type, "", _foreign_frame(raised))
 
 
 def _signature(failures: Sequence[RaisedException]) -> Signature:
     """Return the signature that recognises these failures."""
     first = failures[0]
-    if len({(raised.type, _told(raised)) for raised in failures}) > 1:
+    if len({(raised.type, without_end(_told(raised))) for raised in failures}) > 1:
         roots = [_root(raised) for raised in failures]
         first = roots[0] if len({(raised.type, _told(raised)) for raised in roots}) == 1 else first
     message = None if first.name == "AssertionError" else _told(first) or None

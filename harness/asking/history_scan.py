@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
+from harness.arguments import check_between, check_fields
 from harness.asking.history import (
     BrokenWindow,
     History,
@@ -22,7 +23,7 @@ from harness.asking.history import (
 )
 from harness.asking.history_plan import HistoryPlan, make_history_plan
 from harness.culprit.line import Record, left_out_words
-from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan
+from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label
 from harness.model import Verdict
 from harness.planning.releases import Anchor, find_anchor
 from harness.probing import Judge
@@ -54,6 +55,10 @@ class Range:
     since: str | None = None
     until: str | None = None
     max_gap: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        check_between("max_gap", self.max_gap, 1)
 
 
 def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[HistoryPlan, History]:
@@ -115,13 +120,13 @@ class Scanning:
             return str(plan.releases[trial.position].version)
 
         def label_of(trial: Trial) -> str:
-            return version_of(trial) if trial.attempt == 0 else f"{version_of(trial)} (run {trial.attempt + 1})"
+            return run_label(version_of(trial), trial.attempt)
 
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
             return record.take(trial, version_of(trial), observation, cached=cached)
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
-        # Without a signature, it is captured from the first failure. Until then the order must not depend on the store,
+        # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
         # or the same question could be judged differently the next time.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         known = []

@@ -1,4 +1,4 @@
-"""The kinds of question, and which options mean something for each: one that means nothing is refused."""
+"""The kinds of question, and which options apply to each; the others are refused."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
+from harness.model.culprit import Level
 from harness.request.ends import EndKind, Ends, read_ends
 from harness.request.parsing import required_name
 from harness.request.repros import runs_tests
@@ -29,12 +30,15 @@ class Kind(enum.Enum):
     PYTHONS = "Pythons"
 
 
-# Why an option means nothing for a kind of question; what is not listed is honoured.
+# Why an option does not apply to a kind of question; what is not listed is honoured.
 _MEANINGLESS: Mapping[tuple[str, Kind], str] = {
     ("--pre", Kind.PYTHONS): "Pythons are searched as they are installed",
     ("--git", Kind.PYTHONS): "the commits of Python itself are not searched",
     ("--build", Kind.PYTHONS): "each Python has packages of its own",
-    ("--python", Kind.PYTHONS): "the Pythons are what is searched; --good and --bad name them",
+    ("--no-build", Kind.PYTHONS): "nothing is built",
+    ("--no-build", Kind.RELEASES): "nothing is built unless --build allows it",
+    ("--no-build", Kind.COMMITS): "nothing is built unless --build allows it",
+    ("--python", Kind.PYTHONS): "the Pythons are what is searched; name them with --good and --bad",
     ("--scheduler", Kind.PYTHONS): "it runs on this machine, whose Pythons are searched",
     ("--constraints", Kind.PYTHONS): "a constraints file can't hold back Python",
     ("--constraints", Kind.COMMITS): "a constraints file can't name a commit",
@@ -54,8 +58,15 @@ _POLICY = {
     "fork": "--no-fork",
     "git": "--git",
     "time_s": "--time",
+    "ask": "--ask",
 }
-_SETTINGS = {"as_of": "--as-of", "python": "--python", "scheduler": "--scheduler", "from_source": "--build"}
+_SETTINGS = {
+    "as_of": "--as-of",
+    "python": "--python",
+    "scheduler": "--scheduler",
+    "from_source": "--build",
+    "no_build": "--no-build",
+}
 
 
 def kind_of(question: Question, settings: Settings) -> tuple[Kind, Ends | None]:
@@ -84,7 +95,7 @@ def kind_of(question: Question, settings: Settings) -> tuple[Kind, Ends | None]:
 def refuse_meaningless(
     question: Question, settings: Settings, kind: Kind, ends: Ends | None, typed: frozenset[str] = frozenset()
 ) -> None:
-    """Refuse every option that means nothing for a question; `typed` are options that were typed with their default.
+    """Refuse every option that does not apply to a question; `typed` are options that were typed with their default.
 
     Raises `UserMistake`, which names the option and says why.
     """
@@ -96,17 +107,19 @@ def refuse_meaningless(
     for option in sorted(given):
         why = _MEANINGLESS.get((option, kind))
         if why is not None:
-            raise UserMistake(f"{option} means nothing for {kind.value}: {why}", hint=f"leave out {option}")
+            raise UserMistake(f"{option} does not apply to {kind.value}: {why}", hint=f"leave out {option}")
     if question.run is None and (mine := given & set(_PROJECT.values())):
         first = sorted(mine)[0]
-        raise UserMistake(f"{first} goes with --run: a repro has no project", hint='add --run "pytest", say')
+        raise UserMistake(f"{first} goes with --run: a repro has no project", hint='for example --run "pytest"')
     policy, depth = question.policy, question.depth
     if policy.trust_ends and not policy.flaky:
         raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
+    if policy.ask:
+        _refuse_with_ask(given - {"--git"} if kind is Kind.COMMITS else given, depth)
     if kind is Kind.COMMITS and depth is not None and depth.value != "commit":
-        raise UserMistake(f"--depth {depth.value} means nothing for commits: a commit is what is searched")
+        raise UserMistake(f"--depth {depth.value} does not apply to commits: a commit is what is searched")
     if depth is not None and depth.value in ("release", "package") and (mine := given & {"--no-fork", "--fork"}):
-        raise UserMistake(f"{sorted(mine)[0]} means nothing with --depth {depth.value}: no lines are searched")
+        raise UserMistake(f"{sorted(mine)[0]} does not apply with --depth {depth.value}: no lines are searched")
     if kind is Kind.WORLDS and ends is not None:
         _refuse_fix(question, ends)
     if question.subject is not None and any(
@@ -120,11 +133,24 @@ def refuse_meaningless(
         )
 
 
+def _refuse_with_ask(given: set[str], depth: Level | None) -> None:
+    """Refuse what would need more runs than a person can judge. Raises `UserMistake`."""
+    if mine := sorted(given & {"--flaky", "--scheduler", "--git", "--fork", "--no-fork", "--time"}):
+        raise UserMistake(f"{mine[0]} does not apply with --ask: you judge each run", hint=f"leave out {mine[0]}")
+    if depth is not None and depth is not Level.RELEASE:
+        raise UserMistake(
+            f"--depth {depth.value} can't go with --ask: it would take more runs than anybody can judge",
+            hint="leave out --depth, or describe the bug in a repro that the harness can judge",
+        )
+
+
 def _refuse_fix(question: Question, ends: Ends) -> None:
     """Check that the ends of days are in the order that `--find-fix` says. Raises `UserMistake`."""
     good, bad = ends.good, ends.bad
     if question.policy.find_fix and good is None:
-        raise UserMistake("--find-fix between two sets of packages needs both ends", hint="--good and --bad name them")
+        raise UserMistake(
+            "--find-fix between two sets of packages needs both ends", hint="name them with --good and --bad"
+        )
     if good is None or good.moment is None or bad.moment is None:
         return
     if good.moment == bad.moment:

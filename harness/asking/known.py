@@ -10,7 +10,8 @@ import cattrs
 from attrs import asdict, evolve, frozen
 
 from harness import __version__
-from harness.asking.answer import SCHEMA, Answer, Boundary
+from harness.asking.answer import SCHEMA, Answer
+from harness.asking.boundary import Boundary
 from harness.asking.kinds import Kind
 from harness.errors import HarnessError
 from harness.model import normalized_name

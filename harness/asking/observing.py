@@ -15,7 +15,7 @@ from attrs import define, evolve, field, frozen
 
 from harness.culprit.line import Certainty
 from harness.culprit.trials import Trials
-from harness.events import Judged, Progress, Reporter, Started
+from harness.events import Judged, Progress, Reporter, Started, run_label
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.scheduling.loop import PATIENCE_S, Engine
@@ -174,7 +174,7 @@ class Observer:
         """Repeat a probe that has run, at most `times`, until one of the runs is as wanted; returns these runs."""
         found: list[Observation] = []
         for number in range(1, times + 1):
-            found.append(self.observe(f"{label} (run {number + 1})", evolve(probe, attempt=number)))
+            found.append(self.observe(run_label(label, number), evolve(probe, attempt=number)))
             if until(found[-1]):
                 break
         return found

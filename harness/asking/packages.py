@@ -7,24 +7,23 @@ release without the message, the tests pass or fail with the message of the next
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 from packaging.version import Version
 
-from harness.asking.answer import Boundary, Guilty
+from harness.asking.answer import Guilty
 from harness.asking.boundaries import boundary_of, candidates_of
-from harness.asking.failures import BadIs, FailureJudge, Group, Standing, failing_of
+from harness.asking.boundary import Boundary
+from harness.asking.failures import BadIs, FailureJudge, Group, Standing
 from harness.asking.ranking import named_in
 from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
-from harness.culprit.sides import exchanged
 from harness.events import LevelBegan, Progress
-from harness.model import Change, Lock, Observation, Release, Repro, Verdict
+from harness.model import Change, Observation, Release, Repro, Verdict
 from harness.model.culprit import Level
-from harness.model.text import listed
+from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
-from harness.planning.world import name_of
 from harness.probing import Probe
 from harness.search import FewestChanges, Trial
 
@@ -100,8 +99,8 @@ class PackageSearch:
         versions = self._by_names(failing)
         if versions is not None:
             return versions
-        told = f"{len(self.order)} packages changed: which must be held back for the tests to pass?"
-        names = self._fewest(
+        told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
+        names = self.fewest(
             self.order,
             lambda names: self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro),
             Verdict.GOOD,
@@ -161,7 +160,7 @@ class PackageSearch:
         if line is None:
             return None
         axis, _, _ = line
-        told = f"{len(axis.names)} releases of {name}: since which is the message that of the bad end?"
+        told = f"{counted(len(axis.names), 'release')} of {name}: which one first fails with today's message?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         _, searched = self._searched(axis, judge, is_sure=False)
         position = searched.search.result.last_good
@@ -170,7 +169,7 @@ class PackageSearch:
             return None
         return axis.names[position], searched.record.observations[trial]
 
-    def _fewest(
+    def fewest(
         self, order: Sequence[str], probe_of: Callable[[Names], Probe], flipped: Verdict, words: tuple[str, str]
     ) -> Names | None:
         """Return the fewest packages of `order` that lead to the verdict `flipped`; None if all together do not."""
@@ -211,7 +210,8 @@ class PackageSearch:
         if line is None:
             return ends
         axis, releases, left_out = line
-        told = f"{len(axis.names)} releases of {change.name} from {axis.names[0]} to {axis.names[-1]}: which broke it?"
+        span = f"{change.name}, from {axis.names[0]} to {axis.names[-1]}"
+        told = f"{counted(len(axis.names), 'release')} of {span}: which broke it?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         bad_is = BadIs.ANY_FAILURE if self.group.signature.captured else BadIs.THIS_FAILURE
         search, searched = self._searched(axis, evolve(self.judge, bad_is=bad_is), is_sure=True)
@@ -230,6 +230,8 @@ class PackageSearch:
         """Return the first release that fails as the bad end does, if the first bad one fails differently."""
         judge = evolve(self.judge, bad_is=BadIs.THIS_MESSAGE)
         later = evolve(axis, good=searched.search.result.first_bad)
+        told = f"since which release of {axis.subject} is the message that of the bad end?"
+        self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         known = {trial: run for trial, run in searched.record.observations.items() if trial.attempt == 0}
         result = self._searched(later, judge, is_sure=False, known=known)[1].search.result
         return axis.names[result.first_bad] if result.first_bad is not None else None
@@ -245,8 +247,9 @@ class PackageSearch:
         if change.before is None or change.after is None:
             return None
         observer, bad = self.observer, self.bad
+        scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
         releases, left_out = releases_on_line(
-            observer.index, bad.scope, observer.interpreter, name, (change.before, change.after), bad.as_of
+            observer.index, scope, observer.interpreter, name, (change.before, change.after), bad.as_of
         )
         if len(releases) < 2:
             return None
@@ -343,145 +346,3 @@ class PackageSearch:
             if standing is Standing.FAILS and at > boundary[1]:
                 searched.search.tell(Trial(at, number), Verdict.BAD)
         return passed, failed
-
-    # -- who is guilty
-
-    def culprits(self, versions: Mapping[str, str | None]) -> list[Guilty]:
-        """Find the culprits among packages that must be held back together; with `versions` the tests pass.
-
-        Raises `FlakyError`.
-        """
-        held = dict(versions)
-        waiting = list(versions) if len(versions) > 1 else sorted(versions)
-        found: list[Guilty] = []
-        while waiting:
-            name = waiting.pop(0)
-            if name not in held:
-                continue
-            others = {other: version for other, version in held.items() if other != name}
-            culprit = self._culprit(self.units[name], others, {one.package for one in found})
-            found.append(culprit)
-            held[culprit.package] = culprit.boundary.last_good
-            if culprit.package != name:  # the package found instead may be the only culprit
-                if self.passes({other: version for other, version in held.items() if other != name}) is not None:
-                    del held[name]
-                else:
-                    waiting.insert(0, name)
-            for other in [other for other in waiting if other in held]:
-                if self._is_not_needed(held, other):
-                    del held[other]
-        # An earlier culprit may only have been held back because of a later one.
-        for culprit in found[:-1]:
-            if len(held) > 1 and self._is_not_needed(held, culprit.package):
-                del held[culprit.package]
-        kept = [culprit for culprit in found if culprit.package in held]
-        return [*kept, *self._partners_of(kept)]
-
-    def _is_not_needed(self, held: Mapping[str, str | None], name: str) -> bool:
-        """Whether the tests pass with the others held back while this one stays at the version of the bad end."""
-        rest = {other: version for other, version in held.items() if other != name}
-        run = self.passes(rest)
-        return run is not None and run.lock is not None and run.lock.version_of(name) == self.units[name].after
-
-    def _culprit(self, change: Change, others: Versions, known: Collection[str]) -> Guilty:
-        """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
-
-        Packages in `known` are not searched again. A package that changed along with this one is searched with this one
-        held back, because the two may break the tests one after the other.
-        """
-        boundary = self.boundary(change, others)
-        owner = self._pinned_by(boundary)
-        if owner is not None and owner.name not in {*known, *others}:
-            return self._culprit(self.units[owner.name], others, {*known, boundary.subject})
-        instead = self._moved_along(boundary)
-        if instead is not None and instead.name in self.units and instead.name not in {*known, *others}:
-            unit = evolve(self.units[instead.name], before=instead.before)
-            return self._culprit(unit, {**others, boundary.subject: boundary.last_good}, {*known, boundary.subject})
-        partners, forward = self._partners(boundary) if not others else ((), None)
-        return Guilty(boundary, together_with=partners, forward=forward)
-
-    def _pinned_by(self, boundary: Boundary) -> Change | None:
-        """Return the requested package that pins exactly the first bad release of a transitive one, if there is one.
-
-        Neither can be upgraded or held back without the other, so the requested package is named as the culprit.
-        """
-        asked = set(map(name_of, self.bad.requirements))
-        if boundary.subject in asked or boundary.first_bad is None or len(boundary.sides) != 2:
-            return None
-        for change in boundary.moved:
-            if change.name in self.units and change.name in asked and change.after is not None:
-                other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.first_bad}")
-                if self.observer.prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
-                    return change
-        return None
-
-    def _moved_along(self, boundary: Boundary) -> Change | None:
-        """Return the package that changed with the first bad release and breaks the tests, unless that release does."""
-        along = [
-            change
-            for change in sorted(boundary.moved, key=lambda change: change.name)
-            if change.name != boundary.subject and change.before is not None and change.after is not None
-        ]
-        if not along or len(boundary.sides) != 2:
-            return None
-        before, after = (side.lock for side in boundary.sides)
-        if before is None or after is None or self._fails_with(boundary, before, after, boundary.subject):
-            return None
-        return next((change for change in along if self._fails_with(boundary, before, after, change.name)), None)
-
-    def _fails_with(self, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
-        """Whether it fails as with the first bad release if only one package is upgraded, ignoring its requirements.
-
-        If that release fails differently from the bad end, any failure counts, if all tests that it breaks fail.
-        """
-        lock = exchanged(before, after, [name])
-        run = self.observe(
-            f"{boundary.subject} {boundary.last_good} with only {name} {lock.version_of(name)}",
-            Probe(self.repro, self.bad.at({}, self.repro).combination, lock=lock),
-        )
-        standing, first_bad = self.standing(run), boundary.sides[-1]
-        different = Standing.FAILS_DIFFERENTLY
-        if standing is not different or self.standing(first_bad) is not different:
-            return standing is Standing.FAILS
-        tests = self.group.tests
-        return set(failing_of(run, tests)) >= set(failing_of(first_bad, tests))
-
-    def _partners(self, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
-        """Return the packages that a culprit needs to break the tests, and the run of the good world with only it.
-
-        There are none if it breaks the tests alone. The run is None if it could not be tried.
-        """
-        name = boundary.subject
-        after = self.units[name].after
-        rest = tuple(other for other in self.order if other != name and self.units[other].after is not None)
-        if after is None or not rest:
-            return (), None
-        older = evolve(self.good, as_of=self.bad.as_of, near=self.good.lock)
-        run = self.observe(f"the good end with only {name} {after}", older.at({name: after}, self.repro))
-        if self.standing(run) is not Standing.PASSES:
-            return (), run
-        names = self._fewest(
-            rest,
-            lambda names: older.at({name: after, **{other: self.units[other].after for other in names}}, self.repro),
-            Verdict.BAD,
-            (f"{name} alone does not make the tests fail: what must come with it?", "upgraded too"),
-        )
-        return tuple(sorted(names or ())), run
-
-    def _partners_of(self, culprits: Sequence[Guilty]) -> list[Guilty]:
-        """Return the packages that break the tests only together with a culprit, each with its boundary."""
-        known = {culprit.package for culprit in culprits}
-        found = []
-        for culprit in culprits:
-            for partner in culprit.together_with:
-                if partner in known:
-                    continue
-                known.add(partner)
-                others = {
-                    other.package: other.boundary.last_good
-                    for other in culprits
-                    if other.package != culprit.package and culprit.package not in other.together_with
-                }
-                along = tuple(sorted({culprit.package, *culprit.together_with} - {partner}))
-                found.append(Guilty(self.boundary(self.units[partner], others), together_with=along))
-        return found

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty
+from harness.asking.answer import Answer, Asked, Failure, Guilty, copied_project
 from harness.asking.boundaries import boundary_of, sides_of, status_of
+from harness.asking.boundary import Boundary, Candidate
 from harness.asking.releases import certainty_of
 from harness.asking.wording import sentence_for
 from harness.culprit.descent import find_culprit
@@ -98,7 +99,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     good = _position(question.good, "--good", pythons)
     bad = _position(question.bad, "--bad", pythons)
     _check_order(question, good, bad)
-    by_version = {python.version: python.session.local for python in pythons}
+    by_version = {python.version: python.session.prober for python in pythons}
     newest = pythons[-1]
     axis = Axis(
         SUBJECT,
@@ -169,7 +170,7 @@ def _pythons(
     if len(found) < 2:
         raise UserMistake(
             f"only {len(found)} Python of {first} to {last} can be used here",
-            hint="uv python install 3.12 installs one, say",
+            hint="install one, for example with uv python install 3.12",
         )
     return tuple(found), left_out
 
@@ -178,7 +179,7 @@ def _minor(text: str, option: str) -> str:
     try:
         version = Version(text)
     except InvalidVersion as error:
-        raise UserMistake(f"{option} {text} is not a Python", hint="write for instance 3.12") from error
+        raise UserMistake(f"{option} {text} is not a Python", hint="for example 3.12") from error
     return f"{version.major}.{version.minor}"
 
 
@@ -260,6 +261,7 @@ def _answer(
         find_fix=question.policy.find_fix,
         depth=(question.depth or Level.PACKAGE).value,
         typed=newest.inquiry.typed,
+        copied=copied_project(newest.inquiry.repro),
     )
     answer = Answer(asked, status, failures=(failure,), told=newest.inquiry.told, probes=searched.record.ran)
     names = dict(enumerate(searched.axis.names))
@@ -273,7 +275,7 @@ def _words(culprit: Culprit | None, newest: _Python) -> str:
         return ""
     finest = culprit.finest
     if any(change.name == SUBJECT for change in finest.packages):
-        shown = "with the same packages" if not finest.notes else "with the packages as alike as they can be"
+        shown = "with the same packages" if not finest.notes else "with packages as similar as both can install"
         return (
             f"It is Python itself: it fails {shown}."
             if finest.is_proved

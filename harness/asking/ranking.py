@@ -28,9 +28,9 @@ def ranked(
     """
     message = _projects(" ".join(raised.message for raised in exceptions))
     types = _projects(" ".join(map(_type, exceptions))) | _plugins(exceptions, changes)
-    frames = _packages_of_frames(exceptions)
+    frames = packages_of_frames(exceptions)
     printed = _projects("\n".join(line for line in log.splitlines() if "Error" in line or line.startswith("E ")))
-    files = _projects(" ".join(re.findall(r"site-packages/([A-Za-z0-9_]+)", log)))
+    files = packages_of_log(log)
 
     def rank(name: str) -> tuple[object, ...]:
         change = changes[name]
@@ -54,7 +54,7 @@ def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tup
     """Return the packages of `order` that exceptions name, then those in their tracebacks, the innermost first."""
     words = _projects(" ".join(f"{_type(raised)} {raised.message}" for raised in exceptions))
     words |= _plugins(exceptions, order)
-    frames = _packages_of_frames(exceptions)
+    frames = packages_of_frames(exceptions)
     named = [name for name in order if name in words]
     return tuple(dict.fromkeys([*named, *(name for name in frames if name in order)]))
 
@@ -64,10 +64,15 @@ def _type(raised: RaisedException) -> str:
     return "" if raised.name in ("Failed", _NO_FIXTURE) else raised.type
 
 
-def _packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
+def packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
     """Return the packages in the tracebacks of exceptions, the innermost first, without pytest and pluggy."""
     packages = [frame.package for raised in exceptions for frame in reversed(raised.frames) if frame.package]
     return [normalized_name(package) for package in packages if package not in _RAISES_FOR_OTHERS]
+
+
+def packages_of_log(log: str) -> frozenset[str]:
+    """Return the packages in the paths of a log."""
+    return _projects(" ".join(re.findall(r"site-packages/([A-Za-z0-9_]+)", log)))
 
 
 def _plugins(exceptions: Sequence[RaisedException], names: Iterable[str]) -> frozenset[str]:

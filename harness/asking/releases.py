@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 from packaging.version import Version
 
-from harness.asking.answer import Answer, Asked, Failure, Guilty
+from harness.asking.answer import Answer, Asked, Failure, Guilty, copied_project
 from harness.asking.boundaries import boundary_of, candidates_of, sides_of, status_of
 from harness.asking.wording import advice_for, sentence_for, sentence_with_culprit
 from harness.culprit.descent import find_culprit
@@ -149,6 +149,7 @@ def asked_of(plan: Plan) -> Asked:
         find_fix=plan.question.policy.find_fix,
         depth=(plan.question.depth or Level.REGION).value,
         typed=plan.question.typed,
+        copied=copied_project(plan.repro),
     )
 
 

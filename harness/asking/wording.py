@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from packaging.version import Version
@@ -40,11 +40,11 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
     newest = name[max(_positions(tried, name), default=0)]
     match answer.status:
         case Status.FOUND | Status.FIXED:
-            text = _lead(answer)
+            text = lead_of(answer)
         case Status.NOT_A_REGRESSION:
             text = (
                 f"Not a regression in {subject}: {oldest}, the oldest release that could be tested here, fails in the "
-                "same way; nothing that worked before was found."
+                "same way."
             )
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
@@ -55,14 +55,14 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         case Status.INCONCLUSIVE:
             text = _inconclusive(answer, result, name)
     moved = [
-        f"{name[end.asked]} could not be tested, so {name[end.used]} stands for the {end.end.value} end"
+        f"{name[end.asked]} could not be tested, so {name[end.used]} was taken as the {end.end.value} end"
         for end in result.moved_ends
     ]
     text += _untried_between(answer) + _how_sure(answer, result) + _how_far(answer)
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
 
 
-def _lead(answer: Answer, *, is_elsewhere: bool = False) -> str:
+def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
     """Return the sentence about the change; `is_elsewhere` says that the culprit is another package."""
     subject = answer.subject
     if answer.status is Status.FIXED:
@@ -80,7 +80,7 @@ def advice_for(answer: Answer, plan: Plan) -> str:
     last = answer.steps[-1].release if answer.steps else ""
     match answer.status:
         case Status.NO_FAILURE:
-            return f"If an older release failed: {base} --bad VERSION; to see which one fixed it, add --find-fix"
+            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
         case Status.NOT_A_REGRESSION if plan.good is not None:
             return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
         case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
@@ -92,7 +92,7 @@ def advice_for(answer: Answer, plan: Plan) -> str:
         case Status.NOT_FIXED if not plan.question.policy.prereleases:
             return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
         case Status.INCONCLUSIVE if answer.boundary.good_side is not None:
-            return "To run only the suspects again: the same command with --good and --bad around them"
+            return "Run only the suspects again: the same command with --good and --bad around them"
         case Status.INCONCLUSIVE:
             return "Skipped releases hide the change; --with, --hold or --python may make them run"
         case _:
@@ -208,7 +208,7 @@ def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
     """Return the answer's sentence followed by the culprit; says so if the culprit is not the subject."""
     sentence = answer.sentence
     if _is_elsewhere(answer, culprit):
-        sentence = _lead(answer, is_elsewhere=True) + sentence.removeprefix(_lead(answer))
+        sentence = lead_of(answer, is_elsewhere=True) + sentence.removeprefix(lead_of(answer))
     return f"{sentence} {culprit_sentence(answer, culprit)}".strip()
 
 
@@ -216,7 +216,7 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     """Return a sentence that names the culprit and says whether it is proved."""
     finest = culprit.finest
     noun = "suspect" if not finest.is_proved else "fix" if answer.status is Status.FIXED else "culprit"
-    what = _packages(finest)
+    what = packages_of(finest)
     where = _where(finest)
     if finest.commits:
         what = f"commit {listed(commit.described for commit in finest.commits)} of {what}"
@@ -225,17 +225,8 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
         is_gone = all(change.after is None for change in culprit.packages)
         what += f", which {release} no longer installs" if is_gone else f", which {release} lets in"
         where = f"; it lies{where.removeprefix(',')}" if where else ""
-    return f"The {noun} is {what}{where}: {_shown(answer, finest)}."
-
-
-def place_of(finding: Finding) -> str:
-    """Name a finding without saying how certain it is."""
-    what = _packages(finding)
-    if finding.commits:
-        return f"{what}, commit {listed(str(commit) for commit in finding.commits)}"
-    if finding.regions and len(finding.files) == 1:
-        return f"{what}, {finding.files[0]}, {listed(_place(region, finding.files) for region in finding.regions)}"
-    return f"{what}{_where(finding).replace(', in ', ', ', 1).replace(', at ', ', ', 1)}"
+    causes = "".join(f" {cause[0].upper()}{cause[1:]}." for cause in finest.causes)
+    return f"The {noun} is {what}{where}: {_shown(answer, finest)}.{causes}"
 
 
 def runs_made(answer: Answer) -> str:
@@ -243,18 +234,19 @@ def runs_made(answer: Answer) -> str:
     if answer.ends:  # most of these runs are of more than one package
         return counted(answer.probes, "run")
     told = runs_of(answer.probes, answer.steps, answer.boundary.unit)
-    if answer.culprit is None:
+    if answer.culprit is None or not answer.culprit_probes:
         return told
     return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
 
 
-def _packages(finding: Finding) -> str:
+def packages_of(finding: Finding) -> str:
+    """Name the packages of a finding with their releases."""
     return listed(f"{change.name} {change.after or '(removed)'}" for change in finding.packages)
 
 
 def _where(finding: Finding) -> str:
     if finding.regions:
-        at = listed(_place(region, finding.files) for region in finding.regions)
+        at = listed(_place(region, finding) for region in finding.regions)
         return f", in {finding.files[0]}, at {at}" if len(finding.files) == 1 else f", at {at}"
     return f", in {listed(finding.files)}" if finding.files else ""
 
@@ -275,8 +267,8 @@ def _shown(answer: Answer, finding: Finding) -> str:
         older, gone, back = (
             ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
         )
-        along = listed(_place(region, finding.files) for region in finding.reverted_along)
-        reverted = f"this and what hangs together with it ({along}) reverted" if along else "only this reverted"
+        along = listed(_place(region, finding) for region in finding.reverted_along)
+        reverted = f"this reverted (and {along}, which needs it)" if along else "only this reverted"
         return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
     if finding.is_shown_one_way:
         shown = next(proof for proof in finding.proofs if proof.holds)
@@ -286,37 +278,71 @@ def _shown(answer: Answer, finding: Finding) -> str:
 
 def _needed(finding: Finding) -> str:
     """Name in commas what else had to be added, as imports if it is nothing else."""
-    places = [*(_place(region, finding.files) for region in finding.needs), *finding.needed_files]
+    places = [*(_place(region, finding) for region in finding.needs), *finding.needed_files]
     if not places:
         return ""
     added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
     is_imports = not finding.needed_files and all(words[:1] in (["import"], ["from"]) for words in added if words)
     what = "the imports it needs" if is_imports and any(added) else "what it needs"
-    return f", with {what} ({listed(places)}),"
+    newer = "" if finding.needed_files else _version(finding, newer=True)
+    return f", with {what} ({listed(places)}{newer}),"
 
 
-def _place(region: Region, files: tuple[str, ...]) -> str:
+def _place(region: Region, finding: Finding) -> str:
     """Name the lines of a region and their function, and the file unless it is the only one."""
-    lines = region.after if region.after[1] >= region.after[0] else region.before
-    at = f"lines {lines[0]}-{lines[1]}" if lines[1] > lines[0] else f"line {lines[0]}"
+    at = _numbers(region)
     at = f"{at} of {region.function}" if region.function else at
-    return at if files == (region.file,) else f"{at} in {region.file}"
+    at = at if finding.files == (region.file,) else f"{at} in {region.file}"
+    older = "" if _is_there(region) else _version(finding, newer=False)
+    return at + (older.replace(" of", " in") if region.function else older)
+
+
+def lines_of(region: Region, finding: Finding) -> str:
+    """The lines of a region in the newer release; those that it removed are numbered, and named, as in the older."""
+    at = _numbers(region)
+    return at if _is_there(region) else at + _version(finding, newer=False)
+
+
+def _numbers(region: Region) -> str:
+    first, last = region.after if _is_there(region) else region.before
+    return f"lines {first}-{last}" if last > first else f"line {first}"
+
+
+def _is_there(region: Region) -> bool:
+    """Whether the newer release has lines there."""
+    return region.after[1] >= region.after[0]
+
+
+def _version(finding: Finding, *, newer: bool) -> str:
+    """The release by whose text lines are numbered, as in " of 1.1"; "" unless one package changed."""
+    change = finding.packages[0] if len(finding.packages) == 1 else None
+    version = (change.after if newer else change.before) if change is not None else None
+    return f" of {version}" if version else ""
 
 
 # -- between two worlds
 
 
 def sentence_between(answer: Answer) -> str:
-    """Return one sentence that answers the question."""
+    """Return one sentence that answers the question; it says which of the project's own bounds were lifted."""
+    sentence = _sentence_between(answer)
+    if not answer.lifted:
+        return sentence
+    lead = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: "
+    return lead + sentence
+
+
+def _sentence_between(answer: Answer) -> str:
     match answer.status:
         case Status.NO_FAILURE:
             return f"No failure: {answer.repro} passes {_end(answer, 'bad')}."
         case Status.NOT_A_REGRESSION if answer.flaky:
             return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is None:
+            back_to = f", back to {answer.back_to}" if answer.back_to else ""
             return (
-                f"No older packages were found with which {answer.repro} passes where it fails now: "
-                "it may never have worked, or needs something that is not there."
+                f"{answer.repro} fails with every older set of packages that was tried, too{back_to}: "
+                "it may never have worked, or it needs something that is not installed."
             )
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is not None:
             return (
@@ -325,25 +351,41 @@ def sentence_between(answer: Answer) -> str:
             )
         case Status.FOUND | Status.FIXED:
             return _found_between(answer)
+        case Status.INCONCLUSIVE if answer.not_rebuilt:
+            return f"The good end could not be rebuilt: {answer.not_rebuilt}."
         case _:
             notes = "; ".join(dict.fromkeys(group.note for group in answer.failures if group.note))
-            return f"Not sure which package it is: {notes or 'no culprit could be shown'}."
+            return f"Not sure which package it is: {notes or 'no culprit could be proved'}."
 
 
 def advice_on(*runs: Observation) -> str:
     """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
-    found = dict.fromkeys(name for run in runs for name in _missing(run))
-    if found:
-        wanted = [_SETUPTOOLS if name == "pkg_resources" else name for name in found]
-        options = " ".join(f"--with '{one}'" if "<" in one else f"--with {one}" for one in wanted)
-        return f"Not installed: {listed(found)}. {options} adds what is missing; a package may be called otherwise."
+    missing = advice_on_missing(name for run in runs for name in missing_in(run))
+    if missing:
+        return missing
     titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised_in(runs[0]))
     if not titles:
         return ""
     title = titles.most_common(1)[0][0]
     if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
-        return f"No test ran, but {title}. Packages of an early day may not run with this Python (--python changes it)."
-    return f"Most tests fail by {title}"
+        return f"No test ran: {title}. Old packages may not run with this Python (--python changes it)."
+    return f"Most tests fail with {title}"
+
+
+def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, str]] | None = None) -> str:
+    """Advise which missing packages to install, "" if there are none.
+
+    `declared` has the requirement and the file of the project that declares it, by module.
+    """
+    found = dict.fromkeys(modules)
+    if not found:
+        return ""
+    known = dict(declared or {})
+    wanted = [known[name][0] if name in known else _SETUPTOOLS if name == "pkg_resources" else name for name in found]
+    options = " ".join(f"--with {one}" if re.fullmatch(r"[\w.-]+", one) else f"--with '{one}'" for one in wanted)
+    places = [f"{known[name][0]} is declared in {known[name][1]}" for name in found if known.get(name, ("", ""))[1]]
+    note = "; ".join(places) if len(places) == len(found) else "a package may be called otherwise"
+    return f"Not installed: {listed(found)}. {options} adds what is missing; {note}."
 
 
 def _raised_in(run: Observation) -> list[RaisedException]:
@@ -351,9 +393,10 @@ def _raised_in(run: Observation) -> list[RaisedException]:
     return [one for one in raised if one is not None]
 
 
-def _missing(run: Observation) -> Iterator[str]:
-    """Yield the top-level modules that a run could not import."""
-    for raised in _raised_in(run):
+def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterator[str]:
+    """Yield the top-level modules that a run, or only these tests of it, could not import."""
+    of_tests = [test.exception for test in run.tests if test.id in (tests or ())]
+    for raised in _raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
         one: RaisedException | None = raised
         while one is not None:
             is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
@@ -365,7 +408,7 @@ def _missing(run: Observation) -> Iterator[str]:
 
 def advice_on_command(good: str, bad: str) -> str:
     """Return a sentence that says how a whole command failed at each end."""
-    return f"The good end fails by {one_line(good, 200)}; the bad end by {one_line(bad, 200)}"
+    return f"The good end fails with {one_line(good, 200)}; the bad end with {one_line(bad, 200)}"
 
 
 def last_words(log: str) -> str:
@@ -378,12 +421,12 @@ def advice_on_limits(limits: Sequence[str]) -> str:
     """Advise how to lift the requirements that hold back newer releases, "" if there are none."""
     if not limits:
         return ""
-    told = f"The project's own requirements hold back {listed(limits)}"
+    told = f"The project's own requirements hold back newer releases: {listed(limits)}"
     pinned = [text for text in limits if "==" in text]
     others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
-    ways = ["--unpin lifts exact pins"] if pinned else []
-    ways += [f"{' '.join(f'--with {name}' for name in others)} asks for the newest"] if others else []
-    return f"{told}: {', '.join(ways)}."
+    ways = ["--unpin ignores exact pins"] if pinned else []
+    ways += [f"{' '.join(f'--with {name}' for name in others)} takes the newest"] if others else []
+    return f"{told} ({', '.join(ways)})."
 
 
 def _end(answer: Answer, which: str) -> str:
@@ -419,7 +462,7 @@ def _found_between(answer: Answer) -> str:
 
 def _since(group: Failure) -> str:
     if not group.culprits:
-        return f"for a reason that was not found ({group.note})"
+        return f"for an unknown reason ({group.note})"
     main = list(group.culprits)
     joined: dict[str, None] = {}
     told: set[str] = set()
@@ -446,10 +489,13 @@ def _culprit(culprit: Guilty, others: list[Guilty], tests: tuple[str, ...]) -> s
         along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
         text += f" together with {' and '.join(along)}"
     notes = [evidence.short for evidence in culprit.evidence[:1] if evidence.short]
+    if culprit.companions:
+        along = [one.constraint or one.subject for one in culprit.companions]
+        notes.append(f"{boundary.constraint or culprit.package} needs {listed(along)} alongside")
     if boundary.yanked:
         notes.append(f"not run because yanked: {listed(boundary.yanked)}")
     if boundary.since is not None:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
-        notes.append(f"with today's message since {boundary.since}; before{some}: {one_line(boundary.message, 120)}")
+        notes.append(f"with this message since {boundary.since}; before{some}: {one_line(boundary.message, 120)}")
     return f"{text} ({'; '.join(notes)})" if notes else text

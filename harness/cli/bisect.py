@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import sys
 from pathlib import Path
 
@@ -10,20 +11,31 @@ from attrs import frozen
 from click.core import ParameterSource
 
 from harness.asking.ask import ask
-from harness.cli.options import grouped, json_option, repro_options, settings_options
+from harness.cli.by_hand import AtTheTerminal
+from harness.cli.options import (
+    SectionCommand,
+    completed,
+    grouped,
+    json_option,
+    option,
+    repro_options,
+    settings_options,
+    subject_argument,
+)
 from harness.cli.search_options import project_options, search_options
-from harness.cli.written import print_reports, short, write_constraints
+from harness.cli.written import short, write_constraints
+from harness.errors import UserMistake
 from harness.model.text import to_json
 from harness.report.answer import keep_and_report
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.settings import Group, Settings
 from harness.store import Store
-from harness.terminal import print_answer, reporting
+from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
 
 
-class _Command(click.Command):
+class _Command(SectionCommand):
     """A command that accepts `--with -r FILE`, with pip's syntax."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
@@ -49,16 +61,25 @@ class AskedFor:
 
 
 @click.command(cls=_Command)
-@click.argument("subject", required=False)
+@subject_argument(required=False)
 @repro_options
-@click.option(
+@option(
+    "Ends",
     "--good",
     metavar="END",
+    shell_complete=completed("releases"),
     help="Where it works: a release, a day, a lock file, a Python or a commit [default: the repro's, else steps back].",
 )
-@click.option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
+@option(
+    "Ends",
+    "--bad",
+    metavar="END",
+    shell_complete=completed("releases"),
+    help="Where it fails [default: the repro's, else the newest].",
+)
 @project_options
 @search_options
+@option("Output", "--diff", is_flag=True, help="Show the changed lines; the report always has them.")
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 @grouped("asked", AskedFor)
@@ -67,6 +88,7 @@ def bisect(
     project: ChosenProject,
     constraints: Path | None,
     policy: Policy,
+    diff: bool,
     as_json: bool,
     settings: Settings,
 ) -> None:
@@ -86,20 +108,25 @@ def bisect(
     harness bisect peft --run "pytest -x tests/test_lora.py" --with pytest
     harness bisect peft --good v0.17.0 --bad main --git ~/src/peft
     harness bisect python --run pytest
+    harness bisect matplotlib --repro plot.py --ask
     """
     question = Question(asked.subject, asked.repro, asked.run, asked.good, asked.bad, asked.depth, policy, project)
-    with reporting(Console(stderr=True), quiet=as_json) as reporter:
-        answer = ask(question, settings, reporter, _typed(constraints))
+    if policy.ask and not sys.stdin.isatty():
+        raise UserMistake("--ask needs a terminal at which you judge each run")
+    console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
+    # A live picture would be drawn over the questions.
+    view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
+    with view as reporter:
+        answer = ask(question, settings, reporter, _typed(constraints), person)
     store = Store.opened(settings.results, settings.pass_env)
     reports = keep_and_report(store, answer, settings.pass_env)
     written = write_constraints(answer, constraints, store.root)
     if as_json:
         click.echo(to_json(answer.as_json()))
     else:
-        print_answer(Console(soft_wrap=True), answer, str(settings.results))
-        print_reports(reports)
-        if written is not None:
-            click.echo(f"  constraints: {short(written)}")
+        kept = [str(short(path)) for path in reports if path.suffix == ".html"]
+        limits = str(short(written)) if written is not None else ""
+        print_answer(Console(soft_wrap=True), answer, str(settings.results), kept, limits, diff=diff)
     sys.exit(answer.status.exit_code)
 
 

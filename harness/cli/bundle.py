@@ -10,7 +10,7 @@ import click
 
 from harness.bundle import Installed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
-from harness.cli.options import settings_options
+from harness.cli.options import SectionCommand, completed, settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
 from harness.planning.releases import holds_of, merged_requirements, one_date, subject_of
@@ -25,8 +25,8 @@ from harness.terminal.bundle import print_absorbed, print_packed
 from harness.terminal.console import Console
 
 
-@click.command()
-@click.argument("repro")
+@click.command(cls=SectionCommand)
+@click.argument("repro", shell_complete=completed("repros"))
 @click.option("--over", multiple=True, metavar="REQ", help="One probe for each of these, such as transformers==4.53.0.")
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."
@@ -71,7 +71,7 @@ def bundle(
     sys.exit(3 if packed.failed else 0)
 
 
-@click.command()
+@click.command(cls=SectionCommand)
 @click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
 @settings_options()
 def absorb(folder: Path, settings: Settings) -> None:

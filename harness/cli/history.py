@@ -10,7 +10,15 @@ import click
 from harness.asking.ask import inquiry_of
 from harness.asking.history_scan import Range, ask
 from harness.asking.kinds import Kind
-from harness.cli.options import json_option, repro_options, settings_options
+from harness.cli.options import (
+    SectionCommand,
+    completed,
+    json_option,
+    option,
+    repro_options,
+    settings_options,
+    subject_argument,
+)
 from harness.cli.written import print_reports
 from harness.model.text import to_json
 from harness.report.history import keep_history_report
@@ -22,13 +30,28 @@ from harness.terminal import print_history, reporting
 from harness.terminal.console import Console
 
 
-@click.command()
-@click.argument("subject")
+@click.command(cls=SectionCommand)
+@subject_argument()
 @repro_options
-@click.option("--from", "since", metavar="V", help="The oldest release [default: the repro's older bound, else all].")
-@click.option("--to", "until", metavar="V", help="The newest release [default: the newest there is].")
-@click.option("--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
-@click.option(
+@option(
+    "Ends",
+    "--from",
+    "since",
+    metavar="V",
+    shell_complete=completed("releases"),
+    help="The oldest release [default: the repro's older bound, else all].",
+)
+@option(
+    "Ends",
+    "--to",
+    "until",
+    metavar="V",
+    shell_complete=completed("releases"),
+    help="The newest release [default: the newest there is].",
+)
+@option("Search", "--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
+@option(
+    "Search",
     "--max-gap",
     type=click.IntRange(min=1),
     metavar="N",

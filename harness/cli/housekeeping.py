@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import frozen
 from rich.text import Text
 
 from harness.cli.options import settings_options
@@ -16,8 +17,10 @@ from harness.environment import Workspace
 from harness.environment.bytecode import BytecodeStore
 from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
 from harness.errors import HarnessError, NoSpace, UserMistake
+from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
+from harness.run.sandbox import SandboxMode, choose
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.terminal.console import Console
@@ -33,7 +36,7 @@ _PROJECT_TO_ASK_FOR = "pip"
 @click.command()
 @settings_options()
 def doctor(settings: Settings) -> None:
-    """Check what the harness needs: Python, uv, the package index, disk, GPU.
+    """Check what the harness needs: Python, uv, the package index, disk, GPU, sandbox.
 
     \b
     harness doctor
@@ -75,7 +78,32 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
     if not session.local_gpus:
         yield "gpu", True, "none found; repros that need CUDA run with a stand-in"
     taken = [choose_device("auto", needed, session.local_gpus)[0].value for needed in ("cuda", "any", "cpu")]
+    yield _sandbox(settings)
     yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
+
+
+def _sandbox(settings: Settings) -> tuple[str, bool, str]:
+    mode = SandboxMode.of(os.environ, settings.sandbox)
+    warnings: list[str] = []
+    try:
+        found = choose(mode, network=settings.network, reporter=Collected(warnings))
+    except UserMistake as error:
+        return "sandbox", False, f"{error.message}. {error.hint}"
+    if found is not None:
+        return "sandbox", True, f"{found.label}; repros see a read-only file system and no home"
+    return "sandbox", True, warnings[0] if warnings else "off: repros run with all your rights"
+
+
+@frozen
+class Collected:
+    """A reporter that keeps warnings."""
+
+    warnings: list[str]
+
+    def report(self, event: Event) -> None:
+        """Keep the sentence of a warning."""
+        if isinstance(event, Warned):
+            self.warnings.append(event.sentence)
 
 
 def _disk(session: Session) -> tuple[str, bool, str]:
@@ -106,7 +134,7 @@ def _disk(session: Session) -> tuple[str, bool, str]:
     metavar="GIB",
     help="Remove the least recently used until this much is left.",
 )
-@click.option("--dry-run", is_flag=True, help="Say what would be removed.")
+@click.option("--dry-run", is_flag=True, help="Show what would be removed.")
 def clean(everything: bool, older_than: float | None, keep: float | None, dry_run: bool) -> None:
     """Free disk space: environments and bytecode, which are rebuilt when needed. Results are never touched.
 
@@ -115,7 +143,7 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
     harness clean --keep 20
     """
     if not everything and older_than is None and keep is None:
-        raise UserMistake("say what to remove", hint="--all, --older-than DAYS or --keep GIB")
+        raise UserMistake("nothing chosen to remove", hint="add --all, --older-than DAYS or --keep GIB")
     workspace = Workspace.default()
     if not dry_run:
         remove_leftovers(workspace)
@@ -126,7 +154,8 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         prune_wheels(workspace)
     if everything and not dry_run:
         BytecodeStore.of(workspace, "").remove_all()
-        shutil.rmtree(workspace.index, ignore_errors=True)
+        for folder in (workspace.index, workspace.built, workspace.build_cache):
+            shutil.rmtree(folder, ignore_errors=True)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in kept) - freed

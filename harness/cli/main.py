@@ -39,8 +39,10 @@ Exit codes:
 # Each command's module in this package, and its line in the list of commands. A module is imported only when its
 # command runs: importing all of them takes seconds, and `harness --help` needs none.
 _COMMANDS = {
+    "new": ("new", "Write a repro from an issue."),
     "bisect": ("bisect", "Find the release that broke a repro."),
     "history": ("history", "Show every range of releases in which a repro was broken."),
+    "minimize": ("minimize", "Make a repro smaller."),
     "probe": ("probe", "Run a repro once and say what happened."),
     "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
     "nightly": ("nightly", "Run a matrix with tonight's releases, and say what changed since last night."),
@@ -48,11 +50,16 @@ _COMMANDS = {
     "upstream": ("issues", "Print an issue for the maintainers of the culprit."),
     "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
     "watch-issue": ("watch", "Keep one issue in this repository on what the watch found."),
+    "init": ("init", "Write a repro, a matrix or a GitHub workflow to start from."),
     "bundle": ("bundle", "Pack probes for a machine without network."),
     "absorb": ("bundle", "Read the results of a bundle back in."),
+    "pin": ("pin", "Print the newest set of packages with which a command passes."),
+    "shell": ("shell", "Open a shell in either side of an answer."),
+    "repros": ("catalogue", "List and search the known regressions, or show one."),
+    "match": ("catalogue", "Say which known regression a traceback looks like."),
     "report": ("results", "Write the report of an answer."),
     "results": ("results", "Show every run in the results, a row each."),
-    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU."),
+    "doctor": ("housekeeping", "Check what the harness needs: Python, uv, package index, disk, GPU, sandbox."),
     "clean": ("housekeeping", "Free disk space."),
 }
 

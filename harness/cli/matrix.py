@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from harness.cli.options import json_option, settings_options
+from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
@@ -21,7 +21,10 @@ from harness.matrix.running import CellRun, CellRunner, Standing, known_runs, st
 from harness.matrix.sessions import Sessions, expanded_by_index, open_sessions, pythons_of
 from harness.model import Verdict
 from harness.model.text import to_json
+from harness.nightly.record import NightArchive
+from harness.nightly.record import Standing as Stood
 from harness.report.matrix import write_page
+from harness.report.matrix_markdown import FAILS, UNKNOWN, WORKS, markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import Group, Settings
@@ -33,8 +36,10 @@ if TYPE_CHECKING:
 
     from harness.events import Reporter
     from harness.matrix import Matrix
+    from harness.store import Store
 
 _NOT_JUDGED = 3
+_NIGHTLY = {Stood.GOOD: WORKS, Stood.FLAKY: UNKNOWN}
 _ANSWERS = (Verdict.GOOD, Verdict.BAD)
 _NAMED = 12
 
@@ -46,9 +51,9 @@ Exit codes:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=SectionCommand, epilog=_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
-@click.option("-k", "words", metavar="WORDS", help='Only cells of these words: "transformers_4_53 and not case_lora".')
+@click.option("-k", "words", metavar="WORDS", help='Only cells that match: "transformers_4_53 and not case_lora".')
 @click.option(
     "--cover",
     type=click.Choice(["pairs"]),
@@ -61,6 +66,12 @@ Exit codes:
 )
 @click.option("--list", "as_list", is_flag=True, help="List the cells and run nothing.")
 @click.option("--show", is_flag=True, help="Show what is in the results, and run nothing.")
+@click.option(
+    "--table",
+    "as_table",
+    is_flag=True,
+    help="Print what works with what as a Markdown table; with --show also what only the last night knows.",
+)
 @json_option("JSON (schema 1)")
 @settings_options(Group.LANES, Group.RUNS, Group.LIMITS)
 def matrix(
@@ -70,6 +81,7 @@ def matrix(
     as_of: str | None,
     as_list: bool,
     show: bool,
+    as_table: bool,
     as_json: bool,
     settings: Settings,
 ) -> None:
@@ -82,7 +94,10 @@ def matrix(
     harness matrix matrices/transformers.toml --lanes 2
     harness matrix matrices/transformers.toml -k "transformers_4_53_0 and not case_lora"
     harness matrix matrices/transformers.toml --show
+    harness matrix matrices/transformers.toml --table > table.md
     """
+    if as_table and (as_json or as_list):
+        raise UserMistake("--table, --list and --json each print something else: give one of them")
     date = _day(as_of, show=show)
     read = read_matrix(file)
     if as_list:
@@ -97,19 +112,33 @@ def matrix(
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         ran = _Ran() if show else _run(sessions, choice, reporter)
-        stood = _standings(sessions, choice.matrix.cells, ran.runs)
+        rows = _standings(sessions, choice.matrix.cells, ran.runs)
     page, record = write_page(
-        sessions.store, read.name, stood, command=_typed(), pass_env=settings.pass_env, left_out=choice.left_out
+        sessions.store, read.name, rows, command=_typed(), pass_env=settings.pass_env, left_out=choice.left_out
     )
     if as_json:
         click.echo(record, nl=False)
+    elif as_table:
+        night = _last_night(sessions.store, read.name) if show else {}
+        click.echo(markdown_table(rows, choice.names, _typed(), night), nl=False)
+        click.echo(f"  page: {short(page)}", err=True)
     else:
-        print_table(Console(), stood, choice.names)
+        print_table(Console(), rows, choice.names)
         click.echo(f"  page: {short(page)}")
     if ran.stopped is not None:
         raise ran.stopped
-    meant = [standing for standing in stood if standing.cell.name in choice.names]
+    meant = [standing for standing in rows if standing.cell.name in choice.names]
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
+
+
+def _last_night(store: Store, name: str) -> dict[str, str]:
+    """What the nights of a matrix say of each cell, as words of the Markdown table."""
+    found: dict[str, str] = {}
+    for night in NightArchive(store).all():
+        if night.matrix == name:
+            judged = (cell for cell in night.cells if cell.standing.is_judged)
+            found |= {cell.name: _NIGHTLY.get(cell.standing, FAILS) for cell in judged}
+    return found
 
 
 @frozen
@@ -142,7 +171,7 @@ def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, .
     done = {run.cell.name for run in runs}
     rest = [cell for cell in cells if cell.name not in done and sessions.can_run(cell)]
     known = known_runs(rest, sessions.probes, sessions.probers, sessions.store)
-    return standings(cells, (*runs, *known), sessions.hindered(cells))
+    return standings(cells, (*runs, *known), sessions.blocked(cells))
 
 
 def _print_list(choice: Choice, *, as_json: bool) -> None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 import click
 from attrs import evolve
 
-from harness.cli.options import json_option, settings_options
+from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.events import Note
 from harness.matrix import Target, expanded, read_matrix
@@ -50,7 +50,7 @@ Exit codes:
 """
 
 
-@click.command(epilog=_EPILOG)
+@click.command(cls=SectionCommand, epilog=_EPILOG)
 @click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
 @click.option("--date", metavar="DATE", help="As of that night (2024-03-01), at 00:00 UTC [default: as of now].")
 @click.option(
@@ -94,9 +94,9 @@ def nightly(
         archive.put(Night(matrix.name, start.isoformat(), commits=commits))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
             triage = _triage(matrix, start, past, sessions, lanes, Budget(time.monotonic, budget, gpu_budget))
-            hindered = sessions.hindered(matrix.cells)
+            blocked = sessions.blocked(matrix.cells)
             cells, probes = matrix.cells, sessions.probes
-            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, hindered).run()
+            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, blocked).run()
     night = evolve(night, commits=commits)
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))

@@ -17,20 +17,22 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-# The section of `--help` for each group of settings.
+# The sections of `--help`, in the order in which they are shown.
+_ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")
 _SECTIONS = {
     Group.QUESTION: "Environment",
-    Group.RUNS: "Runs",
-    Group.LIMITS: "Runs",
-    Group.LANES: "Runs",
+    Group.RUNS: "Execution",
+    Group.LIMITS: "Execution",
+    Group.LANES: "Execution",
     Group.RESULTS: "Output",
 }
+_ELSEWHERE = {"--param": "Question", "--device": "Execution", "--torch-backend": "Environment"}
 
 
 class SectionOption(click.Option):
     """An option that `--help` of a `SectionCommand` lists below the heading `section`."""
 
-    def __init__(self, *arguments: Any, section: str = "Other options", **more: Any) -> None:
+    def __init__(self, *arguments: Any, section: str = _ORDER[0], **more: Any) -> None:
         super().__init__(*arguments, **more)
         self.section = section
 
@@ -41,7 +43,7 @@ def option(section: str, *names: str, **more: Any) -> Callable[[Callable[..., An
 
 
 class SectionCommand(click.Command):
-    """A command whose `--help` lists its options in sections, in the order of their first options."""
+    """A command whose `--help` lists its options in sections."""
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, below their headings."""
@@ -49,8 +51,9 @@ class SectionCommand(click.Command):
         for param in self.get_params(ctx):
             record = param.get_help_record(ctx)
             if record is not None and isinstance(param, click.Option):
-                sections.setdefault(getattr(param, "section", "Other options"), []).append(record)
-        for section, records in sections.items():
+                section = getattr(param, "section", _ORDER[-1] if record[0].endswith("--help") else _ORDER[0])
+                sections.setdefault(section, []).append(record)
+        for section, records in sorted(sections.items(), key=lambda row: _ORDER.index(row[0])):
             with formatter.section(section):
                 formatter.write_dl(records)
 
@@ -113,10 +116,33 @@ def grouped(
     return decorate
 
 
+def subject_argument(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the argument SUBJECT, which a shell completes."""
+    return click.argument("subject", required=required, shell_complete=completed("subjects"))
+
+
+def completed(what: str) -> Callable[..., Any]:
+    """Return what click calls to complete a word, by the name of a function in `harness.cli.completion`."""
+
+    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Any:
+        from harness.cli import completion
+
+        try:
+            return getattr(completion, what)(ctx, incomplete)
+        except Exception:  # noqa: BLE001 - an error message would end up in the user's command line
+            return []
+
+    return complete
+
+
 def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add `--repro` and `--run` to a command."""
     which = option(
-        "Question", "--repro", metavar="NAME|PATH", help="Repro to run [default: the one that names the subject]."
+        "Question",
+        "--repro",
+        metavar="NAME|PATH",
+        shell_complete=completed("repros"),
+        help="Repro to run [default: the one that names the subject].",
     )
     run = option(
         "Question",
@@ -156,7 +182,7 @@ def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any
     if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
         default = default.factory
     return option(
-        _SECTIONS[setting.group],
+        _ELSEWHERE.get(setting.flag, _SECTIONS[setting.group]),
         setting.flag,
         name,
         multiple=default == (),

@@ -10,7 +10,7 @@ import cattrs
 import click
 from attrs import evolve
 
-from harness.cli.options import json_option, settings_options
+from harness.cli.options import SectionCommand, completed, json_option, settings_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.events import Note
@@ -32,21 +32,21 @@ if TYPE_CHECKING:
     from harness.events import Reporter
 
 
-@click.command()
-@click.argument("repro", required=False)
+@click.command(cls=SectionCommand)
+@click.argument("repro", required=False, shell_complete=completed("repros"))
 @click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
 @click.option("--again", metavar="KEY", help="Run an observation from the results again: same lock, same repro.")
 @click.option("--fresh", is_flag=True, help="Run it even if the results have the answer.")
 @click.option(
     "--repeat",
     is_flag=True,
-    help="If a metric decides, run it again until it is clear on which side of the bound the metric lies.",
+    help="Repeat a run judged by a metric until it is clearly within its bounds or not.",
 )
 @click.option(
     "--environment",
     type=click.Path(path_type=Path, file_okay=False),
     metavar="FOLDER",
-    help="Build the environment here and leave it; it is rebuilt when its lock changes.",
+    help="Build the environment here and keep it; it is rebuilt when its lock changes.",
 )
 @click.option(
     "--git-bisect", is_flag=True, help="Exit codes for `git bisect run`: 0 good, 1 bad, 125 skip, 255 an error."

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from attrs import fields
 
-from harness.cli.options import grouped
+from harness.cli.options import Choice, grouped, option
 from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
 from harness.request.parsing import read_duration
@@ -19,37 +19,52 @@ if TYPE_CHECKING:
 
 
 _OPTIONS = [
-    click.option("--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad."),
-    click.option("--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too."),
-    click.option(
+    option("Question", "--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad."),
+    option("Search", "--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too."),
+    option(
+        "Search",
         "--confirm",
         type=click.IntRange(0, 20),
         default=None,
         help="Run both sides of the change this often again [default: as often as it takes to be sure].",
     ),
-    click.option("--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start."),
-    click.option(
+    option(
+        "Search", "--ask", is_flag=True, help="Judge each run yourself: good, bad or skip; for what only eyes can see."
+    ),
+    option("Search", "--flaky", is_flag=True, help="One run does not tell good from bad: repeat runs from the start."),
+    option(
+        "Search",
         "--confidence",
         type=click.FloatRange(0.5, 1.0, max_open=True),
         default=0.99,
         show_default=True,
         help="How sure a release has to be before it is named.",
     ),
-    click.option(
+    option(
+        "Search",
         "--trust-ends",
         is_flag=True,
         help="With --flaky: you are certain that the bug never shows at the good end. Saves runs.",
     ),
-    click.option("--fork/--no-fork", default=True, help="Fork runs that search for lines; proofs are fresh processes."),
-    click.option("--git", default="", metavar="PATH|URL|auto", help="SUBJECT's repository, to go down to the commit."),
-    click.option(
+    option(
+        "Search",
+        "--fork/--no-fork",
+        default=True,
+        help="Fork runs that search for lines: faster. Proofs are fresh processes.",
+    ),
+    option(
+        "Ends", "--git", default="", metavar="PATH|URL|auto", help="Repository of SUBJECT, to go down to the commit."
+    ),
+    option(
+        "Search",
         "--depth",
-        type=click.Choice([level.value for level in Level]),
+        type=Choice([level.value for level in Level]),
         default=None,
         show_default="region; release if no package is named; commit with --git",
         help="How deep to go: " + ", ".join(level.value for level in Level) + ".",
     ),
-    click.option(
+    option(
+        "Search",
         "--time",
         "time_s",
         metavar="TIME",
@@ -60,19 +75,26 @@ _OPTIONS = [
 ]
 
 _PROJECT_OPTIONS = [
-    click.option(
+    option(
+        "Project",
         "--project",
         "folder",
         metavar="DIR",
         type=click.Path(path_type=Path),
         help="Run the command in fresh copies of this project [default: the nearest one above].",
     ),
-    click.option("--extra", "extras", multiple=True, metavar="NAME", help="An extra of the project to install."),
-    click.option(
-        "--group", "groups", multiple=True, metavar="NAME", help="A dependency group of the project to install."
+    option("Project", "--extra", "extras", multiple=True, metavar="NAME", help="An extra of the project to install."),
+    option(
+        "Project",
+        "--group",
+        "groups",
+        multiple=True,
+        metavar="NAME",
+        help="A dependency group of the project to install.",
     ),
-    click.option("--unpin", is_flag=True, help="Ignore the versions of the project's exact pins."),
-    click.option(
+    option("Project", "--unpin", is_flag=True, help="Ignore the versions of the project's exact pins."),
+    option(
+        "Project",
         "--constraints",
         metavar="PATH",
         type=click.Path(path_type=Path, dir_okay=False),
@@ -88,14 +110,14 @@ def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
         return Policy(**{**values, "time_s": read_duration(values["time_s"], "--time")})
 
     command = grouped("policy", policy, tuple(one.name for one in fields(Policy)))(command)
-    for option in reversed(_OPTIONS):
-        command = option(command)
+    for add in reversed(_OPTIONS):
+        command = add(command)
     return command
 
 
 def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options of a project to a command, which gets `project` (a `ChosenProject`) and `constraints`."""
     command = grouped("project", ChosenProject)(command)
-    for option in reversed(_PROJECT_OPTIONS):
-        command = option(command)
+    for add in reversed(_PROJECT_OPTIONS):
+        command = add(command)
     return command

@@ -15,7 +15,7 @@ from harness.asking.ask import inquiry_of
 from harness.asking.kinds import Kind
 from harness.atomic import write_whole
 from harness.cli.issues import update_tracker
-from harness.cli.options import settings_options
+from harness.cli.options import SectionCommand, settings_options
 from harness.cli.search_options import project_options
 from harness.errors import NoSpace, UserMistake
 from harness.nightly.tracker import Gh, this_repository
@@ -42,11 +42,11 @@ _state_option = click.option(
     default=Path(".harness-watch"),
     show_default=True,
     metavar="FOLDER",
-    help="What is kept between nights: the last packages that the tests passed with, and the report.",
+    help="Folder for what is kept between nights: the last packages with which the tests passed, and the report.",
 )
 
 
-@click.command()
+@click.command(cls=SectionCommand)
 @click.option("--run", required=True, metavar="COMMAND", help="The tests: pytest, or any other command.")
 @_state_option
 @click.option("--name", default="Tests with the newest packages", show_default=True, help="Title of its issue.")

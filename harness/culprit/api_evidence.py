@@ -85,7 +85,7 @@ def _words_of(mention: Mention) -> list[str]:
 
 def _on(mention: Mention, name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
     if mention.about is About.MODULE:
-        yield from removed_module(name, before, after)
+        yield from removed_module(name, before, after, told)
     elif mention.about is About.NAME:
         yield from removed_name(name, before, after, told)
     elif mention.about is About.MEMBER:
@@ -124,13 +124,21 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
     was = f"{name} was in {before.version} ({file}:{line})"
     said = told or says_gone(name, after.source) or deprecation(known)
     advised = f'; the release says: "{said}"' if said else ""
-    if says_where_to(told):
-        yield Evidence("moved-name", name, f"{was} and is gone in {after.version}{advised}", file, line)
+    if says_where_to(said):
+        yield Evidence("moved-name", name, f"{was} and is gone in {after.version}{advised}", file, line, said)
         return
-    elsewhere = _same_name_elsewhere(name, after)
+    if says_what_instead(said):
+        yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line, said)
+        return
+    elsewhere = _same_name_elsewhere(name, before, after)
     if elsewhere:
         yield Evidence(
-            "moved-name", name, f"{was} and is gone in {after.version}; {elsewhere} is there{advised}", file, line
+            "moved-name",
+            name,
+            f"{was} and is gone in {after.version}; {elsewhere} is there{advised}",
+            file,
+            line,
+            said or f"Use {elsewhere} instead.",
         )
         return
     close = _closest(name, before, after)
@@ -141,9 +149,10 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
             f"{was} and is gone in {after.version}, perhaps renamed: {close} is new there{advised}",
             file,
             line,
+            said or f"Perhaps {close} replaces it.",
         )
         return
-    yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line)
+    yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line, said)
 
 
 def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
@@ -163,10 +172,10 @@ def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) 
             said = told or deprecation(owner.members[member])
             advised = f'; the release says: "{said}"' if said else ""
             text = f"{owner.path}.{member} was in {before.version} ({file}:{line}) and was removed in {after.version}"
-            yield Evidence("removed-name", f"{owner.path}.{member}", text + advised, file, line)
+            yield Evidence("removed-name", f"{owner.path}.{member}", text + advised, file, line, said)
 
 
-def removed_module(name: str, before: ReleaseApi, after: ReleaseApi) -> Iterator[Evidence]:
+def removed_module(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
     """Evidence that only the older release has a module, and where the newer one has a new module with its name."""
     if not before.source.has_module(name) or after.source.has_module(name):
         return
@@ -174,8 +183,10 @@ def removed_module(name: str, before: ReleaseApi, after: ReleaseApi) -> Iterator
     file = next((one for one in before.source.files if one in (f"{path}.py", f"{path}.pyi", f"{path}/__init__.py")), "")
     last = name.rpartition(".")[2]
     names = (f"/{last}.py", f"/{last}/__init__.py")
-    moved = [one for one in after.source.files if one.endswith(names) and one not in before.source.files]
+    new = (one for one in after.source.files if one.endswith(names) and one not in before.source.files)
+    moved = [one for one in new if not _PRIVATE.search(one)]
     hint = f"; {moved[0]} is new there" if len(moved) == 1 else ""
+    hint = f'; the release says: "{told}"' if told else hint
     text = f"the module {name} was in {before.version} ({file}) and is gone in {after.version}{hint}"
     yield Evidence("removed-module", name, text, file, 1)
 
@@ -184,7 +195,13 @@ def _bases_of(found: griffe.Object) -> list[griffe.Class]:
     return list(getattr(found, "mro", list)())
 
 
-def _same_name_elsewhere(name: str, after: ReleaseApi) -> str:
+def _is_namesake(name: str, elsewhere: str, before: ReleaseApi) -> bool:
+    """Whether the older release had both names already as two things, so that none of them moved."""
+    there, itself = look_up(before.api, elsewhere), look_up(before.api, name)
+    return there is not None and (itself is None or place_of(there) != place_of(itself))
+
+
+def _same_name_elsewhere(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
     """The public location where the newer release defines this name; "" unless there is exactly one."""
     last = name.rpartition(".")[2]
     if last.startswith("__"):
@@ -195,8 +212,8 @@ def _same_name_elsewhere(name: str, after: ReleaseApi) -> str:
         for one in named(after.api, last, kind)
         if one.parent is not None and one.parent.is_module
     }
-    public = sorted(path for path in found if not any(part.startswith("_") for part in path.split(".")))
-    return public[0] if len(public) == 1 else ""
+    public = sorted(path for path in found if not _PRIVATE.search(path.replace(".", "/")))
+    return public[0] if len(public) == 1 and not _is_namesake(name, public[0], before) else ""
 
 
 def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
@@ -277,8 +294,8 @@ def says_gone(name: str, source: Source) -> str:
             if not isinstance(node, ast.Dict):
                 continue
             for key, value in zip(node.keys, node.values, strict=True):
-                if _text(key) == last and " " in _text(value):
-                    return one_line(_text(value), _LONGEST_ADVICE)
+                if _text(key) == last and says_what_instead(_text(value)):
+                    return _ended_once(one_line(_text(value), _LONGEST_ADVICE))
     return ""
 
 
@@ -293,9 +310,14 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
         if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):
             text = " ".join(" ".join(map(_text, ast.walk(node))).split())
             if _NOTICE.search(text):
-                return one_line(text, _LONGEST_ADVICE)
+                return _ended_once(one_line(text, _LONGEST_ADVICE))
     lines = [" ".join(line.split()) for line in re.split(r"\n\s*\n", docstring) if "deprecated" in line.lower()]
-    return one_line(lines[0].removeprefix(".. deprecated::"), _LONGEST_ADVICE) if lines else ""
+    return _ended_once(one_line(lines[0].removeprefix(".. deprecated::"), _LONGEST_ADVICE)) if lines else ""
+
+
+def _ended_once(text: str) -> str:
+    """A sentence with one full stop at its end, where a template adds another."""
+    return f"{text[:-2]}." if text.endswith("..") and not text.endswith("...") else text
 
 
 def _parsed(source: str | bytes) -> ast.AST:
@@ -315,6 +337,8 @@ def _called(node: ast.Call) -> str:
 
 _ADVICE = re.compile(r"\b(use|using|instead|moved|renamed|replaced?|install|see|pass|call|import)\b", re.IGNORECASE)
 _WHERE_TO = re.compile(r"\b(moved|renamed) to\b|\breplaced (by|with)\b", re.IGNORECASE)
+_INSTEAD = re.compile(r"\buse\b|\binstead\b", re.IGNORECASE)
+_PRIVATE = re.compile(r"(^|/)(_(?!_init__)|vendor|vendored|third_party|extern|tests?/)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _LITERAL = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*\d\S*|[<\[({][^>\])}]*[>\])}]")
 
@@ -377,13 +401,18 @@ def advice(raised: RaisedException | None) -> str:
         told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
         told += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
         if told and mentions(one):
-            return " ".join(told[:2])
+            return _ended_once(" ".join(told[:2]))
     return ""
 
 
 def says_where_to(told: str) -> bool:
     """Whether a piece of advice names a new location or a replacement."""
     return _WHERE_TO.search(told) is not None
+
+
+def says_what_instead(told: str) -> bool:
+    """Whether a piece of advice names what to use instead."""
+    return _INSTEAD.search(told) is not None
 
 
 def literal_part(raised: RaisedException | None) -> str:

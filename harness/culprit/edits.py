@@ -251,13 +251,14 @@ def _indent(line: str) -> str:
     return line[: len(line) - len(line.lstrip())]
 
 
-def places(regions: Iterable[Region]) -> str:
-    """The places of regions: definition (else file) and lines, in the newer text unless the lines were removed."""
-    return listed(_place(region) for region in regions)
+def places(regions: Iterable[Region], *, newer: bool = True) -> str:
+    """The places of regions: definition (else file) and lines in the newer or the older text, or else in the other."""
+    return listed(_place(region, newer=newer) for region in regions)
 
 
-def _place(region: Region) -> str:
-    first, last = region.after if region.after[1] >= region.after[0] else region.before
+def _place(region: Region, *, newer: bool) -> str:
+    texts = (region.after, region.before) if newer else (region.before, region.after)
+    first, last = next((text for text in texts if text[1] >= text[0]), texts[0])
     lines = f"lines {first}-{last}" if last > first else f"line {first}"
     return f"{region.function or region.file.rpartition('/')[2]} ({lines})"
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 
 from harness.errors import UserMistake
-from harness.events import SILENT, Progress, Reporter, SearchBegan, SignatureCaptured
+from harness.events import SILENT, Progress, Reporter, SearchBegan, SignatureCaptured, run_label
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import listed
 from harness.model.verdict import Step
@@ -53,7 +53,7 @@ class Axis:
     def label_of(self, trial: Trial) -> str:
         """Return the name of a run, with its number if it is a repetition."""
         name = self.label(trial.position) if self.label is not None else self.names[trial.position]
-        return name if trial.attempt == 0 else f"{name} (run {trial.attempt + 1})"
+        return run_label(name, trial.attempt)
 
 
 @frozen
@@ -218,7 +218,7 @@ class LineSearch:
         return evolve(searched, wall_s=searched.wall_s + time.monotonic() - begun)
 
     def _progress(self, search: SureBisection) -> Progress:
-        unit = "probe" if self.axis.unit == "release" else self.axis.unit
+        unit = "run" if self.axis.unit == "release" else self.axis.unit
         return Progress(search.states, search.remaining(), unit=unit)
 
 

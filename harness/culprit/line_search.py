@@ -6,14 +6,15 @@ in the older release is searched like the culprit itself, declarations in its fi
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.culprit.background import Background
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.evidence import Evidence, Pointers
+from harness.culprit.evidence import Evidence, Pointers, failure_of
 from harness.culprit.exchange import Exchange
+from harness.culprit.parts import parts_of
 from harness.culprit.pursuit import Pursuit
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.sides import METADATA, Sides
@@ -27,7 +28,8 @@ from harness.probing import Probe
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
-MOST_SKIPS = 3  # enough to see that Python and compiled files can't be mixed
+_MOST_READ = 300  # more files than that are read once it is known what ran
+_LIKELY = 3  # sets whose files the first process to fork from leaves out
 _MOST_LESSONS = 12
 
 Read = tuple[Edits, Consistency, Pointers]
@@ -44,22 +46,23 @@ class LineSearch:
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
     serving: frozenset[Unit] = field(default=frozenset(), repr=False)
+    evidence: Evidence | None = field(default=None, repr=False)
 
     @property
     def all(self) -> frozenset[Unit]:
         """All units."""
         return self.edits.all
 
-    def names(self, units: Collection[Unit]) -> str:
-        """The places and names of some units, for display."""
+    def names(self, units: Collection[Unit], *, newer: bool = True) -> str:
+        """The places and names of some units, for display; lines are those of the newer or the older release."""
         regions = self.edits.regions(units)
         wholes = sorted(unit for unit in units if not self.edits.is_region(unit))
-        told = [place for place in (places(regions),) if place] + wholes
+        told = [place for place in (places(regions, newer=newer),) if place] + wholes
         return listed(told) if told else "nothing"
 
     def reverted(self, old: Candidate) -> Probe:
         """A probe of the newer environment with these units reverted."""
-        label = f"{self.names(old)} as in {versions(self.exchange.package.packages, newer=False)}"
+        label = f"{self.names(old, newer=False)} as in {versions(self.exchange.package.packages, newer=False)}"
         return self.trials.mixed(self.sides.after, self.consistency.mixture(old, label, newer_base=True))
 
     def advanced(self, new: Candidate) -> Probe:
@@ -74,81 +77,126 @@ class LineSearch:
             return False
         return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
-    def pursue(self, weights: dict[Unit, float], *, most: int, after: Reduced | None = None) -> Reduced:
+    @property
+    def parts(self) -> tuple[Candidate, ...]:
+        """The parts to try alone, the likeliest first."""
+        return parts_of(self.edits, self.weights, self.serving)
+
+    def pursue(
+        self,
+        weights: dict[Unit, float],
+        *,
+        most: int,
+        after: Reduced | None = None,
+        parts: Sequence[Candidate] = (),
+        most_runs: int | None = None,
+    ) -> Reduced:
         """Find the smallest set of units whose reversal removes the difference.
 
-        It makes at most `most` runs, and continues the search `after` if it is given.
+        `parts` are tried alone first. It tries at most `most` sets in at most `most_runs` runs, and continues the
+        search `after` if it is given.
         """
-        found = self._pursuit(weights, most=most, after=after).run()
+        pursuit = self._pursuit(weights, most=most, after=after, parts=parts)
+        found = evolve(pursuit, most_runs=most_runs).run()
         return found.after(after) if after is not None else found
 
     def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
-        """The files of the mixture that is tried next, if the search continues `after` an earlier one."""
-        following = next(iter(self.next_sets(1, after)), None)
-        mixture = self.reverted(following).mixture if following is not None else None
-        return frozenset(mixture.files) if mixture is not None else frozenset()
+        """The files of the mixtures that are tried next, if the search continues `after` an earlier one."""
+        mixtures = (self.reverted(following).mixture for following in self.next_sets(_LIKELY, after))
+        return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
 
     def next_sets(self, count: int, after: Reduced | None = None) -> tuple[Candidate, ...]:
         """Up to `count` sets that are tried next, if the search continues `after` an earlier one.
 
         What they need is remembered, so `pursue` starts sooner afterwards.
         """
-        return self._pursuit(self.weights, most=1, after=after).next_sets(count)
+        return self._pursuit(self.weights, most=1, after=after, parts=self.parts).next_sets(count)
 
-    def _pursuit(self, weights: dict[Unit, float], *, most: int, after: Reduced | None) -> Pursuit:
+    def _pursuit(
+        self, weights: dict[Unit, float], *, most: int, after: Reduced | None, parts: Sequence[Candidate]
+    ) -> Pursuit:
         return Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
             weights=weights,
             closed=self.consistency.reverted,
-            roughly=lambda unit: self.consistency.ties.closed({unit}),
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
             learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
-            doubt=lambda moved, observation: self.consistency.raised_in(moved, observation, reverting=True),
             most=most,
             serving=self.serving,
             told=after.told if after is not None else {},
-            most_skips=MOST_SKIPS if COMPILED in self.edits.wholes else most,
             until=self.trials.until,
+            parts=parts,
+            complete=self.consistency.reverted_alone,
         )
 
 
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
     """Prepare a search for lines; returns it with the number of runs.
 
-    Both sides run once more under a trace, while their files are read in the background.
+    Both sides run once more under a trace, while their files are read in the background. Of many files, only those are
+    read in which a function ran, or that are in the traceback; the others stay whole until they are the culprit.
     """
     wanted = files_to_trace(exchange, used)
     read_ahead(trials, sides, exchange, used)
     traces: list[Trace | None] = []
     if wanted:
         traces = list(trials.traces(sides, wanted))
-    edits, consistency, pointers = trials.tally.reading.pop(frozenset(exchange.units)).result()
+    reading = trials.tally.reading.pop(frozenset(exchange.units), None)
+    edits, consistency, pointers = (
+        reading.result()
+        if reading is not None
+        else _read(exchange, sides, used, _that_called(exchange, sides, used, traces))
+    )
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.scope.repro.source, before, after, pointers)
-    search = LineSearch(trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving())
+    search = LineSearch(
+        trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving(), evidence=evidence
+    )
     return search, len(traces)
 
 
+def opened(search: LineSearch, files: frozenset[Unit]) -> LineSearch:
+    """The search with these whole files cut into regions, as far as they are text."""
+    whole = search.edits
+    cut = Edits.of({unit: whole.wholes[unit] for unit in sorted(files)}, whole.before, whole.after, files)
+    edits = evolve(
+        whole,
+        differences=whole.differences | cut.differences,
+        wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in cut.differences},
+        facts=whole.facts | cut.facts,
+    )
+    weights = search.evidence.weights(edits) if search.evidence is not None else dict.fromkeys(edits.all, 1.0)
+    consistency = Consistency(edits, ties_of(edits))
+    return evolve(search, edits=edits, consistency=consistency, weights=weights, serving=edits.serving())
+
+
+def _that_called(
+    exchange: Exchange, sides: Sides, used: frozenset[Unit], traces: Sequence[Trace | None]
+) -> frozenset[Unit]:
+    """The used files in which a function ran on either side, and those of the traceback."""
+    called = {path for trace in traces if trace is not None for path, found in trace.called.items() if found}
+    raised = failure_of(sides)
+    called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
+    return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
+
+
 def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
-    """Start to read the files of both sides in the background, unless that has started already."""
+    """Start to read the files of both sides in the background, unless that has started already or they are many."""
     key = frozenset(exchange.units)
-    if key not in trials.tally.reading:
-        trials.tally.reading[key] = Background.begun(trials.prober, lambda: _read(exchange, sides, used))
+    if key not in trials.tally.reading and len(used) <= _MOST_READ:
+        trials.tally.reading[key] = Background.begun(trials.prober, lambda: _read(exchange, sides, used, used))
 
 
-def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit]) -> Read:
-    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, used)
+def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit], cut: frozenset[Unit]) -> Read:
+    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
     return edits, Consistency(edits, ties_of(edits)), Pointers.of(exchange, sides)
 
 
 def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
-    """The used Python files to trace on both sides; empty if a trace would not help.
-
-    That is the case with compiled files, or if there is only one edit.
-    """
-    if COMPILED in _units(exchange, used) or (len(exchange.units) == 1 and not _has_regions(exchange)):
+    """The used Python files to trace on both sides; empty if a trace would not help because there is only one edit."""
+    if len(exchange.units) == 1 and not _has_regions(exchange):
         return frozenset()
     return frozenset(path for unit in used for path in exchange.units[unit] if path.endswith(".py"))
 
@@ -202,12 +250,7 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
 
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:
     """A description of the newer release with some units from the older one."""
-    return exchanged_in_words(search.exchange.package.packages, search.names(units), newer_base=True)
-
-
-def is_not_mixable(search: LineSearch, reduced: Reduced) -> bool:
-    """Whether a search stopped because Python and compiled files of the two releases can't be mixed."""
-    return COMPILED in search.edits.wholes and reduced.gave_up and reduced.unresolved >= MOST_SKIPS
+    return exchanged_in_words(search.exchange.package.packages, search.names(units, newer=False), newer_base=True)
 
 
 _MOST_NEEDED = 14

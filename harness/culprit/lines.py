@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from harness.culprit.background import Background
+from harness.culprit.cause import causes_of
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, few
 from harness.culprit.edits import Unit
 from harness.culprit.evidence import used_units
 from harness.culprit.exchange import Exchange
@@ -29,11 +31,13 @@ from harness.culprit.line_search import (
     belongs,
     file_units,
     files_of,
-    is_not_mixable,
+    opened,
     prepared,
     reverted_in_words,
     search_for_needs,
 )
+from harness.culprit.parts import parts_of
+from harness.culprit.put_back import removed_name
 from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Sides
@@ -76,18 +80,24 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     seconds = trials.scope.policy.time_s
     trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
     exchange = evolve(exchange, trials=trials)
+    removed = removed_name(trials, sides, exchange)
+    if removed is not None:
+        return (removed,)
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
     trials.begin(
         Level.REGION if until.depth >= Level.REGION.depth else Level.FILE,
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
-        f"(at most {_MOST} runs and {told_duration(seconds)})",
+        f"(at most {told_duration(seconds)})",
     )
     with ExitStack() as stack:
         if trials.spare is not None:
             stack.enter_context(trials.spare.used())
         search, traced = prepared(trials, sides, exchange, used)
-        search, reduced = pursued(search, used, stack, most=_MOST)
+        compiled, is_mixable = compiled_cause(search)
+        if compiled is not None:
+            return (compiled,)
+        search, reduced = pursued(search, used, stack, most=_MOST if is_mixable else 0)
         return _findings(search, reduced, package, until, traced)
 
 
@@ -102,8 +112,11 @@ def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
-    if REST in reduced.units and not is_not_mixable(search, reduced):
+    if REST in reduced.units:
         search, reduced = _into_the_rest(search, reduced)
+        spent.append(reduced)
+    if reduced.shown is not None and (files := _unread(search, reduced)):
+        search, reduced = _into_files(search, reduced, files)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
         # Nothing smaller was sufficient, but all of it is only a few files.
@@ -217,6 +230,7 @@ def _lines_found(
         unresolved=0,
         needs=search.edits.regions(forth.needs),
         reverted_along=search.edits.regions(along) if fine is None else (),
+        causes=causes_of(search.edits, core),
     )
 
 
@@ -234,6 +248,23 @@ def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Re
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return split, found
+
+
+def _unread(search: LineSearch, reduced: Reduced) -> frozenset[Unit]:
+    """The Python files of a result that both sides have and that were not cut into regions."""
+    before, after = search.edits.before.digests, search.edits.after.digests
+    return frozenset(unit for unit in reduced.units if unit.endswith(".py") and unit in before and unit in after)
+
+
+def _into_files(search: LineSearch, reduced: Reduced, files: frozenset[Unit]) -> tuple[LineSearch, Reduced]:
+    """Continue the search with the regions of some whole files of its result."""
+    cut = opened(search, files)
+    units = {unit for unit in cut.all if unit in reduced.units or cut.edits.path_of(unit) in files}
+    weights = {unit: cut.weights[unit] for unit in sorted(units)}
+    found = cut.pursue(weights, most=_MOST, parts=parts_of(cut.edits, weights, cut.serving))
+    if found.shown is None:
+        found = evolve(found, shown=reduced.shown)
+    return cut, found
 
 
 def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
@@ -293,14 +324,15 @@ def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
 def _open(search: LineSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
     count = len(search.exchange.units)
-    names = listed(change.name for change in search.exchange.package.packages)
-    if is_not_mixable(search, reduced):
-        tried = f"{reduced.unresolved} of {len(reduced.told)}"
+    if COMPILED in search.all and reduced.unresolved:
+        compiled = few(compiled_that_ran(search))
         return (
-            f"its files were not told apart: {names} has compiled files, and {tried} "
-            "mixtures of them with Python files of the other release could not be judged"
+            f"no change in its Python files made the difference alone in {reduced.runs} runs, and not all of them run "
+            f"with the compiled files of the other release: the cause may be in {compiled}{_out_of_time(search)}"
         )
-    return f"none of its {count} files was shown to make the difference in {reduced.runs} runs{_out_of_time(search)}"
+    return (
+        f"could not tell which of its {count} files makes the difference in {reduced.runs} runs{_out_of_time(search)}"
+    )
 
 
 def _out_of_time(search: LineSearch) -> str:
@@ -309,11 +341,12 @@ def _out_of_time(search: LineSearch) -> str:
     if until is None or time.monotonic() < until:
         return ""
     more = f"{seconds * 3 / 60:.0f}m"
-    return f"; the {told_duration(seconds)} were up, and the same command with --time {more} goes on where it stopped"
+    return f"; the time budget of {told_duration(seconds)} ran out (--time {more} goes on where it stopped)"
 
 
 _FRESH_FIRST = 4
 _SLOW_S = 3.0  # a longer run spends most of its time on imports, which forks don't repeat
+_CHECKED, _CHECKED_OF_ALL = 8, 2  # sets that forks found to be too small
 _MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
@@ -327,8 +360,8 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
     trials = search.trials
     few = None
     if not _is_slow(search):
-        few = search.pursue(search.weights, most=_FRESH_FIRST)
-        if not few.gave_up or trials.is_late or is_not_mixable(search, few):
+        few = search.pursue(search.weights, most=_FRESH_FIRST, parts=search.parts, most_runs=_FRESH_FIRST)
+        if not few.gave_up or trials.is_late:
             return search, few
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
@@ -352,10 +385,14 @@ def _found_with_forks(
     `whole` is the probe with every change reverted.
     """
     trials = search.trials
-    found = search.pursue(search.weights, most=1, after=few)
-    if not _is_forked(found) and not _shows_older_side(trials, search.sides, forks, whole):
+    found = search.pursue(search.weights, most=1, after=few, parts=search.parts, most_runs=1)
+    is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
+    if not is_checked and not _shows_older_side(trials, search.sides, forks, whole):
         return None
-    found = search.pursue(search.weights, most=most, after=found)
+    found = search.pursue(search.weights, most=most, after=found, parts=search.parts)
+    if not _is_kept_by_fresh(search, found):
+        _give_up(trials, forks)
+        return None
     if not _is_forked(found):
         return found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
@@ -369,16 +406,36 @@ def _found_with_forks(
     return evolve(found, shown=proof.observation)
 
 
+def _is_kept_by_fresh(search: LineSearch, found: Reduced) -> bool:
+    """Whether fresh processes agree that the largest sets below the one that was found do not remove the difference.
+
+    What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
+    added to the culprit until a fork passes.
+    """
+    trials, expected = search.trials, search.sides.after.verdict
+    below = [
+        units
+        for units, (verdict, seen) in found.told.items()
+        if units < found.units and verdict is expected and seen.machine.get("forked")
+    ]
+    largest = [units for units in below if not any(units < other for other in below)]
+    # The set without the least likely units is the likeliest to be enough.
+    largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
+    largest = largest[: _CHECKED if found.shown is not None else _CHECKED_OF_ALL]
+    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest]
+    return all(proof.verdict is not search.sides.before.verdict for proof in trials.proofs(claims))
+
+
 def _is_forked(reduced: Reduced) -> bool:
     """Whether the run of the smallest set that a search found was a fork."""
     return reduced.shown is not None and bool(reduced.shown.machine.get("forked"))
 
 
 def _is_slow(search: LineSearch) -> bool:
-    """Whether probes are so slow, and units so many, that forks are used at once. Never with compiled files."""
+    """Whether probes are so slow, and units so many, that forks are used at once."""
     sides = (search.sides.before, search.sides.after)
     quickest = min(side.observation.duration_s for side in sides)
-    return quickest >= _SLOW_S and len(search.all) > _MANY and COMPILED not in search.edits.wholes
+    return quickest >= _SLOW_S and len(search.all) > _MANY
 
 
 def _open_forks(

@@ -148,7 +148,6 @@ def _exchanged(
         flipped=other.verdict,
         weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
         closed=lambda names: required.closed(names).intersection(changes),
-        roughly=lambda name: required.closed({name}).intersection(changes),
         probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names)),
         label_of=label_of,
         learn=lambda names, _: required.learn(names),
@@ -212,7 +211,7 @@ def _both_ways(trials: Trials, sides: Sides, known: _Known, until: Level) -> tup
     forth = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
     along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
     if along:
-        forth += f", and with {listed(along)} moved, which it can't run without"
+        forth += f", and with {listed(along)} changed, which it can't run without"
     claims = (
         Claim(back, trials.installed(sides.after, lock), sides.before.verdict),
         Claim(forth, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -18,7 +18,7 @@ from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Probe
 from harness.scheduling.loop import Engine
-from harness.search import Narrowing
+from harness.search import AloneFirst, Narrowing
 
 _MOST_BROKEN = 12
 _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
@@ -28,14 +28,13 @@ _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail with
 class Pursuit:
     """Finds which units make the verdict `flipped` when applied alone; all of them together do, the empty set does not.
 
-    `weights` say how likely each unit is the cause. `closed` completes a set with everything that it needs; `roughly`
-    is a cheap estimate of that for one unit, None without one. `learn` is called with each skip and returns whether
-    `closed` has learned from it. If it has not, `doubt` may name the unit that failed on its own: sets with that unit
-    are tried last. `serving` units matter only to others that need them. `told` has the verdicts and runs of an earlier
-    search over the same units.
+    `weights` say how likely each unit is the cause. `closed` completes a set with everything that it needs. `learn` is
+    called with each skip and returns whether `closed` has learned from it. `serving` units matter only to others that
+    need them. `told` has the verdicts and runs of an earlier search over the same units.
 
-    `most` limits the runs. `most_skips` skips end the search if they outnumber the other verdicts. `until` is the time
-    on the monotonic clock at which the search stops. `judge` defaults to the judge of the trials.
+    `parts` are tried alone before sets are, each completed by `complete`. `most` limits the runs of sets, `most_runs`
+    all runs. `until` is the time on the monotonic clock at which the search stops. `judge` defaults to the judge of the
+    trials.
     """
 
     trials: Trials
@@ -46,41 +45,39 @@ class Pursuit:
     label_of: Callable[[Candidate], str]
     learn: Callable[[Candidate, Observation], bool]
     most: int
-    roughly: Callable[[Unit], Candidate] | None = None
     serving: Collection[Unit] = ()
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
-    doubt: Callable[[Candidate, Observation], Unit | None] = lambda _, __: None
-    most_skips: int = 1000
+    most_runs: int | None = None
     until: float | None = None
     judge: Callable[[Observation], Judgement] | None = None
+    parts: Sequence[Candidate] = ()
+    complete: Callable[[Candidate], Candidate] = frozenset
 
     def run(self) -> Reduced:
         """Run the search to its end or to a limit."""
         search = self._search()
         told = dict(self.told)
-        ran = ran_now = judged_well = skipped = 0
+        ran = ran_now = sets = judged_sets = 0
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
-            nonlocal ran, ran_now, judged_well, skipped
+            nonlocal ran, ran_now, sets, judged_sets
             judgement = (self.judge or self.trials.judge)(observation)
+            if not search.are_parts_left:
+                sets += observation.outcome.ran
+                judged_sets += 1
             told[candidate] = (judgement.verdict, observation)
             ran += observation.outcome.ran
             ran_now += not cached and observation.outcome.ran
-            judged_well += judgement.verdict is not Verdict.SKIP
-            skipped += judgement.verdict is Verdict.SKIP
-            if judgement.verdict is Verdict.SKIP:
-                if self.learn(candidate, observation):
-                    search.refresh()
-                elif (doubtful := self.doubt(candidate, observation)) is not None:
-                    search.doubt(doubtful)
+            if judgement.verdict is Verdict.SKIP and self.learn(candidate, observation):
+                search.refresh()
             return judgement
 
         def is_enough() -> bool:
-            if skipped >= self.most_skips and skipped > judged_well:
+            if self.most_runs is not None and ran >= self.most_runs:
                 return True
-            if len(told) - len(self.told) >= _PER_RUN * self.most:
+            if self.until is not None and time.monotonic() >= self.until:
                 return True
-            return ran >= self.most or (self.until is not None and time.monotonic() >= self.until)
+            return not search.are_parts_left and (sets >= self.most or judged_sets >= _PER_RUN * self.most)
 
         Engine(
             self.trials.searcher,
@@ -131,14 +128,14 @@ class Pursuit:
         seen = self.trials.prober.prepare(self.probe_of(candidate)).observation
         return seen if seen is not None and not seen.outcome.ran else None
 
-    def _search(self) -> Narrowing[Unit]:
-        search: Narrowing[Unit] = Narrowing(
+    def _search(self) -> AloneFirst[Unit]:
+        sets: Narrowing[Unit] = Narrowing(
             tuple(self.weights),
             weights=self.weights,
             closed=self.closed,
-            roughly=self.roughly,
             serving=self.serving,
         )
+        search = AloneFirst(self.parts, self.complete, sets)
         for candidate, (verdict, _) in self.told.items():
             search.tell(candidate, self._as_told(verdict))
         return search

@@ -70,7 +70,9 @@ def refined(
             for path, found in texts.items()
             if (numbers := {int(unit.rpartition("#")[2]) for unit in chosen if unit.rpartition("#")[0] == path})
         }
-        return Mixture(files, f"{places(regions)} as in {versions(packages, newer=False)}, with the names of today")
+        return Mixture(
+            files, f"{places(regions, newer=False)} as in {versions(packages, newer=False)}, with the newer names"
+        )
 
     everything = frozenset(units)
     sentence = _sentence(packages, _regions(texts, everything))
@@ -109,7 +111,7 @@ def _fewest(
 
 
 def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:
-    return exchanged_in_words(packages, places(regions), newer_base=True)
+    return exchanged_in_words(packages, places(regions, newer=False), newer_base=True)
 
 
 def _paths(edits: Edits, core: Candidate) -> list[str]:

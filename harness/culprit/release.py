@@ -21,7 +21,7 @@ from harness.errors import UnknownProject, UnknownRelease
 from harness.model import Change, Release, Verdict, normalized_name
 from harness.model.combination import AsOf
 from harness.model.culprit import Finding, Level
-from harness.planning.releases import from_source_for, releases_between
+from harness.planning.releases import releases_between
 from harness.probing import Probe
 from harness.search import Trial
 
@@ -99,7 +99,7 @@ def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Rele
         holds=tuple(hold for hold in scope.holds if normalized_name(Requirement(hold).name) != change.name),
     )
     asked = (*scope.requirements, scope.subject)
-    interpreter, day = trials.prober.builder.interpreter, AsOf.read(sides.after.observation.as_of or "none")
+    day = AsOf.read(sides.after.observation.as_of or "none")
 
     def probe(trial: Trial) -> Probe:
         """A release is resolved alone near the lock, and the result is exchanged in the lock."""
@@ -108,7 +108,6 @@ def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Rele
         combination = evolve(
             alone.combination((f"{change.name}=={release.version}",), date, base),
             prereleases=(change.name,) if release.version.is_prerelease else (),
-            from_source=from_source_for(alone, interpreter, release),
         )
         found = Probe(scope.repro, combination, base, trial.attempt)
         lock = trials.prober.resolve(found).lock

@@ -1,4 +1,4 @@
-"""What hangs together: which edits can't be reverted or added unless others are too. Pure.
+"""Which edits belong together: those that can't be reverted or added unless others are too. Pure.
 
 Each tie is an implication: "if this edit is reverted, that one must be too". Reversed, it says what an edit needs to be
 added to the older release, so one graph serves both directions. Ties come from the sources of both sides, from syntax,
@@ -8,6 +8,7 @@ and from skipped runs.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from itertools import pairwise
 
@@ -20,10 +21,11 @@ from harness.culprit.syntax import error_line
 from harness.model import Mixture, Observation
 
 _MOST_PROVIDERS = 4
-_INSTANCE_CALLS = ("forward", "__call__")
 _MOST_REPAIRS = 12
 _MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
 _MOST_TAUGHT = 4
+_MOST_HAVING = 60  # a word of a message that more edits have says nothing
+_MOST_ALONG = 8  # a part tied to more than that is tried with what its files can't lack
 
 _QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
 _CALLED = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\)")
@@ -33,9 +35,13 @@ _UNPACK = "values to unpack"
 
 @frozen
 class Ties:
-    """The ties between units: `needs` maps a unit to those that must be reverted with it."""
+    """The ties between units: `needs` maps a unit to those that must be reverted with it.
+
+    `whole` has only the ties of units that share a statement.
+    """
 
     needs: Mapping[Unit, frozenset[Unit]] = field(factory=dict)
+    whole: Mapping[Unit, frozenset[Unit]] = field(factory=dict)
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
@@ -74,7 +80,7 @@ class Consistency:
     edits: Edits
     ties: Ties
     lessons: int = 0
-    _known: dict[tuple[bool, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
+    _known: dict[tuple[bool | None, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
 
     def reverted(self, units: Collection[Unit]) -> frozenset[Unit]:
         """These units, and all that must be reverted with them."""
@@ -83,6 +89,22 @@ class Consistency:
     def advanced(self, units: Collection[Unit]) -> frozenset[Unit]:
         """These units, and all that must be advanced with them."""
         return self._complete(frozenset(units), reverting=False)
+
+    def reverted_alone(self, units: Collection[Unit]) -> frozenset[Unit]:
+        """These units, and what must be reverted with them; if that is too much, only what their files can't lack.
+
+        Names tie what only looks alike, and what is tied to everything could never be tried.
+        """
+        asked = frozenset(units)
+        tied = self.ties.closed(asked)
+        if len(tied) <= len(asked) + _MOST_ALONG:
+            tied = self.reverted(asked)
+            if len(tied) <= len(asked) + _MOST_ALONG:
+                return tied
+        key = (None, asked)
+        if key not in self._known:
+            self._known[key] = self._repaired(asked, Ties(self.ties.whole), reverting=True)
+        return self._known[key]
 
     def learn(self, pairs: Iterable[tuple[Unit, Unit]]) -> bool:
         """Add ties "reverting the first requires reverting the second"; returns whether any of them is new."""
@@ -101,33 +123,12 @@ class Consistency:
         return Mixture(self.edits.files(old, newer_base=newer_base), label, self._flaw(frozenset(old)))
 
     def taught(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """The ties that a skipped run suggests: by its message and last frame, or else by partly moved functions.
+        """The ties that a skipped run suggests, by its message and last frame.
 
         `moved` are the units that were reverted (`reverting`) or advanced.
         """
-        pairs = self._named(moved, observation, reverting=reverting) or self._cut_functions(moved)
+        pairs = self._named(moved, observation, reverting=reverting)
         return pairs if reverting else [(other, own) for own, other in pairs]
-
-    def raised_in(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> Unit | None:
-        """The moved edit whose lines raised the exception of a skipped run; None if other lines did."""
-        frames = observation.exception.frames if observation.exception is not None else ()
-        unit = self._at(frames[-1].file, frames[-1].line, moved, reverting=reverting) if frames else None
-        return unit if unit in moved else None
-
-    def _cut_functions(self, moved: frozenset[Unit]) -> list[tuple[Unit, Unit]]:
-        """Pairs of a moved edit and an edit of the same function that was not moved.
-
-        A failure that points to no edit usually comes from a partly moved function, such as a loop that never runs.
-        """
-        pairs: list[tuple[Unit, Unit]] = []
-        for path in {self.edits.path_of(unit) for unit in moved if self.edits.is_region(unit)}:
-            difference = self.edits.differences[path]
-            for function, numbers in difference.groups().items():
-                units = [f"{path}#{number}" for number in numbers]
-                own = [unit for unit in units if unit in moved]
-                if function and difference.is_function(function) and len(own) < len(units):
-                    pairs += [(one, other) for one in own for other in units if other not in moved]
-        return sorted(pairs)
 
     def _named(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
         """Pairs of a moved edit and an edit that it needs according to the message and the frames of the exception."""
@@ -142,7 +143,9 @@ class Consistency:
         frames = list(reversed(raised.frames))
         if _UNPACK in raised.message and frames:
             words |= set(_ASKED_OF.findall(frames[0].text))
-        words -= {"self", "forward", "__init__", "object", "module"}
+        words -= {"self", "__init__", "object", "module"}
+        having = Counter(word for unit in self.edits.all for word in words & self._mentioned(unit)) if words else {}
+        words = {word for word, count in having.items() if count <= _MOST_HAVING}
         at_fault = self._at(frames[0].file, frames[0].line, moved, reverting=reverting) if frames else None
         files = {frame.file for frame in frames}
         ranked: list[tuple[int, Unit]] = []
@@ -195,15 +198,20 @@ class Consistency:
     def _complete(self, units: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
         key = (reverting, units)
         if key not in self._known:
-            ties = self.ties if reverting else self.ties.reversed()
-            moved = ties.closed(units)
-            for _ in range(_MOST_REPAIRS):
-                missing = self._missing(moved, reverting=reverting)
-                if missing <= moved:
-                    break
-                moved = ties.closed(moved | missing)
-            self._known[key] = moved
+            self._known[key] = self._repaired(
+                units, self.ties if reverting else self.ties.reversed(), reverting=reverting
+            )
         return self._known[key]
+
+    def _repaired(self, units: frozenset[Unit], ties: Ties, *, reverting: bool) -> frozenset[Unit]:
+        """Units with all that they are tied to, and with what invalid Python and undefined names need."""
+        moved = ties.closed(units)
+        for _ in range(_MOST_REPAIRS):
+            missing = self._missing(moved, reverting=reverting)
+            if missing <= moved:
+                break
+            moved = ties.closed(moved | missing)
+        return moved
 
     def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
         """Units that must move too because a mixed file is invalid Python or has undefined names."""
@@ -247,8 +255,9 @@ def ties_of(edits: Edits) -> Ties:
             pairs += [(f"{path}#{one}", f"{path}#{other}"), (f"{path}#{other}", f"{path}#{one}")]
     for is_newer, facts in ((False, before), (True, after)):
         pairs += _SideReader(edits, is_newer, facts).read()
+    whole = Ties.of(pairs).needs
     pairs += [*_by_names(before, after), *_by_signatures(before, after), *_by_returns(before, after)]
-    return Ties.of(pairs)
+    return evolve(Ties.of(pairs), whole=whole)
 
 
 @define
@@ -315,10 +324,10 @@ def _by_signatures(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit
 
 
 def _callable_as(signature: Signature) -> tuple[str, ...]:
-    name = signature.qualname.rpartition(".")[2]
+    owner, _, name = signature.qualname.rpartition(".")
     if name == "__init__":
         return signature.called, "super"
-    return (signature.called, "an instance") if name in _INSTANCE_CALLS else (signature.called,)
+    return (signature.called, "an instance") if owner else (signature.called,)  # a framework may call any method
 
 
 def _asked(call: Call, known: set[str]) -> str:

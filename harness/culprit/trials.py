@@ -31,7 +31,6 @@ from harness.model import (
 from harness.model.culprit import Level, Proof
 from harness.model.text import listed
 from harness.planning.inquiry import Scope
-from harness.planning.releases import from_source_for
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.forking import ForkingProber
 from harness.probing.probe import Probing
@@ -146,17 +145,8 @@ class Trials:
         combination = evolve(
             combination,
             prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
-            from_source=self._from_source(older, newer),
         )
         return Probe(self.scope.repro, combination, sides.before.lock)
-
-    def _from_source(self, *versions: str | None) -> tuple[str, ...]:
-        """The projects that may be built beside these releases of the subject."""
-        if not self.scope.from_source:
-            return ()
-        named = (self.index.release(self.scope.subject, version) for version in versions if version)
-        releases = (release for release in named if release is not None)
-        return from_source_for(self.scope, self.prober.builder.interpreter, *releases)
 
     def installed(self, side: Side, lock: Lock) -> Probe:
         """A probe of a lock that was made from the lock of a side. The resolver is not used."""
@@ -298,7 +288,7 @@ class Trials:
             found[number] = observation.trace
             return self.judge(observation)
 
-        self.reporter.report(Started("both sides once more, to see what runs"))
+        self.reporter.report(Started("both sides again, to see which code runs"))
         grid = Grid(len(both))
         Engine(
             self.prober,

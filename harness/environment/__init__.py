@@ -1,5 +1,6 @@
 """From a combination to a ready environment: releases of the index, locks, builds, bytecode."""
 
+from harness.environment.backends import Builds
 from harness.environment.build import Builder, Environment, Uninstallable
 from harness.environment.disk_space import DiskSpace
 from harness.environment.index import Index
@@ -13,6 +14,7 @@ from harness.environment.workspace import Workspace
 __all__ = [
     "Altered",
     "Builder",
+    "Builds",
     "CannotBuild",
     "DiskSpace",
     "Environment",

@@ -1,7 +1,7 @@
 """Builds an environment from a lock: completely or not at all, and again if it changed since it was built.
 
 It is built under a temporary name, then renamed to its location. Wheels come from the harness's wheel store; uv
-installs what the store lacks, as copies, which the store then keeps.
+installs what the store lacks into a bare environment, as copies, which the store then keeps.
 """
 
 from __future__ import annotations
@@ -9,8 +9,11 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shutil
+import tempfile
 import threading
 from datetime import datetime, timedelta
+from functools import cached_property
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -21,38 +24,41 @@ from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
 from harness.environment.disk_space import DiskEstimate, DiskSpace
 from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
-from harness.environment.pylock import is_source
+from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
-from harness.environment.workspace import MARK, Hold, Location, acquire, site_packages
+from harness.environment.workspace import MARK, Hold, Location, acquire, claimed_folder, mark_of, site_packages
 from harness.errors import NoSpace
 from harness.events import Note
+from harness.model import Lock
 
 if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Container, Iterable, Iterator
-    from pathlib import Path
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
-    from harness.environment.bytecode import BytecodeStore
     from harness.environment.interpreter import Interpreter
-    from harness.environment.ledger import FileState
-    from harness.environment.wheel_store import WheelStore
+    from harness.environment.layout import Tree
     from harness.environment.workspace import Workspace
-    from harness.model import Lock, Pin
+    from harness.model import Pin
 
 
 _WORTH_TELLING = 100 * 2**20
 _KEPT_ON_A_FULL_DISK = 3  # the one being built, and the two sides of a change
 _KEPT_AT_MOST = 200  # each takes a file descriptor
+_TRIES = 3
 
 
 @frozen
 class Environment:
-    """A Python interpreter and what is installed for it; `folder` is None if the harness did not build it."""
+    """A Python interpreter and what is installed for it; `folder` is None if the harness did not build it.
+
+    `clashes` says which wheel's file is installed where several have one. `readable` is where its Python is.
+    """
 
     python: Path
     lock: Lock
     folder: Path | None = None
+    readable: tuple[Path, ...] = field(default=(), eq=False)
+    clashes: tuple[str, ...] = field(default=(), eq=False)
 
 
 @frozen
@@ -68,7 +74,6 @@ class Builder:
     interpreter: Interpreter
     workspace: Workspace
     bytecode: BytecodeStore = field()
-    from_source: tuple[str, ...] = ()
     at: Path | None = None
     disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = attrgetter("size")
@@ -83,6 +88,11 @@ class Builder:
     @disk_space.default
     def _default_disk_space(self) -> DiskSpace:
         return DiskSpace(self.workspace)
+
+    @cached_property
+    def builds(self) -> SourceBuilds:
+        """The wheels that were built from source distributions."""
+        return SourceBuilds(self.uv, self.interpreter, self.workspace, self.disk_space.reporter)
 
     @property
     def wheels(self) -> WheelStore:
@@ -105,7 +115,11 @@ class Builder:
 
     def sources(self, lock: Lock, folder: Path, at: Path | None = None) -> Sources:
         """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
-        return Sources(lock, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
+        now = at or folder
+        inside = f"{site_packages(now).relative_to(now).as_posix()}/"
+        overwritten = mark_of(now).get("overwritten", ())
+        unclear = frozenset(str(path).removeprefix(inside) for path in overwritten)
+        return Sources(lock, site_packages(folder, at), site_packages(now), self.interpreter.stdlib, unclear)
 
     def build(
         self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
@@ -133,7 +147,8 @@ class Builder:
                     self.sound(location, lock)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
-        return Environment(location.python, lock, location.folder)
+        clashes = mark_of(location.folder).get("clashes", ())
+        return Environment(location.python, lock, location.folder, clashes=tuple(map(str, clashes)))
 
     def sound(self, location: Location, lock: Lock) -> Manifest | None:
         """The manifest if every file of the environment matches it now, else None."""
@@ -178,7 +193,8 @@ class Builder:
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
-            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.from_source)
+            building = self.workspace.building
+            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, building, self.builds)
             return installer.install(lock, folder, apart=apart, cancel=cancel)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
@@ -231,13 +247,17 @@ class Uninstallable:
 
 @frozen
 class Installer:
-    """Installs locks for one interpreter; `from_source` names packages that may be built from source."""
+    """Installs locks for one interpreter; `builds` has the wheels of source distributions.
+
+    `building` is a folder for temporary ones.
+    """
 
     uv: Uv
     interpreter: Interpreter
     wheels: WheelStore
     bytecode: BytecodeStore
-    from_source: tuple[str, ...] = ()
+    building: Path
+    builds: SourceBuilds
 
     def install(
         self, lock: Lock, folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
@@ -247,59 +267,81 @@ class Installer:
         With `apart` it shares no file with other environments. Raises `OSError`, `NoNetwork` and `Cancelled`.
         """
         answer = self.uv.call("--quiet", *self._venv(folder), cwd=folder, cancel=cancel)
+        (folder / ".lock").unlink(missing_ok=True)
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
-        wheels = self.wheels.install(lock.pins, folder, apart=apart, cancel=cancel)
-        words: str | None = "cancelled"
-        try:
-            with self.wheels.claimed(() if apart else self._missing(lock, wheels), cancel):
-                # Another build may have stored some of them while this one waited.
-                wheels |= self.wheels.install(self._missing(lock, wheels), folder, apart=apart, cancel=cancel)
-                missing = self._missing(lock, wheels)
-                words = self._install_with_uv(evolve(lock, pins=missing), folder, cancel)
-                if words is None and not apart:
-                    wheels |= self._take_in(lock, missing, folder, cancel)
-        finally:
-            if words is not None:
-                self.wheels.unlink(folder, wheels)
-        if words is not None:
-            return Uninstallable(words)
-        (folder / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
-        return Manifest.of(folder, lock.id, self.wheels.kind, wheels, self.wheels.ledger)
+        loose: dict[str, Tree] = {}
+        with contextlib.ExitStack() as stages:
+            for _ in range(_TRIES):  # another process may drop a wheel between the two steps
+                words = self._fetch([pin for pin in lock.pins if pin.name not in loose], folder, loose, stages, cancel)
+                if words:
+                    return Uninstallable(words)
+                linked = self.wheels.install(lock.pins, folder, loose=loose, apart=apart, cancel=cancel)
+                if not linked.missing:
+                    break
+            else:
+                return Uninstallable(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
+            told: dict[str, object] = {"lock": lock.id, "python": lock.python}
+            if linked.overwritten or linked.clashes:
+                told |= {"overwritten": linked.overwritten, "clashes": linked.clashes}
+            (folder / MARK).write_text(json.dumps(told), encoding="utf-8")
+            return Manifest.of(folder, lock.id, self.wheels.kind, linked.wheels, self.wheels.ledger)
 
-    def _missing(self, lock: Lock, wheels: Container[str]) -> tuple[Pin, ...]:
-        return tuple(pin for pin in lock.pins if self.wheels.key(pin) not in wheels)
+    def _fetch(
+        self,
+        pins: Iterable[Pin],
+        bare: Path,
+        loose: dict[str, Tree],
+        stages: contextlib.ExitStack,
+        cancel: threading.Event | None,
+    ) -> str:
+        """Store the wheels that the store lacks, as uv installs them; `loose` gets those that can't be stored.
 
-    def _take_in(
-        self, lock: Lock, missing: Iterable[Pin], folder: Path, cancel: threading.Event | None
-    ) -> dict[str, dict[str, FileState]]:
-        """Store what uv installed.
-
-        Wheels that do not match their RECORD were changed in uv's cache and are fetched again.
+        uv starts the Python that it installs for, which runs code of what is installed there already. So each call has
+        a stage of its own: a copy of the `bare` environment. Returns uv's error message, "" if there is none.
         """
-        kept, damaged = self.wheels.take_in(missing, folder, site_packages(folder))
-        if damaged and (
-            self._install_with_uv(evolve(lock, pins=damaged), folder, cancel, "--no-cache", "--reinstall") is None
-        ):
-            kept |= self.wheels.take_in(damaged, folder, site_packages(folder))[0]
-        self.bytecode.forget(kept)
-        return kept
+        wanted = [pin for pin in pins if not self.wheels.has(pin)]
+        if not wanted:
+            return ""
+        with self.wheels.claimed(wanted, cancel):
+            # Another build may have stored some of them while this one waited.
+            wanted = [pin for pin in wanted if not self.wheels.has(pin)]
+            groups = [wanted] if wanted else []
+            while groups:
+                group = groups.pop()
+                stage = self._stage(bare, stages)
+                if words := self._install_with_uv(group, stage, cancel):
+                    return words
+                taken = self.wheels.take_in(group, stage)
+                if taken.damaged:  # in uv's cache
+                    again = self._stage(bare, stages)
+                    if not self._install_with_uv(taken.damaged, again, cancel, "--no-cache"):
+                        taken = evolve(taken, loose={**taken.loose, **self.wheels.take_in(taken.damaged, again).loose})
+                loose |= {name: tree for name, tree in taken.loose.items() if not self.wheels.has(_named(group, name))}
+                # Each wheel in a stage of its own has all of its files.
+                groups += [[pin] for pin in taken.overwritten]
+            self.bytecode.forget(self.wheels.key(pin) for pin in wanted if pin.sha256)
+        return ""
 
-    def _install_with_uv(self, lock: Lock, folder: Path, cancel: threading.Event | None, *options: str) -> str | None:
-        """Install pins as copies from uv's cache; returns uv's error message if that fails."""
-        if not lock.pins:
-            return None
-        requirements = folder / "requirements.txt"
-        requirements.write_text(lock.as_requirements(), encoding="utf-8")
-        try:
-            install = [*self._install_into(folder, lock, requirements), *options]
-            answer = self.uv.call("--quiet", *install, cwd=folder, cancel=cancel)
+    def _stage(self, bare: Path, stages: contextlib.ExitStack) -> Path:
+        stage = stages.enter_context(claimed_folder(self.building, "stage-"))
+        shutil.copytree(bare, stage, symlinks=True, dirs_exist_ok=True)
+        return stage
+
+    def _install_with_uv(self, pins: Sequence[Pin], stage: Path, cancel: threading.Event | None, *options: str) -> str:
+        """Install pins as copies from uv's cache into a bare environment; returns uv's error message, "" if none."""
+        wheels = self.builds.installable(pins, cancel)
+        if isinstance(wheels, NotBuilt):
+            return f"{wheels.release} {CANT_BUILD}: {wheels.words}"
+        lock = Lock(python="", platform="", pins=wheels.pins)
+        with tempfile.TemporaryDirectory(prefix="harness-install-") as folder:
+            requirements = Path(folder, "requirements.txt")
+            requirements.write_text(lock.as_requirements(), encoding="utf-8")
+            install = [*self._install_into(stage, lock, requirements), *options, *self.builds.options(wheels.folders)]
+            answer = self.uv.call("--quiet", *install, cwd=stage, cancel=cancel)
             if answer.returncode != 0 and _OTHER_FILE in answer.words:
-                answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=folder, cancel=cancel)
-        finally:
-            for left in (requirements, folder / ".lock"):
-                left.unlink(missing_ok=True)
-        return spoken_by_uv(answer.words) if answer.returncode != 0 else None
+                answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=stage, cancel=cancel)
+        return spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}" if answer.returncode else ""
 
     def _venv(self, folder: Path) -> list[str | Path]:
         options = ["--relocatable", "--allow-existing", "--no-project"]
@@ -307,18 +349,14 @@ class Installer:
 
     def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
         options = ["--no-deps", "--link-mode", "copy"]
-        if not self.from_source:
-            options += ["--only-binary", ":all:", *_from_source(lock)]
+        options += ["--only-binary", ":all:"]
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
         return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
 
 
-def _from_source(lock: Lock) -> Iterator[str]:
-    """Options for pins that are source distributions; the resolver was allowed to choose them."""
-    for pin in lock.pins:
-        if is_source(pin.wheel):
-            yield from ("--no-binary", pin.name)
+def _named(pins: Iterable[Pin], name: str) -> Pin:
+    return next(pin for pin in pins if pin.name == name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:

@@ -48,13 +48,15 @@ _HEADER = 16  # bytes
 class Sources:
     """Where the sources of a lock's wheels and of the standard library are.
 
-    `packages` is the site-packages as a run sees it, `at` where it is now.
+    `packages` is the site-packages as a run sees it, `at` where it is now. Several wheels have the files `unclear`, by
+    path relative to it; their bytecode is not kept.
     """
 
     lock: Lock
     packages: Path
     at: Path
     stdlib: Path
+    unclear: frozenset[str] = frozenset()
 
 
 @frozen
@@ -93,7 +95,7 @@ class BytecodeStore:
         of the tree. Bytecode of another source is left out, and a file that changed since it was compiled is removed
         from the store. A file that the ledger knows is not read.
         """
-        stale = {compiled_name(name, self.cache_tag) for name in without}
+        stale = {compiled_name(name, self.cache_tag) for name in (*without, *sources.unclear)}
         wanted: list[tuple[_Stored, os.stat_result]] = []
         for one in self._stored(sources):
             if one.name not in stale and (only is None or one.path in only):
@@ -211,7 +213,7 @@ class BytecodeStore:
                 return _Wanted(self._of_stdlib(shown), compiled_name(name, self.cache_tag), source, "")
             inside = sources.at.relative_to(sources.at.parents[2]).as_posix()
             wheel = owners.get(f"{inside}/{name}")
-            if wheel is None:
+            if wheel is None or name in sources.unclear:
                 return None
             digest = manifest.files[f"{inside}/{name}"].content
             return _Wanted(self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag), source, digest)

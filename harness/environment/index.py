@@ -274,6 +274,37 @@ def read_page(index_url: str, name: str) -> list[Release]:
     return parse_page(body, kind, charset, url=where, name=name)
 
 
+def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None:
+    """Download a file of an index. Raises `NoNetwork`, and `IndexFault` if it is not the file with this hash."""
+    import requests
+
+    host = host_of(url)
+    if url.startswith("file:"):
+        body = Path(unquote(urlsplit(url).path)).read_bytes()
+    else:
+        try:
+            with requests.get(url, auth=_login(settings, url), timeout=_SILENCE_S, stream=True) as response:
+                if response.status_code in _REFUSALS:
+                    raise access_refused(host, response.status_code)
+                if response.status_code != requests.codes.ok:
+                    raise failing_status(host, response.status_code)
+                body = b"".join(_pieces(response, host))
+        except requests.RequestException as error:
+            raise unreachable(host, _cause(error)) from error
+    if sha256 and hashlib.sha256(body).hexdigest() != sha256:
+        raise no_list(host, f"{target.name} is not the file that the index lists")
+    target.write_bytes(body)
+
+
+def _login(settings: PipSettings, url: str) -> tuple[str, str] | None:
+    """User and password of the index on the same host, None if it has none; then netrc counts."""
+    for index in index_urls(settings, os.environ):
+        parts = urlsplit(index)
+        if parts.hostname == urlsplit(url).hostname and parts.username:
+            return unquote(parts.username), unquote(parts.password or "")
+    return None
+
+
 def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: str) -> list[Release]:
     """Parse a page; `kind` is its content type. Raises `IndexFault` if it is not an index page.
 
@@ -306,7 +337,7 @@ def _pieces(response: Response, host: str) -> Iterator[bytes]:
     for piece in response.iter_content(_CHUNK):
         size += len(piece)
         if size > _LARGEST or time.monotonic() - begun > _LONGEST_S:
-            raise no_list(host, "its page is too large, or comes too slowly")
+            raise no_list(host, "its page is too large, or arrives too slowly")
         yield piece
 
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import platform
+import re
 import subprocess
+from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -23,9 +25,12 @@ _QUESTIONS = (
     "print(json.dumps([platform.python_version(),platform.python_implementation(),"
     "sys.implementation.cache_tag,sysconfig.get_path('stdlib')]))"
 )
-_DISTRIBUTIONS = (
-    "import json,importlib.metadata as m;"
-    "print(json.dumps([[d.metadata['Name'],d.version] for d in m.distributions() if d.metadata['Name']]))"
+# The folders of packages below a prefix: importing `site` runs nothing, unlike a start without -S.
+_FOLDERS = (
+    "import json,platform,site,sys;own=sys.prefix,sys.exec_prefix;folders=[]\n"
+    "for prefix in sys.argv[1:]:\n"
+    " sys.prefix,sys.exec_prefix=(prefix,prefix) if prefix else own;folders+=site.getsitepackages([sys.prefix])\n"
+    "print(json.dumps([platform.python_version(),folders]))"
 )
 
 
@@ -51,6 +56,11 @@ class Interpreter:
     def minor(self) -> str:
         """The version without its patch level ("3.11")."""
         return ".".join(self.version.split(".")[:2])
+
+    @property
+    def libraries(self) -> tuple[Path, ...]:
+        """The standard library, and Python's own shared libraries beside it."""
+        return (self.stdlib, *self.stdlib.parent.glob("libpython*"))
 
     def wheel_tags(self) -> list[wheel_tags.Tag]:
         """The tags of wheels that it can install, best first (PEP 425)."""
@@ -106,20 +116,54 @@ def accepted_tags(python: str) -> list[wheel_tags.Tag]:
     ]
 
 
+@frozen
+class Installed:
+    """What is installed for a Python of `version`: name, release and direct URL (each may be "") of each project."""
+
+    version: str
+    found: tuple[tuple[str, str, str], ...]
+
+
+def installed_in(python: Path) -> Installed:
+    """List the packages of an environment without running any code of them, such as that of its `.pth` files.
+
+    Raises `UserMistake` if its Python can't be run.
+    """
+    python = python.expanduser().absolute()
+    settings = python.parent.parent / "pyvenv.cfg"
+    prefixes = [""]
+    if settings.is_file():
+        text = settings.read_text(encoding="utf-8", errors="replace")
+        shares = re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE | re.IGNORECASE)
+        prefixes = [str(settings.parent), *([""] if shares else [])]
+    try:
+        answer = subprocess.run(
+            [python, "-I", "-S", "-c", _FOLDERS, *prefixes],
+            capture_output=True,
+            text=True,
+            timeout=60,
+            check=True,
+            stdin=subprocess.DEVNULL,
+        )
+        version, folders = json.loads(answer.stdout)
+    except (OSError, subprocess.SubprocessError, ValueError) as error:
+        raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
+    found: dict[str, tuple[str, str, str]] = {}
+    for one in distributions(path=folders):
+        name, release = (str(one.metadata[key]) if key in one.metadata else "" for key in ("Name", "Version"))
+        # pip renames what it could not remove to "~ame".
+        if name and not getattr(getattr(one, "_path", None), "name", "").startswith("~"):
+            try:
+                origin = json.loads(one.read_text("direct_url.json") or "{}")
+            except ValueError:
+                origin = {}
+            url = origin.get("url", "") if isinstance(origin, dict) else ""
+            found.setdefault(normalized_name(name), (name, release, str(url)))
+    return Installed(version, tuple(found[name] for name in sorted(found)))
+
+
 def foreign_lock(interpreter: Interpreter) -> Lock:
     """The packages of an interpreter that the harness did not set up; its pins have no hashes."""
-    answer = subprocess.run(
-        [interpreter.path, "-I", "-c", _DISTRIBUTIONS],
-        capture_output=True,
-        text=True,
-        timeout=120,
-        check=False,
-    )
-    if answer.returncode != 0:
-        raise UserMistake(f"{interpreter.path} can't list what is installed: {answer.stderr.strip().splitlines()[-1:]}")
-    found = {normalized_name(name): version for name, version in reversed(json.loads(answer.stdout))}
-    return Lock(
-        python=interpreter.version,
-        platform=interpreter.platform,
-        pins=[Pin(name, version) for name, version in found.items()],
-    )
+    found = installed_in(interpreter.path).found
+    pins = [Pin(normalized_name(name), version) for name, version, _ in found]
+    return Lock(python=interpreter.version, platform=interpreter.platform, pins=pins)

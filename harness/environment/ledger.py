@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
     from harness.environment.workspace import Location, Workspace
 
-_SCHEMA = 2
+_SCHEMA = 3
 _WAIT_S = 60.0
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"
@@ -301,6 +301,11 @@ class EnvironmentRecord:
         return self.workspace.records / f"{self.name}.bytecode.json"
 
     @property
+    def aliases(self) -> Path:
+        """The folder of other paths to the environment (`alias.py`)."""
+        return self.workspace.aliases / self.name
+
+    @property
     def pycache(self) -> Path:
         """The bytecode tree."""
         return self.workspace.pycache / self.name
@@ -328,6 +333,7 @@ class EnvironmentRecord:
         for path in (self.manifest_path, self.bytecode_path):
             path.unlink(missing_ok=True)
         remove_tree(self.pycache)
+        remove_tree(self.aliases)
 
     def remove(self, folder: Path) -> bool:
         """Remove the environment at `folder` unless it is in use; returns whether it was removed."""

@@ -6,32 +6,53 @@ for files without an upload time, which uv's own date limit would drop.
 
 from __future__ import annotations
 
-import re
+import itertools
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from packaging.requirements import Requirement
-from packaging.version import Version
+from packaging.version import InvalidVersion, Version
 
-from harness.environment.index import public_version
-from harness.environment.pylock import as_preferences, read_lock, undated_in
+from harness.environment.attempt import (
+    PAGES_AT_ONCE,
+    Attempt,
+    caps,
+    is_older,
+    lacks_wheels,
+    looser,
+    may_be_built,
+    of_a_torch_backend,
+    project_of,
+    projects_without_wheels,
+    with_later,
+)
+from harness.environment.pylock import as_preferences, is_source, read_lock, undated_in
+from harness.environment.source_builds import (
+    CANT_BUILD,
+    BuiltWheel,
+    NotBuilt,
+    SourceBuilds,
+    exact_version,
+    without_requirements,
+)
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.errors import UnknownProject
 from harness.model import Combination, Lock, normalized_name
-from harness.model.combination import ANY_SOURCE
+from harness.model.combination import NO_SOURCE
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
     from datetime import datetime
+    from typing import Any
 
     from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
-    from harness.model import Release
+    from harness.model import Pin
 
 # The matching release of a sister package often follows within minutes.
 ERA_MARGIN = timedelta(hours=1)
@@ -39,10 +60,6 @@ ERA_MARGIN = timedelta(hours=1)
 _TOGETHER = timedelta(days=1)
 # A chain of requirements without dates: a project, its build of torch, and what that build requires.
 _TURNS = 4
-_PAGES_AT_ONCE = 8  # index pages are slow, so fetch several at once
-# What uv takes from PyTorch's own index if a backend is named (uv: "Using uv with PyTorch", automatic backend
-# selection), and what these packages require from there.
-_OF_A_TORCH_BACKEND = re.compile(r"torch|torch(audio|vision|text|data)|(pytorch-)?triton(-.*)?|nvidia-.*")
 
 
 @frozen
@@ -55,9 +72,13 @@ class Resolution:
 
 @frozen
 class Unresolvable:
-    """Why no set of releases meets the requirements, in the resolver's words."""
+    """Why no set of releases meets the requirements, in the resolver's words.
+
+    It does not last if a build failed: a compiler may be installed.
+    """
 
     words: str
+    lasts: bool = True
 
 
 @frozen
@@ -75,6 +96,7 @@ class Resolver:
     uv: Uv
     index: Index
     interpreter: Interpreter
+    builds: SourceBuilds | None = None
 
     def resolve(
         self, combination: Combination, near: Lock | None = None, *, cancel: threading.Event | None = None
@@ -86,18 +108,21 @@ class Resolver:
         their release. Raises `NoNetwork` and `NoSpace`.
         """
         asked = self._capped(Attempt(combination), near, cancel)
-        first_words, taken_back, floors = "", "", None
+        first: Unresolvable | None = None
+        taken_back, floors = "", None
+        unbuilt: dict[str, str] = {}
         for attempt in self._attempts(asked, cancel):
             attempt = evolve(attempt, floors=floors or {})
-            answer = self._lock(attempt, near, cancel)
+            answer = self._lock(attempt, near, cancel, unbuilt)
             if isinstance(answer, Lock) and floors is None and attempt.combination.holds:
                 floors, taken_back = self._floors(attempt, answer, near, cancel)
                 if floors:
-                    answer = self._lock(evolve(attempt, floors=floors), near, cancel)
+                    answer = self._lock(evolve(attempt, floors=floors), near, cancel, unbuilt)
             if isinstance(answer, Lock):
-                return Resolution(answer, self._drift(combination, attempt, answer, near, taken_back))
-            first_words = first_words or answer.words
-        return Unresolvable(first_words)
+                drift = self._drift(combination, attempt, answer, near, taken_back)
+                return Resolution(answer, (*unbuilt.values(), *drift))
+            first = first or answer
+        return first or Unresolvable("")
 
     def _attempts(self, asked: Attempt, cancel: threading.Event | None) -> Iterator[Attempt]:
         """The request itself, then looser ones."""
@@ -106,9 +131,9 @@ class Resolver:
             return
         later = self._later(asked, cancel)
         if later:
-            yield _with_later(asked, later)
+            yield with_later(asked, later)
         for combination in looser(asked.combination):
-            yield _with_later(evolve(asked, combination=combination), later)
+            yield with_later(evolve(asked, combination=combination), later)
 
     def _later(self, asked: Attempt, cancel: threading.Event | None) -> dict[str, dict[str, datetime]]:
         """Later dates, by hold, for what a held release requires, if it is newer than the requested date."""
@@ -140,7 +165,7 @@ class Resolver:
         without = self._lock(evolve(attempt, combination=evolve(combination, holds=()), later={}), near, cancel)
         if not isinstance(without, Lock):  # only possible with the holds: a held package may be newer than the date
             return {}, ""
-        back = [name for name in moved if _is_older(answer.version_of(name), without.version_of(name))]
+        back = [name for name in moved if is_older(answer.version_of(name), without.version_of(name))]
         sisters = {name for name in back if self._is_sister(name, answer, combination.holds)}
         floors = {
             name: Version(version).public
@@ -232,17 +257,190 @@ class Resolver:
                 return frozenset(pin.name for pin in read_lock(answer, self.interpreter).pins), undated_in(answer)
         return frozenset(), frozenset()
 
-    def _lock(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Lock | Unresolvable:
-        """uv's answer to an attempt. Raises `NoNetwork` and `NoSpace`."""
-        answer = self._pylock(attempt, near, cancel)
-        return answer if isinstance(answer, Unresolvable) else read_lock(answer, self.interpreter)
+    def _lock(
+        self,
+        attempt: Attempt,
+        near: Lock | None,
+        cancel: threading.Event | None,
+        unbuilt: dict[str, str] | None = None,
+    ) -> Lock | Unresolvable:
+        """uv's answer to an attempt; adds a sentence to `unbuilt` for each project that is older than it should be.
 
-    def _pylock(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> str | Unresolvable:
-        """The text of the lock file that uv writes for an attempt; the versions of `near` are kept where possible."""
+        Raises `NoNetwork` and `NoSpace`.
+        """
+        answer = self._pylock(attempt, near, cancel, unbuilt)
+        if isinstance(answer, Unresolvable):
+            return answer
+        lock = read_lock(answer, self.interpreter)
+        return lock if self.builds is None else evolve(lock, pins=self.builds.as_sources(lock.pins))
+
+    def _pylock(
+        self,
+        attempt: Attempt,
+        near: Lock | None,
+        cancel: threading.Event | None,
+        unbuilt: dict[str, str] | None = None,
+    ) -> str | Unresolvable:
+        """The text of the lock file that uv writes for an attempt; the versions of `near` are kept where possible.
+
+        Where wheels are missing, those of the projects that may be built are built, and uv is asked again: if there is
+        no solution, or none with the releases that were the newest on the day.
+        """
+        wheels = self._built_for(attempt.combination, near, cancel)
+        unbuilt = {} if unbuilt is None else unbuilt
+        while True:
+            answer = self._answer(evolve(attempt, **self._offer(attempt, wheels)), near, cancel)
+            if not isinstance(answer, Unresolvable):
+                newer = self._newer_of_the_day(attempt, near, wheels, answer, unbuilt, cancel)
+                if not newer:
+                    return answer
+                wheels = {**wheels, **newer}
+                continue
+            if not lacks_wheels(answer.words):
+                return answer
+            more = self._missing_wheels(attempt, near, wheels, answer.words, cancel)
+            failed = [
+                f"{wheel.release} has no usable wheels and {CANT_BUILD}: {wheel.words}"
+                for wheel in more.values()
+                if isinstance(wheel, NotBuilt)
+            ]
+            if failed:
+                return Unresolvable("; ".join(failed), lasts=False)
+            new = {name: wheel for name, wheel in more.items() if isinstance(wheel, BuiltWheel)}
+            if not new or new.items() <= wheels.items():
+                return answer
+            wheels = {**wheels, **new}
+
+    def _built_for(
+        self, combination: Combination, near: Lock | None, cancel: threading.Event | None
+    ) -> dict[str, BuiltWheel]:
+        """The built wheels of the releases that `near` has: without them another version would be chosen."""
+        if self.builds is None or near is None or NO_SOURCE in combination.from_source:
+            return {}
+        pins = [pin for pin in near.pins if is_source(pin.wheel)]
+        built = {pin.name: self.builds.of(pin, cancel) for pin in pins}
+        return {name: wheel for name, wheel in built.items() if isinstance(wheel, BuiltWheel)}
+
+    def _offer(self, attempt: Attempt, wheels: Mapping[str, BuiltWheel]) -> dict[str, Any]:
+        """What an attempt has with these wheels: they have no upload time, so caps replace the date."""
+        combination = attempt.combination
+        offered = {"links": tuple(wheel.path.parent for wheel in wheels.values())}
+        names = wheels.keys() - attempt.undated
+        if combination.as_of is None or not names:
+            return offered
+        pinned = {project_of(text) for text in combination.requirements if "==" in text}
+        more = caps(names - pinned, self.index, combination.as_of)
+        return {**offered, "undated": attempt.undated | names, "caps": (*attempt.caps, *more)}
+
+    def _missing_wheels(
+        self,
+        attempt: Attempt,
+        near: Lock | None,
+        wheels: Mapping[str, BuiltWheel],
+        words: str,
+        cancel: threading.Event | None,
+    ) -> dict[str, BuiltWheel | NotBuilt]:
+        """Build what uv's message says has no wheel, as far as it may be built; empty if that would not help."""
+        if self.builds is None:
+            return {}
+        combination = attempt.combination
+        pinned = dict(filter(None, map(exact_version, combination.requirements)))
+        names: set[str] = set()
+        while True:
+            new = {name for name in projects_without_wheels(words) if may_be_built(name, combination)} - names
+            if combination.only_named:  # each is pinned, and uv names one at a time
+                with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
+                    lacking = list(pool.map(self._has_no_wheel, pinned, pinned.values()))
+                found = itertools.compress(pinned, lacking)
+                new |= {name for name in found if may_be_built(name, combination)} - names
+            new -= {name for name, wheel in wheels.items() if pinned.get(name) in (None, wheel.source.version)}
+            if not new:
+                return {}
+            names |= new
+            asked = evolve(attempt, **self._offer(attempt, wheels), sources=tuple(sorted(names)))
+            answer = self._answer(asked, near, cancel)
+            if not isinstance(answer, Unresolvable):
+                break
+            words = answer.words
+        sources = self.builds.sources_in(answer)
+        return {name: self.builds.build(source, cancel) for name, source in sources.items() if name in names}
+
+    def _newer_of_the_day(
+        self,
+        attempt: Attempt,
+        near: Lock | None,
+        wheels: Mapping[str, BuiltWheel],
+        answer: str,
+        unbuilt: dict[str, str],
+        cancel: threading.Event | None,
+    ) -> dict[str, BuiltWheel]:
+        """Build what uv passed over only for its lack of a wheel; puts what can't be built into `unbuilt`."""
+        combination = attempt.combination
+        if self.builds is None or combination.as_of is None or near is not None or attempt.ignores_dates:
+            return {}
+        lock = read_lock(answer, self.interpreter)
+        pinned = {project_of(text) for text in combination.requirements if "==" in text}
+        asked = [
+            pin
+            for pin in lock.pins
+            if may_be_built(pin.name, combination) and pin.name not in pinned | wheels.keys() | unbuilt.keys()
+        ]
+        with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
+            passed_over = list(pool.map(lambda pin: self._was_passed_over(pin, combination), asked))
+        names = tuple(pin.name for pin, is_behind in zip(asked, passed_over, strict=True) if is_behind)
+        if not names:
+            return {}
+        there = self._answer(evolve(attempt, **self._offer(attempt, wheels), sources=names), near, cancel)
+        if isinstance(there, Unresolvable):
+            return {}
+        built: dict[str, BuiltWheel] = {}
+        for name, source in self.builds.sources_in(there).items():
+            wanted = source.pin.version
+            if name not in names or wanted == lock.version_of(name) or not self._has_no_wheel(name, wanted):
+                continue
+            wheel = self.builds.build(source, cancel)
+            if isinstance(wheel, BuiltWheel):
+                built[name] = wheel
+            else:
+                unbuilt[name] = f"{name} {lock.version_of(name)} instead of {wanted}, which {CANT_BUILD}: {wheel.words}"
+        return built
+
+    def _was_passed_over(self, pin: Pin, combination: Combination) -> bool:
+        """Whether a release without a wheel may have been preferred to this one on the day."""
+        try:
+            releases = self.index.releases(pin.name)
+            chosen = Version(pin.version)
+        except (UnknownProject, InvalidVersion):
+            return False
+        tags, day = frozenset(self.interpreter.wheel_tags()), combination.as_of
+        sources = [
+            release.version
+            for release in releases
+            if release.left_out_because(python=self.interpreter.version, tags=tags, build_from_source=True) is None
+            and not release.has_wheel_for(tags)
+            and release.uploaded is not None
+            and day is not None
+            and release.uploaded <= day
+        ]
+        is_odd = chosen.is_prerelease and pin.name not in combination.prereleases
+        return any(is_odd or version > chosen for version in sources)
+
+    def _has_no_wheel(self, project: str, version: str) -> bool:
+        """Whether a release has only a source distribution for this interpreter."""
+        try:
+            release = self.index.release(project, version)
+        except UnknownProject:
+            return False
+        tags = frozenset(self.interpreter.wheel_tags())
+        return release is not None and release.has_sdist and not release.has_wheel_for(tags)
+
+    def _answer(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> str | Unresolvable:
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
             here = Path(folder)
             (here / "requirements.in").write_text("\n".join(attempt.combination.requirements) + "\n", encoding="utf-8")
             (here / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
+            if attempt.sources:
+                (here / "uv.toml").write_text(without_requirements(attempt.sources), encoding="utf-8")
             output = here / "pylock.toml"
             if near is not None:
                 output.write_text(as_preferences(near), encoding="utf-8")
@@ -252,119 +450,11 @@ class Resolver:
             return output.read_text(encoding="utf-8")
 
     def _arguments(self, attempt: Attempt) -> list[str | Path]:
-        from_source = attempt.combination.from_source
         return [
             *("--quiet", "pip", "compile", "requirements.in", "--constraints", "constraints.txt"),
             *("--python", self.interpreter.path, "--format", "pylock.toml", "--output-file", "pylock.toml"),
-            *([] if ANY_SOURCE in from_source else ["--only-binary", ":all:"]),
+            *("--only-binary", ":all:"),
             *(["--no-deps"] if attempt.combination.only_named else []),
             *attempt.options,
+            *(self.builds.options(attempt.links) if self.builds is not None else ()),
         ]
-
-
-@frozen
-class Attempt:
-    """What to request from uv.
-
-    `later` maps some projects to later dates; `floors` are the oldest versions that projects may get; `undated` are
-    projects to which uv's own date limit can't be applied, and `caps` the constraints that replace it; with
-    `ignores_dates` only the caps limit what uv may choose.
-    """
-
-    combination: Combination
-    later: Mapping[str, datetime] = field(factory=dict)
-    floors: Mapping[str, str] = field(factory=dict)
-    undated: frozenset[str] = frozenset()
-    caps: tuple[str, ...] = ()
-    ignores_dates: bool = False
-
-    @property
-    def constraints(self) -> list[str]:
-        """Constraint lines."""
-        floors = [f"{project}>={version}" for project, version in sorted(self.floors.items())]
-        held = _held_at_a_release(self.combination.holds)
-        return [*self.combination.holds, *floors, *(cap for cap in self.caps if project_of(cap) not in held)]
-
-    @property
-    def options(self) -> Iterator[str]:
-        """Options that limit what uv may choose from."""
-        combination = self.combination
-        for project in combination.from_source:
-            if project != ANY_SOURCE:
-                yield from ("--no-binary", project)
-        if combination.as_of is not None and not self.ignores_dates:
-            yield from ("--exclude-newer", combination.as_of.isoformat())
-            dates = {project: date.isoformat() for project, date in self.later.items()}
-            dates |= dict.fromkeys(self.undated | _held_at_a_release(combination.holds), "false")
-            for project, date in sorted(dates.items()):
-                yield from ("--exclude-newer-package", f"{project}={date}")
-        for project in combination.prereleases:
-            yield from ("--prerelease-package", f"{project}=allow")
-
-
-def looser(combination: Combination) -> Iterator[Combination]:
-    """The combination with looser holds: first to older releases, one hold alone and then all, then without holds."""
-    holds = combination.holds
-    below = tuple(hold.replace("==", "<=") for hold in holds)
-    for instead in (below, ("",) * len(holds)):
-        if len(holds) > 1:  # one hold: "one alone" and "all" are the same
-            for i in range(len(holds)):
-                yield evolve(combination, holds=tuple(h for h in (*holds[:i], instead[i], *holds[i + 1 :]) if h))
-        yield evolve(combination, holds=tuple(filter(None, instead)))
-
-
-def project_of(requirement: str) -> str:
-    """The normalised name of the project that a requirement is for."""
-    return normalized_name(Requirement(requirement).name)
-
-
-def _held_at_a_release(holds: Sequence[str]) -> frozenset[str]:
-    """Projects that are held at one release, whatever its upload time. A range names no release."""
-    return frozenset(project_of(hold) for hold in holds if "==" in hold or "<=" in hold)
-
-
-def _with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
-    """The later dates of the holds that the attempt still has unchanged."""
-    dates: dict[str, datetime] = {}
-    for hold in attempt.combination.holds:
-        dates |= by_hold.get(hold, {})
-    return evolve(attempt, later=dates)
-
-
-def _is_older(version: str | None, than: str | None) -> bool:
-    """Whether one release is older than another; local labels do not count."""
-    if version is None or than is None:
-        return False
-    return public_version(Version(version)) < public_version(Version(than))
-
-
-def of_a_torch_backend(projects: Collection[str]) -> frozenset[str]:
-    """The projects that come from an index without upload times if a torch backend is set."""
-    return frozenset(name for name in projects if _OF_A_TORCH_BACKEND.fullmatch(name))
-
-
-def caps(projects: Collection[str], index: Index, as_of: datetime) -> tuple[str, ...]:
-    """Constraints that limit each project to what existed on a day, by the dates that any index has.
-
-    A project without any date is not limited. Raises `NoNetwork`.
-    """
-
-    def of_one(project: str) -> tuple[str, ...]:
-        try:
-            return tuple(_caps(project, index.releases(project), as_of))
-        except UnknownProject:
-            return ()
-
-    with ThreadPoolExecutor(_PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
-        return tuple(cap for found in pool.map(of_one, sorted(projects)) for cap in found)
-
-
-def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Iterator[str]:
-    there = [release.version for release in releases if release.uploaded and release.uploaded <= as_of]
-    newest = max((version for version in there if not version.is_prerelease), default=None)
-    if newest is not None:
-        # A version without a date counts as newer if its number is higher.
-        yield f"{project}<={newest}"
-    for release in releases:
-        if release.uploaded and release.uploaded > as_of and (newest is None or release.version < newest):
-            yield f"{project}!={release.version}"

@@ -16,6 +16,7 @@ from attrs import field, frozen
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
+from harness.environment.backends import Builds
 from harness.environment.index import (
     access_refused,
     failing_status,
@@ -29,7 +30,7 @@ from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
 from harness.model import normalized_name
 from harness.run.launch import Limits
-from harness.run.process import run_guarded
+from harness.run.process import EndReason, NoSandbox, run_guarded
 
 if TYPE_CHECKING:
     import threading
@@ -92,10 +93,11 @@ _UNSEEN = re.compile(
 
 @frozen
 class UvAnswer:
-    """How a call ended: exit code 0 is success; `words` is what uv printed."""
+    """How a call ended: exit code 0 is success; `words` is what uv printed, or that it took too long."""
 
     returncode: int
     words: str
+    timed_out: bool = False
 
 
 def _binary() -> Path:
@@ -107,11 +109,12 @@ def _binary() -> Path:
 
 @frozen
 class Uv:
-    """The installed uv, with the user's index settings."""
+    """The installed uv, with the user's index settings; `builds` says how it builds."""
 
     settings: PipSettings = field(factory=read_pip_settings)
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
+    builds: Builds = field(factory=Builds)
     _folders: list[Path] = field(factory=list, init=False, repr=False, eq=False)
 
     @property
@@ -130,6 +133,11 @@ class Uv:
         """The part of uv's cache with unpacked wheels, of the newest layout; it may not exist."""
         found = self.cache_folder.glob("wheels-v*")
         return max(found, key=lambda folder: (len(folder.name), folder.name), default=self.cache_folder / "wheels")
+
+    @property
+    def find_links(self) -> tuple[str, ...]:
+        """The user's own folders and pages of links."""
+        return tuple(filter(None, self._environment().get("UV_FIND_LINKS", "").split(",")))
 
     @property
     def has_torch_backend(self) -> bool:
@@ -162,18 +170,32 @@ class Uv:
                 continue
 
     def _answer(self, arguments: Sequence[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
-        with tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log") as log:
-            argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
-            ended = run_guarded(
-                argv,
-                env=self._environment(),
-                cwd=cwd,
-                # To resolve, uv's threads mostly wake each other up; on one CPU that takes half of the CPU time.
-                limits=Limits(wall_s=_LONGEST_S, one_cpu="compile" in arguments),
-                output=Path(log.name),
-                cancel=cancel,
-            )
+        argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
+        env, sandbox, wall_s = self._environment(), list[str](), _LONGEST_S
+        with contextlib.ExitStack() as stack:
+            log = stack.enter_context(tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log"))
+            is_build = "build" in arguments[:2]
+            if is_build:
+                env, sandbox = stack.enter_context(self.builds.entered(argv, env, self.extra_environment, cwd))
+                wall_s = self.builds.limit_s
+            try:
+                ended = run_guarded(
+                    argv,
+                    env=env,
+                    cwd=cwd,
+                    # To resolve, uv's threads mostly wake each other up; on one CPU that takes half of the CPU time.
+                    limits=Limits(wall_s=wall_s, one_cpu="compile" in arguments),
+                    output=Path(log.name),
+                    cancel=cancel,
+                    sandbox=sandbox,
+                )
+            except NoSandbox as why:
+                hint = "--sandbox off builds without it"
+                raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
             words = Path(log.name).read_text(encoding="utf-8", errors="replace").strip()
+        if ended.reason is EndReason.TIMEOUT:
+            told = self.builds.timed_out if is_build else f"uv timed out after {wall_s:g} s"
+            return UvAnswer(1, told, timed_out=True)
         if ended.returncode != 0:
             raise_surroundings(words)
         return UvAnswer(ended.returncode, words)
@@ -246,7 +268,7 @@ def raise_surroundings(words: str) -> None:
             raise failing_status(host, int(code))
         return
     if _NO_INDEX_PAGE.search(words):
-        raise no_list(host, "what it sends is no page of a package index")
+        raise no_list(host, "what it sends is not a page of a package index")
     if (header := _HEADER.search(words)) and int(header.group(1), 16).to_bytes(4, "little").startswith(b"<"):
         raise no_list(host, "it sends a web page in place of a wheel")
     if _NETWORK.search(words):

@@ -5,8 +5,8 @@ changed while several runs were under way, it is unknown which of them changed i
 Neither is that of a run whose environment was not compared directly before it, but a moment earlier. With `apart`, a
 run gets an environment that shares no file, and its result is sure.
 
-A mixture is a copy of a finished environment with some files exchanged, cheap enough for a single run. A folder without
-exchanged files is a symbolic link; in a folder with exchanged files, the files are copies.
+A mixture is a copy of a finished environment with some files exchanged, cheap enough for a single run. Packages with
+exchanged files are copies; the others are symbolic links.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
+from harness.environment.alias import alias_of, link_bytecode
 from harness.environment.build import Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
 from harness.environment.ledger import files_below, signature
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
 
 
 _TRIES = 3
+_LARGE = 2**20  # bytes
 _MOST_KEPT = 20_000  # answers about the syntax of mixed files
 
 
@@ -73,11 +75,15 @@ class _Base:
 
 @define
 class WatchedEnvironment:
-    """What one run gets: an environment, a scratch folder, and a bytecode tree (None: the default one)."""
+    """What one run gets: an environment, a scratch folder, and the prefix of its bytecode (None: the default one).
+
+    `bytecode` is the tree that the prefix leads to.
+    """
 
     environment: Environment
     scratch: Path
     pycache: Path | None = None
+    bytecode: Path | None = None
     _look: Callable[[], Altered] = field(default=Altered, alias="look")
 
     def altered(self) -> Altered:
@@ -92,18 +98,22 @@ def watched_environment(
     *,
     mixture: Mixture | None = None,
     apart: bool = False,
+    alias: int = 0,
     cancel: threading.Event | None = None,
 ) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
     It is compared with its manifest first, unless this process did so a moment ago, and rebuilt if it differs.
     `mixture`: this run gets a copy with some files exchanged. With `apart` this run gets an environment that shares no
-    file. Raises `CannotBuild`, `NoSpace`, `NoNetwork` and `Cancelled`.
+    file. An `alias` other than 0 is another path to a shared environment. Raises `CannotBuild`, `NoSpace`, `NoNetwork`
+    and `Cancelled`.
     """
     workspace = builder.workspace
     with claimed_folder(workspace.scratch, "") as scratch, contextlib.ExitStack() as stack:
         if environment.folder is None:
-            yield WatchedEnvironment(environment, scratch)
+            bytecode = scratch / "pycache"  # nothing is written into the user's environment
+            bytecode.mkdir()
+            yield WatchedEnvironment(environment, scratch, bytecode)
             return
         base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
         if base is None:
@@ -115,8 +125,13 @@ def watched_environment(
             build_mixture(base.folder, mixture, folder)
         tree = stack.enter_context(_bytecode(builder, environment, base, folder, scratch, mixture))
         look = _comparison(builder, base, folder if mixture is not None else None, tree, is_alone, scratch, cancel)
+        prefix = tree.folder
+        if alias and mixture is None and base.record is not None:
+            folder, prefix = alias_of(base.record, base.folder, alias), scratch / "prefix"
+            stdlib = builder.interpreter.stdlib
+            link_bytecode(prefix, tree.folder, {folder: base.folder, base.folder: base.folder, stdlib: stdlib})
         where = evolve(environment, folder=folder, python=folder / "bin" / "python")
-        yield WatchedEnvironment(where, scratch, tree.folder, look)
+        yield WatchedEnvironment(where, scratch, prefix, tree.folder, look)
 
 
 def _bytecode(
@@ -261,21 +276,26 @@ def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
 def _copy(source: Path, target: Path, exchanged: Sequence[tuple[str, ...]], *, is_top: bool = True) -> None:
     """Copy a folder whose exchanged files are listed as the parts of their paths.
 
-    Folders without an exchanged file are linked. Files next to an exchanged one are copied with their times, except at
-    the top, where many packages have files: there they are linked too.
+    At the top, packages without an exchanged file are linked. All folders of the others are real, and their files are
+    copied with their times: code that follows the links in its own path must not leave the mixture. Only large files,
+    which are compiled, are linked there.
     """
     target.mkdir(parents=True)
     below: dict[str, list[tuple[str, ...]]] = {}
     for parts in exchanged:
         below.setdefault(parts[0], []).append(parts[1:])
     for entry in os.scandir(source):
-        inside = [parts for parts in below.get(entry.name, ()) if parts]
-        if inside and entry.is_dir():
-            _copy(source / entry.name, target / entry.name, inside, is_top=False)
-        elif entry.is_dir() or (is_top and entry.name not in below):
-            (target / entry.name).symlink_to(source / entry.name, target_is_directory=entry.is_dir())
+        inside, place = below.get(entry.name, []), target / entry.name
+        if entry.is_dir():
+            if inside or not is_top:
+                _copy(source / entry.name, place, [parts for parts in inside if parts], is_top=False)
+            else:
+                place.symlink_to(source / entry.name, target_is_directory=True)
         elif entry.name not in below:
-            shutil.copy2(entry.path, target / entry.name)
+            if is_top or entry.stat().st_size > _LARGE:
+                place.symlink_to(source / entry.name)
+            else:
+                shutil.copy2(entry.path, place)
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:

@@ -21,9 +21,10 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import frozen
+from attrs import field, frozen
 
 from harness.atomic import write_whole
+from harness.environment.layout import Layout, Tree
 from harness.environment.ledger import (
     STORED,
     FileState,
@@ -34,12 +35,13 @@ from harness.environment.ledger import (
     read_states,
     state_of,
 )
-from harness.environment.workspace import Busy, acquire
+from harness.environment.workspace import Busy, acquire, site_packages
 from harness.model import normalized_name
+from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping
+    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.environment.interpreter import Interpreter
@@ -49,6 +51,31 @@ if TYPE_CHECKING:
 
 _CLAIMS = 16  # lock files for wheels that are being installed
 _LEDGER, _PARTIAL = "ledger.json", ".partial-"
+
+
+@frozen
+class Linked:
+    """What was linked: the files of each stored wheel by its key; or the pins that are `missing`.
+
+    `overwritten` are the paths that several wheels have, `clashes` says which wheel's files are installed.
+    """
+
+    wheels: Mapping[str, Mapping[str, FileState]] = field(factory=dict)
+    missing: tuple[Pin, ...] = ()
+    overwritten: tuple[str, ...] = ()
+    clashes: tuple[str, ...] = ()
+
+
+@frozen
+class TakenIn:
+    """The pins that were not stored: `damaged` do not match their RECORD, `overwritten` share a file with another.
+
+    `loose` has what was installed of wheels that can't be stored, by project.
+    """
+
+    damaged: tuple[Pin, ...] = ()
+    overwritten: tuple[Pin, ...] = ()
+    loose: Mapping[str, Tree] = field(factory=dict)
 
 
 @frozen
@@ -96,62 +123,65 @@ class WheelStore:
             yield
 
     def install(
-        self, pins: Iterable[Pin], folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
-    ) -> dict[str, dict[str, FileState]]:
-        """Link stored wheels into an environment; returns the states of their files, by the wheel's key.
+        self,
+        pins: Sequence[Pin],
+        folder: Path,
+        *,
+        loose: Mapping[str, Tree] | None = None,
+        apart: bool = False,
+        cancel: threading.Event | None = None,
+    ) -> Linked:
+        """Link wheels into an empty environment: stored ones, and the `loose` trees of those that can't be stored.
 
-        With `apart` they are copied, so that changes stay in that environment. It stops early when `cancel` is set.
+        Of two wheels with one file, the later in pip's order wins; no wheel replaces a file that the environment has
+        already. With `apart` they are copied, so that changes stay in that environment. If some are neither stored nor
+        loose, nothing is linked, and they are `missing`. Raises `Cancelled`.
         """
-        installed: dict[str, dict[str, FileState]] = {}
-        with acquire(self.lock), in_turn:
+        own = frozenset(files_below(folder))
+        with acquire(self.lock, cancel=cancel), in_turn:
+            trees: list[Tree] = []
+            missing: list[Pin] = []
             for pin in pins:
                 if cancel is not None and cancel.is_set():
-                    break
-                files = self._verified(self.key(pin)) if self.has(pin) else None
-                if files is not None:
-                    self._link(self.key(pin), files, folder, apart=apart)
-                    installed[self.key(pin)] = files
-        return installed
+                    raise Cancelled
+                tree = (loose or {}).get(pin.name) or self._stored(pin)
+                missing += [pin] if tree is None else []
+                trees += [tree] if tree is not None else []
+            if missing:
+                return Linked(missing=tuple(missing))
+            layout = Layout.of(trees, own)
+            for tree in layout.trees:
+                self._link(tree, layout.files_of(tree), folder, apart=apart)
+            wheels = {tree.key: layout.files_of(tree) for tree in layout.trees if tree.key}
+            return Linked(wheels, overwritten=layout.overwritten, clashes=layout.clashes)
 
-    def take_in(
-        self, pins: Iterable[Pin], folder: Path, packages: Path
-    ) -> tuple[dict[str, dict[str, FileState]], list[Pin]]:
-        """Store wheels that were just installed into an environment as copies.
-
-        Returns the states of their files by the wheel's key, and the pins whose files do not match their RECORD, which
-        are not stored.
-        """
-        kept: dict[str, dict[str, FileState]] = {}
-        damaged = []
+    def take_in(self, pins: Iterable[Pin], stage: Path) -> TakenIn:
+        """Store wheels that were just installed into a folder of their own, as copies."""
+        packages = site_packages(stage)
+        damaged, overwritten, loose = [], [], {}
         infos = {normalized_name(info.name.split("-")[0]): info for info in packages.glob("*.dist-info")}
         with acquire(self.lock):
             self.root.mkdir(parents=True, exist_ok=True)
             self._remove_partial()
             for pin in pins:
                 info = infos.get(pin.name)
-                if not pin.sha256 or info is None:
+                if info is None:
                     continue
-                files, wrong = installed_files(info, folder)
-                if wrong and not is_in_two_wheels(wrong, info, packages):
-                    damaged.append(pin)
-                elif not wrong and files and is_relocatable(files, folder):
-                    self._keep(self.key(pin), files, folder)
-                    kept[self.key(pin)] = files
-        return kept, damaged
+                files, wrong = installed_files(info, stage)
+                if wrong and is_in_two_wheels(wrong, info, packages):
+                    overwritten.append(pin)
+                elif pin.sha256 and not wrong and is_relocatable(files, stage):
+                    self._keep(self.key(pin), files, stage)
+                else:
+                    damaged += [pin] if wrong else []
+                    loose[pin.name] = Tree(pin.name, pin.version, stage, files)
+        return TakenIn(tuple(damaged), tuple(overwritten), loose)
 
     def drop(self, keys: Iterable[str]) -> None:
         """Remove wheels from the store; environments keep their links."""
         with acquire(self.lock):
             for key in keys:
                 self._drop(key)
-
-    def unlink(self, folder: Path, wheels: Mapping[str, Iterable[str]]) -> None:
-        """Unlink the unchanged files of these wheels from an environment that was not finished."""
-        self.ledger.unlink(
-            (f"{folder}/{path}", f"{self.root}/{key}/{STORED}/{path}")
-            for key, paths in wheels.items()
-            for path in paths
-        )
 
     def remove_partial(self) -> None:
         """Remove the leftovers of killed harnesses."""
@@ -178,28 +208,27 @@ class WheelStore:
         if self.root.is_dir():
             yield from (entry for entry in self.root.iterdir() if (entry / _LEDGER).is_file())
 
-    def _verified(self, key: str) -> dict[str, FileState] | None:
-        """The files of a wheel if they match the record; else the wheel is dropped."""
+    def _stored(self, pin: Pin) -> Tree | None:
+        """The files of a stored wheel if they match the record; else the wheel is dropped."""
+        if not self.has(pin):
+            return None
+        key = self.key(pin)
         states = read_states(self.root / key / _LEDGER)
         with contextlib.suppress(OSError):
             if states and self.ledger.compare(self.root / key / STORED, states) == ([], []):
-                return states
+                return Tree(pin.name, pin.version, self.root / key / STORED, states, key)
         self._drop(key)
         return None
 
-    def _link(self, key: str, files: dict[str, FileState], folder: Path, *, apart: bool) -> None:
+    def _link(self, tree: Tree, files: Mapping[str, FileState], folder: Path, *, apart: bool) -> None:
         """Link or copy the files of a wheel."""
-        source, linked = self.root / key / STORED, []
-        share = partial(shutil.copy2, follow_symlinks=False) if apart else sharing(source)
+        linked = []
+        share = partial(shutil.copy2, follow_symlinks=False) if apart else sharing(tree.folder)
         for parent in {posixpath.dirname(path) for path in files}:
             os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - for speed
         for path, state in files.items():
-            origin, target = f"{source}/{path}", f"{folder}/{path}"
-            try:
-                share(origin, target)
-            except FileExistsError:  # two wheels may have one file; the later pin wins
-                os.unlink(target)  # noqa: PTH108 - for speed
-                share(origin, target)
+            target = f"{folder}/{path}"
+            share(f"{tree.folder}/{path}", target)
             now = os.lstat(target)
             if state.is_like(now):  # else written since it was verified: the next comparison shows it
                 linked.append((now, state.content))
@@ -241,24 +270,24 @@ class WheelStore:
 def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:
     """The files of an installed distribution, and the first file that does not match its RECORD ("": none).
 
-    If a path leads out of the environment, the wheel can't be stored, and no files are returned.
+    A path that leads out of the environment is left out.
     """
     packages = info.parent.relative_to(folder).as_posix()
-    files = {}
+    files, wrong = {}, ""
     with (info / "RECORD").open(encoding="utf-8", newline="") as rows:
         for name, digest, *_ in csv.reader(rows):
             path = posixpath.normpath(posixpath.join(packages, name))
             if path.startswith(("../", "/")):
-                return {}, ""
+                continue
             try:
                 found = (folder / path).lstat()
                 content = content_of(folder / path, found)
             except OSError:
                 continue
             if digest.startswith("sha256=") and _hex(digest) != content:
-                return {}, name
+                wrong = wrong or name
             files[path] = state_of(found, content)
-    return files, ""
+    return files, wrong
 
 
 def is_in_two_wheels(name: str, info: Path, packages: Path) -> bool:

@@ -19,7 +19,7 @@ import shutil
 import tempfile
 import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import platformdirs
 from attrs import frozen
@@ -73,7 +73,10 @@ class Workspace:
 
     environments = _Folder()  # finished environments, one folder per lock
     building = _Folder()  # environments under construction; nothing in it is used
+    aliases = _Folder()  # other paths to environments, one folder each
+    build_cache = _Folder()  # uv's cache for builds from source, which builds can write
     locks = _Folder()  # lock files, so that two harnesses do not do the same work
+    built = _Folder()  # wheels built from source distributions, one folder each
     wheels = _Folder()  # installed wheels, one folder each, from which environments are linked
     records = _Folder()  # the manifests of finished environments
     bytecode = _Folder()  # compiled modules, one folder per wheel and interpreter
@@ -145,12 +148,18 @@ class Location:
         shutil.rmtree(former, ignore_errors=True)
 
 
+def mark_of(folder: Path) -> dict[str, Any]:
+    """What the harness wrote into an environment that it built; empty for any other folder."""
+    try:
+        return dict(json.loads((folder / MARK).read_text(encoding="utf-8")))
+    except (OSError, ValueError, TypeError):
+        return {}
+
+
 def held_lock(folder: Path) -> str | None:
     """The id of the lock that a folder of the harness holds, None for any other folder."""
-    try:
-        return str(json.loads((folder / MARK).read_text(encoding="utf-8"))["lock"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return None
+    lock = mark_of(folder).get("lock")
+    return str(lock) if lock is not None else None
 
 
 def check_ours(folder: Path) -> None:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.events import Progress, Reporter, SearchBegan
+from harness.events import Progress, Reporter, SearchBegan, run_label
 from harness.model import (
     Judgement,
     Observation,
@@ -50,18 +50,18 @@ class CellRun:
 
 @frozen
 class Standing:
-    """One cell and its result. `run` is None if it was not run; `hindered` says why it can't run here, "" if it can."""
+    """One cell and its result. `run` is None if it was not run; `blocked` says why it can't run here, "" if it can."""
 
     cell: Cell
     run: CellRun | None = None
-    hindered: str = ""
+    blocked: str = ""
 
     @property
     def verdict(self) -> Verdict | None:
         """The verdict: SKIP if the cell can't run here, None if it was not run for another reason."""
         if self.run is not None:
             return self.run.judgement.verdict
-        return Verdict.SKIP if self.hindered else None
+        return Verdict.SKIP if self.blocked else None
 
     @property
     def word(self) -> str:
@@ -71,15 +71,15 @@ class Standing:
     @property
     def reason(self) -> str:
         """The reason for the verdict."""
-        return self.run.judgement.reason if self.run is not None else self.hindered
+        return self.run.judgement.reason if self.run is not None else self.blocked
 
 
 def standings(
-    cells: Sequence[Cell], runs: Iterable[CellRun], hindered: Mapping[str, str] | None = None
+    cells: Sequence[Cell], runs: Iterable[CellRun], blocked: Mapping[str, str] | None = None
 ) -> tuple[Standing, ...]:
-    """Return every cell with its run, if any; `hindered` maps cell names to why they can't run."""
+    """Return every cell with its run, if any; `blocked` maps cell names to why they can't run."""
     by_name = {run.cell.name: run for run in runs}
-    why = hindered or {}
+    why = blocked or {}
     return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
 
 
@@ -153,7 +153,7 @@ class CellRunner:
 
 
 def _label(cell: Cell, trial: Trial) -> str:
-    return cell.label if trial.attempt == 0 else f"{cell.label} (run {trial.attempt + 1})"
+    return run_label(cell.label, trial.attempt)
 
 
 def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:

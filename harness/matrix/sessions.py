@@ -136,7 +136,7 @@ class Sessions:
         """Whether the cell's Python is available."""
         return cell.python not in self.missing
 
-    def hindered(self, cells: Iterable[Cell]) -> dict[str, str]:
+    def blocked(self, cells: Iterable[Cell]) -> dict[str, str]:
         """Return the reasons why cells can't run here, by cell name; cells that can run are not included."""
         return {cell.name: self.missing[cell.python] for cell in cells if not self.can_run(cell)}
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 
 from attrs import field, frozen
 
-ANY_SOURCE = ":all:"  # in place of a project's name
+ANY_SOURCE, NO_SOURCE = ":all:", ":none:"  # in place of a project's name
 
 
 class Device(enum.StrEnum):
@@ -35,8 +35,8 @@ class Combination:
     `requirements` are PEP 508 strings in the user's order: if several solutions exist, the resolver prefers the newest
     release of the first. `holds` are requirements that are kept if possible; `near` is the id of a lock whose versions
     are kept if possible (None: the newest); `as_of` limits upload times (None: today's index); `prereleases` and
-    `from_source` name projects (`ANY_SOURCE`: any without a wheel); with `only_named` only the named requirements are
-    installed, without their dependencies.
+    `from_source` name projects (`ANY_SOURCE`: any without a wheel, `NO_SOURCE`: none); with `only_named` only the named
+    requirements are installed, without their dependencies.
     """
 
     python: str

@@ -74,8 +74,9 @@ class Finding:
     `candidates` is the number of possible culprits, `runs` the number of probes of this level, `unresolved` the number
     of mixtures that could not be judged. `is_minimal` means that nothing smaller was enough. `needs` and `needed_files`
     are the regions and files that had to be added too, `reverted_along` the regions that had to be reverted too.
-    `commits` made the change; `replay` is the log of the commits that were run, for `git bisect replay`. `notes` are
-    the limits of the finding.
+    `causes` say in a sentence each, without its full stop, what was changed there; `compiled` are the compiled files
+    that differ and were loaded, if the cause is in them. `commits` made the change; `replay` is the log of the commits
+    that were run, for `git bisect replay`. `notes` are the limits of the finding.
     """
 
     level: Level
@@ -90,6 +91,8 @@ class Finding:
     needs: tuple[Region, ...] = ()
     needed_files: tuple[str, ...] = ()
     reverted_along: tuple[Region, ...] = ()
+    causes: tuple[str, ...] = ()
+    compiled: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
     replay: str = ""
     notes: tuple[str, ...] = ()
@@ -134,7 +137,7 @@ class Evidence:
     `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module" or "new-message";
     `name` includes its module; `text` is a sentence, with the release's own advice if it has any. `file` (relative to
     site-packages) and `line` are where the older release has the name or, for a new message, where the newer release
-    has it.
+    has it. `advice` is what the release itself says to use instead, "" if it says nothing.
     """
 
     kind: str
@@ -142,6 +145,7 @@ class Evidence:
     text: str
     file: str = ""
     line: int = 0
+    advice: str = ""
 
     @property
     def short(self) -> str:
@@ -155,6 +159,23 @@ class Evidence:
                 return f"{self.name} was removed, perhaps renamed"
             case "changed-parameters":
                 return f"{self.name} takes other parameters"
+            case _:
+                return ""
+
+    @property
+    def did(self) -> str:
+        """What the release did to the name, as in "numpy 2.0.0 removed numpy.asfarray"; "" if that is not known."""
+        match self.kind:
+            case "removed-name":
+                return f"removed {self.name}"
+            case "removed-module":
+                return f"removed the module {self.name}"
+            case "moved-name":
+                return f"moved {self.name}"
+            case "renamed-name":
+                return f"removed {self.name}, or renamed it"
+            case "changed-parameters":
+                return f"changed the parameters of {self.name}"
             case _:
                 return ""
 

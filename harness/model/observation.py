@@ -73,7 +73,8 @@ class Observation:
     folder; `mixture` says which files of the environment do not match its lock; `trace` is the recording of a traced
     run. `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is
     wrong with the command, if it failed for that reason. `altered` lists the files that the run changed, added or
-    removed, relative to its environment, which was then discarded.
+    removed, relative to its environment, which was then discarded. `by_hand` is the verdict of a person who judged it,
+    "" if nobody did; then outcome, exception and exit code say the same.
     """
 
     key: str
@@ -103,6 +104,7 @@ class Observation:
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
     altered: tuple[str, ...] = ()
+    by_hand: str = ""
 
 
 @frozen

@@ -46,6 +46,10 @@ class Release:
     has_sdist: bool = False
     size: int | None = None
 
+    def has_wheel_for(self, tags: AbstractSet[Tag]) -> bool:
+        """Whether an interpreter that accepts these tags can install one of its wheels."""
+        return any(_fits(wheel, tags) for wheel in self.wheels)
+
     def left_out_because(
         self,
         *,
@@ -66,7 +70,7 @@ class Release:
             return "pre-release (--pre includes it)"
         if self.requires_python and not _allows(self.requires_python, python):
             return f"requires Python {self.requires_python}, this is {python}"
-        if any(_fits(wheel, tags) for wheel in self.wheels):
+        if self.has_wheel_for(tags):
             return None
         if build_from_source and self.has_sdist:
             return None

@@ -16,6 +16,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadRepro
+from harness.model.regression import Regression, parse_regression
 from harness.model.release import normalized_name
 from harness.model.signature import Signature, check_pattern
 from harness.model.text import parse_size
@@ -25,7 +26,18 @@ from harness.model.text import parse_size
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
 _DEVICES = ("cpu", "cuda", "any")
-TOP_KEYS = ("device", "timeout", "memory", "gpu-memory", "subjects", "signature", "cases", "params", "reported")
+TOP_KEYS = (
+    "device",
+    "timeout",
+    "memory",
+    "gpu-memory",
+    "subjects",
+    "signature",
+    "cases",
+    "params",
+    "reported",
+    "known",
+)
 _DEFAULT_TIMEOUT_S = 600.0
 _LONGEST_TIMEOUT_S = 30 * 24 * 3600.0
 # Parts of a signature that are not text.
@@ -37,13 +49,15 @@ class Bounds:
     """The bounds of a repro for one project that it can be bisected over.
 
     `good` and `bad` are versions; `as_of` is "era", "none" or a date; `hold` are requirements that are kept if
-    possible. None leaves the choice to the caller.
+    possible. None leaves the choice to the caller. `default` makes this repro the one that `harness bisect` takes if
+    only the project is named.
     """
 
     good: str | None = None
     bad: str | None = None
     as_of: str | None = None
     hold: tuple[str, ...] = ()
+    default: bool = False
 
     @property
     def is_regression(self) -> bool:
@@ -58,6 +72,7 @@ class Case:
     params: dict[str, Any]
     signature: Signature | None
     subjects: dict[str, Bounds]
+    known: Regression | None = None
 
 
 @frozen
@@ -66,9 +81,10 @@ class Repro:
 
     `digest` identifies its content; `subjects` maps project names to bounds, the default first; `timeout` is in seconds
     of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes must be free on a GPU
-    before a run starts (None: a modest amount). `reported` is the report that the repro comes from. `project` is a
-    folder ("": none): each run gets a fresh copy and starts in the folder `inside` of the copy. `search_path` are
-    folders with modules, relative to the copy unless absolute.
+    before a run starts (None: a modest amount). `reported` is the report that the repro comes from, `known`
+    what is true of its bug. `project` is a folder ("": none): each run gets a fresh copy and starts in the folder
+    `inside` of the copy. `search_path` are folders with modules, relative to the copy unless absolute. `typed` names
+    the parameters that the user gave.
     """
 
     name: str
@@ -88,26 +104,31 @@ class Repro:
     params: dict[str, Any] = field(factory=dict)
     summary: str = ""
     reported: str = ""
+    known: Regression | None = None
     project: str = ""
     inside: str = ""
     search_path: tuple[str, ...] = ()
+    typed: frozenset[str] = field(default=frozenset(), eq=False)
 
-    def with_params(self, params: dict[str, Any]) -> Repro:
+    def with_params(self, params: dict[str, Any], *, typed: bool = True) -> Repro:
         """Return the repro with these parameters; the parameter `case` selects a case's bounds and signature.
 
-        Raises `BadRepro` if there is no such case.
+        With `typed=False` they come from a record instead of the user. Raises `BadRepro` if there is no such case.
         """
+        given = self.typed | (params.keys() if typed else set())
         name = params.get("case")
         if name is None or not self.cases:
-            return evolve(self, params={**self.params, **params})
+            return evolve(self, params={**self.params, **params}, typed=given)
         case = self.cases.get(str(name))
         if case is None:
             raise BadRepro(f"{self.name} has no case {name!r}; it has: {', '.join(self.cases)}")
         return evolve(
             self,
             params={**self.params, **case.params, **params},
+            typed=given,
             signature=case.signature or self.signature,
             subjects=case.subjects or self.subjects,
+            known=case.known,
         )
 
 
@@ -153,6 +174,7 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         params=_params(table, where),
         summary=_summary(source),
         reported=_text(table.get("reported"), "reported", where) or "",
+        known=_known(table, where),
     )
 
 
@@ -171,12 +193,20 @@ def command_repro(command: str, *, content_digest: str = "", timeout: float = _D
 def _case(name: str, table: Any, where: str) -> Case:
     if not isinstance(table, dict):
         raise BadRepro(f"{where}: cases.{name} must be a table with params, subjects or a signature, not {table!r}")
-    _check_keys(table, {"params", "signature", "subjects"}, f"cases.{name}", where)
+    _check_keys(table, {"params", "signature", "subjects", "known"}, f"cases.{name}", where)
     return Case(
         params=_params(table, where),
         signature=_signature(table.get("signature"), where),
         subjects=_subjects(table, where),
+        known=_known(table, where),
     )
+
+
+def _known(table: dict[str, Any], where: str) -> Regression | None:
+    try:
+        return parse_regression(table["known"]) if "known" in table else None
+    except ValueError as error:
+        raise BadRepro(f"{where}: {error}") from error
 
 
 def _check_keys(table: dict[str, Any], known: set[str], name: str, where: str) -> None:
@@ -225,9 +255,9 @@ def _requirements(values: Any, where: str) -> tuple[str, ...]:
 def _subjects(table: dict[str, Any], where: str) -> dict[str, Bounds]:
     subjects = {}
     for project, bounds in _table(table, "subjects", where).items():
-        if not isinstance(bounds, dict) or (unknown := set(bounds) - {"good", "bad", "as-of", "hold"}):
+        if not isinstance(bounds, dict) or (unknown := set(bounds) - {"good", "bad", "as-of", "hold", "default"}):
             raise BadRepro(
-                f"{where}: subjects.{project} takes good, bad, as-of and hold"
+                f"{where}: subjects.{project} takes good, bad, as-of, hold and default"
                 + (f", not {', '.join(sorted(unknown))}" if isinstance(bounds, dict) else "")
             )
         subjects[normalized_name(project)] = Bounds(
@@ -235,6 +265,7 @@ def _subjects(table: dict[str, Any], where: str) -> dict[str, Bounds]:
             bad=_version(bounds.get("bad"), f"subjects.{project}.bad", where),
             as_of=_text(bounds.get("as-of"), f"subjects.{project}.as-of", where),
             hold=_requirements(bounds.get("hold", []), where),
+            default=bounds.get("default", False) is True,
         )
     return subjects
 

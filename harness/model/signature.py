@@ -51,6 +51,11 @@ def normalized_message(message: str) -> str:
     return " ".join(text.split())
 
 
+def without_end(message: str) -> str:
+    """A message without the full stop at its end, which one release may have and the next may not."""
+    return message.rstrip(" .")
+
+
 @frozen
 class Signature:
     """How the bug is recognised. At least one part must be given; every given part must match.
@@ -132,7 +137,7 @@ class Signature:
         if self.metric is not None:
             parts.append(f"{self.metric} {self.bounds}")
         if self.output is not None:
-            parts.append(f"output matching /{self.output}/")
+            parts.append(f'output "{_readable(self.output)}"' if self.captured else f"output matching /{self.output}/")
         if self.hang:
             parts.append("a run past its time limit")
         if self.crash:
@@ -177,7 +182,8 @@ class Signature:
             names = (raised.type, *raised.bases)
             if not any(name == self.exception or name.endswith(f".{self.exception}") for name in names):
                 return False
-        if self.message is not None and normalized_message(self.message) not in normalized_message(raised.message):
+        message = without_end(normalized_message(self.message or ""))
+        if message not in normalized_message(raised.message):
             return False
         return self.frame is None or any(self.frame in f"{frame.file}:{frame.function}" for frame in raised.frames)
 
@@ -249,14 +255,26 @@ def _first_sentence(message: str) -> str:
     return normalized_message(lines[0]) if lines else ""
 
 
+_ADDRESS_PATTERN = r"0x[0-9a-fA-F]+"
+_PATH_PATTERN = r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*"
+_NUMBER_PATTERN = r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?"
+
+
+def _readable(pattern: str) -> str:
+    """A captured pattern as the line that it stands for."""
+    for part in (_ADDRESS_PATTERN, _PATH_PATTERN, _NUMBER_PATTERN):
+        pattern = pattern.replace(part, "...")
+    pattern = pattern.replace(r"\b", "").replace(r":\s*", ": ").replace(r"\s+", " ")
+    return re.sub(r"\\(.)", r"\1", pattern)
+
+
 def _last_exception_line(log: str) -> str | None:
     """A pattern for the last line that reads like a Python exception, or None."""
     last = last_exception(log)
     if last is None:
         return None
-    name, message = last.type, normalized_message(last.message[:_CAPTURED])
-    pattern = re.escape(message).replace("<address>", r"0x[0-9a-fA-F]+").replace(r"\ ", r"\s+")
+    name, message = last.type, without_end(normalized_message(last.message[:_CAPTURED]))
+    pattern = re.escape(message).replace("<address>", _ADDRESS_PATTERN).replace(r"\ ", r"\s+")
     # Two placeholders that match the same text would backtrack exponentially, so they must not overlap.
-    pattern = pattern.replace("<path>", r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*")
-    pattern = pattern.replace("<number>", r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?")
+    pattern = pattern.replace("<path>", _PATH_PATTERN).replace("<number>", _NUMBER_PATTERN)
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")

@@ -53,9 +53,15 @@ def without_folders(text: str) -> str:
 
 
 def one_line(text: str, width: int) -> str:
-    """Return plain text on one line of at most `width` characters."""
+    """Return plain text on one line of at most `width` characters, cut between two words if possible."""
     line = " ".join(plain(text).split())
-    return line if len(line) <= width else line[: width - 1] + "…"
+    return line if len(line) <= width else line[: cut_between_words(line, width - 1)] + "…"
+
+
+def cut_between_words(line: str, width: int) -> int:
+    """The number of characters to keep of a line that is too long: whole words, unless one is very long."""
+    space = line.rfind(" ", 0, width + 1)
+    return space if space > width // 2 else width
 
 
 def _replacement(match: re.Match[str]) -> str:
@@ -139,4 +145,6 @@ def sentence_and_table(sentence: str, head: Sequence[str], rows: Iterable[Sequen
     """Return HTML for `_repr_html_`, with every text escaped."""
     titles = "".join(f"<th>{escape(title)}</th>" for title in head)
     body = "".join("<tr>" + "".join(f"<td>{escape(str(cell))}</td>" for cell in row) + "</tr>" for row in rows)
-    return f"<p><b>{escape(sentence)}</b></p><table><thead><tr>{titles}</tr></thead><tbody>{body}</tbody></table>"
+    said = f"<p><b>{escape(sentence)}</b></p>" if sentence else ""
+    named = f"<thead><tr>{titles}</tr></thead>" if titles else ""
+    return f"{said}<table>{named}<tbody>{body}</tbody></table>" if body else said

@@ -35,10 +35,19 @@ def in_words(verdict: str) -> str:
 
 @frozen
 class Judgement:
-    """A verdict and its reason in one sentence."""
+    """A verdict and its reason in one sentence.
+
+    `differs`: the run failed, but otherwise than what the search looks for, so for that search alone it counts as good.
+    """
 
     verdict: Verdict
     reason: str
+    differs: bool = False
+
+    @property
+    def word(self) -> str:
+        """The verdict as a word; a run that failed is never called good."""
+        return "differs" if self.differs else self.verdict.word
 
 
 def judge(observation: Observation, signature: Signature, log: str = "") -> Judgement:
@@ -88,5 +97,7 @@ def runs_of(runs: int, steps: Iterable[Step], unit: str = "release") -> str:
     steps = tuple(steps)
     ran = {step.release for step in steps if not step.cached and step.seconds}
     known = sum(step.cached for step in steps)
+    if known and not runs:
+        return f"{counted(known, 'run')}, all known already"
     told = counted(runs, "run") + (f" of {counted(len(ran), unit)}" if ran else "")
     return f"{told}, {known} known already" if known else told

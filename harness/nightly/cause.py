@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
-from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
+from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.boundaries import boundary_of, candidates_of
+from harness.asking.boundary import Boundary
 from harness.asking.commits import commits_answer
 from harness.asking.wording import sentence_with_culprit
 from harness.culprit.commit import CommitFiles, CommitSource

@@ -189,6 +189,8 @@ def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
         ("Seen in", "; ".join(known.cells)),
         ("First seen", f"in the night of {known.first_seen[:10]}"),
     ]
+    if known.similar:
+        facts.append(("Looks like the known regression", known.similar))
     if known.last_seen != known.first_seen:
         facts.append(("Last spread", f"in the night of {known.last_seen[:10]}"))
     by: dict[tuple[str, str], list[str]] = {}

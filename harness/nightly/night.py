@@ -31,7 +31,7 @@ _FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TI
 
 @define
 class Nightly:
-    """A night of one matrix in progress. `start` is ISO 8601 in UTC; `hindered` maps cells to why they can't run."""
+    """A night of one matrix in progress. `start` is ISO 8601 in UTC; `blocked` maps cells to why they can't run."""
 
     matrix: str
     start: str
@@ -39,7 +39,7 @@ class Nightly:
     past: Past
     bench: CellProbes
     triage: Triage
-    hindered: Mapping[str, str] = field(factory=dict)
+    blocked: Mapping[str, str] = field(factory=dict)
     records: dict[str, CellRecord] = field(factory=dict, init=False)
     _queue: list[Suspicion] = field(factory=list, init=False)
     _fixed: list[Suspicion] = field(factory=list, init=False)
@@ -51,9 +51,9 @@ class Nightly:
         """
         budget = self.triage.budget
         for cell in self.cells:
-            if (why := self.hindered.get(cell.name)) is not None:
+            if (why := self.blocked.get(cell.name)) is not None:
                 self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), Standing.UNJUDGED, why)
-        waiting = in_order([cell for cell in self.cells if cell.name not in self.hindered], self.past)
+        waiting = in_order([cell for cell in self.cells if cell.name not in self.blocked], self.past)
         probes = {cell.name: self.bench.probe(cell) for cell in waiting}
         while batch := tuple(cell for cell in waiting if not budget.is_spent(probes[cell.name].combination.device)):
             self._run(batch, probes)

@@ -94,7 +94,7 @@ class Break:
 
     `id` is also the id of its report, made from `pattern` and `culprit`; `cells` are "matrix: cell". `first_seen`,
     `last_seen` (when it last reached a cell) and `closed` (empty while a cell is broken) are the starts of nights
-    (ISO 8601, UTC).
+    (ISO 8601, UTC). `similar` says which known regression it looks like, "" for none.
     """
 
     id: str
@@ -109,6 +109,7 @@ class Break:
     fixes: tuple[Fix, ...] = ()
     closed: str = ""
     commits: tuple[Commit, ...] = ()
+    similar: str = ""
 
     @property
     def is_open(self) -> bool:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
+from harness.catalogue.matching import sentence_on
 from harness.culprit.trials import Trials
 from harness.events import Note
 from harness.model import Judgement, Outcome, Verdict
@@ -185,6 +186,7 @@ class Triage:
             last_seen=self.start,
             culprit=culprit or (answer.lock_changes if len(answer.lock_changes) == 1 else ()),
             commits=answer.culprit.finest.commits if answer.culprit is not None else (),
+            similar=_similar(suspicion.observation),
         )
         self._change(new, evolve(kept_answer(answer, self.start, self.pass_env), id=id_))
         self.reporter.report(Note(answer.sentence))
@@ -280,3 +282,11 @@ class Triage:
 
     def _label(self, record: CellRecord) -> str:
         return f"{self.matrix}: {record.name}"
+
+
+def _similar(observation: Observation) -> str:
+    """Return which known regression the failure looks like, "" for none."""
+    raised, lock = observation.exception, observation.lock
+    if raised is None or lock is None:
+        return ""
+    return sentence_on(list(raised.chain()), lock.version_of)

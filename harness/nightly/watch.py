@@ -21,9 +21,10 @@ from harness.asking.ask import ask_inquiry
 from harness.asking.between import worlds_of
 from harness.asking.kinds import Kind
 from harness.atomic import write_whole
+from harness.catalogue.matching import sentence_on
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
-from harness.model import Outcome
+from harness.model import Outcome, RaisedException
 from harness.nightly.tracker import MOST, Wanted
 from harness.report.page import fence, paragraph, span
 from harness.request.ends import End, EndKind
@@ -242,8 +243,13 @@ def report_of(night: ProjectNight) -> str:
     lines = [f"**{paragraph(night.sentence)}**", "", found]
     if night.green:
         lines[-1] += f" The tests last passed on {night.green}."
+    versions = {change["name"]: change.get("after") for change in night.answer.get("lock_changes") or ()}
     for group in night.answer.get("failures", ()):
         lines += ["", *_group(group)]
+        signature = group.get("signature") or {}
+        raised = RaisedException(signature.get("exception") or "", signature.get("message") or "")
+        if similar := sentence_on([raised], versions.get):
+            lines += ["", f"It looks like the known regression {paragraph(similar)}"]
     if night.constraints:
         shown = night.answer.get("constraints_verified")
         sure = "a run confirmed that the tests pass with these" if shown else "not confirmed by a run"

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from harness.model import Combination, Device
+from harness.model.combination import ANY_SOURCE, NO_SOURCE
 from harness.model.culprit import Level
 from harness.request.ends import End, release_end
 from harness.request.question import Policy
@@ -61,7 +62,7 @@ class Inquiry:
             as_of=settings.as_of,
             python=settings.python,
             device=settings.device,
-            from_source=settings.from_source,
+            from_source=settings.buildable,
             **more,
         )
 
@@ -82,6 +83,11 @@ class Scope:
     from_source: tuple[str, ...] = ()
     subject: str = ""
     policy: Policy = Policy()
+
+    @property
+    def any_source(self) -> tuple[str, ...]:
+        """What may be built for an end that names it by itself: everything without a wheel."""
+        return self.from_source if NO_SOURCE in self.from_source else (ANY_SOURCE,)
 
     def combination(self, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None) -> Combination:
         """Return the combination of these requirements at a time, on the device of the question."""

@@ -17,6 +17,7 @@ from harness.model.combination import AsOf
 from harness.model.repro import Bounds
 from harness.planning.inquiry import Inquiry, Scope
 from harness.probing import Probe
+from harness.request.commands import unpinned
 from harness.request.parsing import as_of, required_name, version_of
 
 if TYPE_CHECKING:
@@ -84,7 +85,6 @@ class Plan:
         return evolve(
             combination,
             prereleases=(self.subject,) if release.version.is_prerelease else (),
-            from_source=from_source_for(self.scope, self.interpreter, release),
         )
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
@@ -154,6 +154,9 @@ def fill_plan(
     repro = question.repro
     bounds = repro.subjects.get(subject, Bounds())
     chosen = list(choices)
+    # Exact versions are those of the bad end; another release's own day has others.
+    is_own_day = question.as_of is None and bounds.as_of == "era"
+    own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
     day = str(as_of(question.as_of or bounds.as_of))
     holds = holds_of(repro, subject, {required_name(text) for text in question.with_}, question.hold)
     if not question.as_of:
@@ -164,7 +167,7 @@ def fill_plan(
     scope = Scope(
         repro,
         interpreter.version,
-        merged_requirements(repro.dependencies, question.with_, {subject}),
+        merged_requirements(own, question.with_, {subject}),
         tuple(holds),
         device,
         question.from_source,
@@ -182,15 +185,6 @@ def fill_plan(
         as_of=day,
         choices=tuple(chosen),
     )
-
-
-def from_source_for(scope: Scope, interpreter: Interpreter, *releases: Release) -> tuple[str, ...]:
-    """Return the projects that may be built; without the subject, if each of these releases of it has a wheel."""
-    tags = frozenset(interpreter.wheel_tags()) if scope.from_source else frozenset()
-    need = [one.left_out_because(python=scope.python, tags=tags, prereleases=True) is not None for one in releases]
-    if any(need) or not need:
-        return scope.from_source
-    return tuple(name for name in scope.from_source if normalized_name(name) != scope.subject)
 
 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
@@ -335,8 +329,8 @@ def _position(end: str | None, versions: list[Version]) -> int | None:
 
 def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
     known = [str(release.version) for release in releases]
-    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5) or known[-3:]
-    return f"close to it: {', '.join(close)}"
+    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"the newest releases are {', '.join(known[-3:])}"
 
 
 def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
@@ -357,17 +351,17 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
         if bad is None:
             bad = bounds.bad
             if bad is not None:
-                choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+                choices.append(f"bad end: {bad} (from the repro; --bad changes it)")
         if good is None and bounds.good is not None and bad is not None and version_of(bounds.good) > version_of(bad):
             good = bounds.good
-            choices.append(f"good end: {good} (by the repro; --good changes it)")
+            choices.append(f"good end: {good} (from the repro; --good changes it)")
         return good, bad
     if good is None and bounds.good is not None and (bad is None or version_of(bounds.good) < version_of(bad)):
         good = bounds.good
-        choices.append(f"good end: {good} (by the repro; --good changes it)")
+        choices.append(f"good end: {good} (from the repro; --good changes it)")
     if bad is None and bounds.bad is not None and (good is None or version_of(good) < version_of(bounds.bad)):
         bad = bounds.bad
-        choices.append(f"bad end: {bad} (by the repro; --bad changes it)")
+        choices.append(f"bad end: {bad} (from the repro; --bad changes it)")
     return good, bad
 
 
@@ -448,7 +442,7 @@ def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[s
 def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
     """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
     kept = [text for text in holds if text not in hold]
-    return (f"held: {', '.join(kept)} (by the repro; --hold and --with change it)",) if kept else ()
+    return (f"held: {', '.join(kept)} (from the repro; --hold and --with change it)",) if kept else ()
 
 
 def find_anchor(plan: Plan, prober: Probing) -> Anchor:

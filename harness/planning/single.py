@@ -9,8 +9,10 @@ from attrs import evolve, frozen
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
+from harness.model.repro import Bounds
 from harness.model.text import sentence_and_table
 from harness.planning.releases import (
+    era_of,
     holds_of,
     merged_requirements,
     one_date,
@@ -19,7 +21,7 @@ from harness.planning.releases import (
     told_holds,
 )
 from harness.probing import Judge, Prepared, Probe, next_attempt
-from harness.request.commands import with_folders
+from harness.request.commands import unpinned, with_folders
 from harness.request.parsing import required_name
 from harness.request.project import Project
 from harness.request.repros import chosen_repro, find_repro
@@ -27,6 +29,7 @@ from harness.search import ByNumber, Grid
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
+    from datetime import datetime
 
     from harness.model import Repro
     from harness.session import Session
@@ -85,10 +88,10 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
             python=session.interpreter.version,
             requirements=merged_requirements(repro.dependencies, settings.with_),
             holds=merged_requirements((), holds),
-            as_of=one_date(settings.as_of, settings.with_, session.index),
+            as_of=_date_of(session, repro, named),
             device=device,
             prereleases=pinned_prereleases(settings.with_),
-            from_source=settings.from_source,
+            from_source=settings.buildable,
         ),
     )
     if settings.in_place and settings.python is not None:
@@ -100,6 +103,21 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
         asked = next_attempt(asked)
         prepared = session.local.prepare(asked)
     return prepared
+
+
+def _date_of(session: Session, repro: Repro, named: Sequence[str]) -> datetime | None:
+    """Return the day whose packages are used beside what is pinned.
+
+    Without --as-of it is that of the repro's own exact versions, if these are its subject's bad end of its own day.
+    """
+    settings, bounds = session.settings, repro.subjects.get(subject_of(repro, named), Bounds())
+    exact = [text for text in repro.dependencies if unpinned(text) != text]
+    if settings.as_of is None and bounds.as_of == "era" and exact and not settings.with_:
+        day = era_of(exact, session.index)
+        if day is not None:
+            session.reporter.report(Note(f"other packages: as they were on {day:%Y-%m-%d} (--as-of changes it)"))
+        return day
+    return one_date(settings.as_of, settings.with_, session.index)
 
 
 def executed(session: Session, prepared: Prepared) -> Probed:
@@ -153,6 +171,11 @@ def prepared_again(
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
+    if observation.by_hand:
+        raise UserMistake(
+            f"{key} was judged by hand, which a run of its own can't repeat",
+            hint=f"harness shell {observation.by_hand} opens a shell in a side that you judged",
+        )
     if observation.mixture:
         raise UserMistake(
             f"{key} ran with files of two releases ({observation.mixture}), and only those of one are stored",
@@ -160,7 +183,7 @@ def prepared_again(
         )
     # Commands, and repros in other folders, must be named again: a record only has their digest.
     found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
-    repro = found.with_params(observation.params)
+    repro = found.with_params(observation.params, typed=False)
     known_folders = folders or _folders_of(session, repro, observation)
     if known_folders is None:
         raise UserMistake(

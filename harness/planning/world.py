@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
@@ -18,6 +18,7 @@ from harness.request.ends import End, EndKind
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
+    from pathlib import Path
 
     from harness.environment import Index, Interpreter
     from harness.probing.probe import Probing
@@ -30,8 +31,10 @@ class World:
     """One end with its lock.
 
     A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
-    possible; None for a day, which uses its newest. `told` are sentences about replaced packages. `sources` are
-    versions that may be built from source, by project.
+    possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
+    about packages that differ from what the end says. `sources` are projects that an end had to build: their other
+    releases may be built too, or no search could tell which of those between the ends is the first bad one. `inside` is
+    the interpreter of an existing environment that is the end, to run it as it is.
     """
 
     end: End
@@ -42,11 +45,14 @@ class World:
     near: Lock | None = None
     told: tuple[str, ...] = ()
     prereleases: tuple[str, ...] = ()
-    sources: Versions = field(factory=dict)
+    sources: frozenset[str] = frozenset()
+    changed: tuple[str, ...] = ()
+    inside: Path | None = None
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """Return the probe of this world unchanged."""
-        return Probe(repro or self.scope.repro, self.scope.combination(self.requirements, self.as_of), lock=self.lock)
+        combination = self.scope.combination(self.requirements, self.as_of)
+        return Probe(repro or self.scope.repro, combination, lock=self.lock, inside=self.inside)
 
     def at(self, versions: Versions, repro: Repro) -> Probe:
         """Return the probe of this world with some packages at other versions; None removes a package.
@@ -60,12 +66,10 @@ class World:
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.scope.combination(requirements, self.as_of, self.near)
         prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
-        # A release that this end had to build may be built again, unless it is pinned to another version.
-        sources = [name for name, version in self.sources.items() if pinned.get(name, version) == version]
         combination = evolve(
             combination,
             prereleases=tuple({*self.prereleases, *prereleases}),
-            from_source=(*self.scope.from_source, *sources),
+            from_source=(*self.scope.from_source, *self.sources),
         )
         return Probe(repro, combination, self.near)
 
@@ -131,14 +135,18 @@ def _newest(project: str, world: World, index: Index, interpreter: Interpreter) 
 
 def _pin(text: str, pinned: Mapping[str, str]) -> str:
     """Return a requirement at its pinned version, with its extras."""
-    requirement = Requirement(text)
-    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    return f"{requirement.name}{extras}=={pinned[name_of(text)]}"
+    return f"{unbounded(text)}=={pinned[name_of(text)]}"
 
 
 def name_of(text: str) -> str:
     """Return the normalised name of the project that a requirement names."""
     return normalized_name(Requirement(text).name)
+
+
+def unbounded(text: str) -> str:
+    """Return a requirement with its extras and without its versions."""
+    requirement = Requirement(text)
+    return requirement.name + (f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else "")
 
 
 def prereleases_of(lock: Lock) -> tuple[str, ...]:

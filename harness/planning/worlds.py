@@ -1,39 +1,38 @@
-"""Makes the worlds of a question's ends (days, files, Pythons, releases), and those before the bad one."""
+"""Makes the worlds of a question's ends: days, files, Pythons, releases."""
 
 from __future__ import annotations
 
-import re
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
-from packaging.version import Version
 
+from harness.environment.attempt import lacks_wheels, may_be_built, projects_without_wheels
 from harness.environment.interpreter import accepted_tags
 from harness.environment.pylock import is_source
+from harness.environment.resolve import ERA_MARGIN
+from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
 from harness.errors import UnknownProject, UserMistake
-from harness.model import normalized_name
-from harness.model.text import one_line
+from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
-from harness.planning.releases import check_ends
+from harness.planning.releases import check_ends, era_of
 from harness.planning.world import World, end_words, name_of, prereleases_of
 from harness.probing import Probe
+from harness.request.commands import unpinned
 from harness.request.ends import End, EndKind, Ends, day_end
-from harness.request.lockfiles import installed_pins, read_pins
+from harness.request.lockfiles import LOCAL_PROJECT, installed_pins, read_pins
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
+    from collections.abc import Collection, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.environment.uv import Uv
-    from harness.model import Combination, Lock, Release, Repro
+    from harness.model import Combination, Lock, Release
     from harness.probing.probe import Probing
     from harness.request.lockfiles import Pins
-    from harness.store import StoredResolution
 
 _WORDS = 400
-_STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
 
 
 @frozen
@@ -56,11 +55,17 @@ class Worlds:
         is_python = end.kind is EndKind.PYTHON
         pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
         world = pinned_world(end, pins, self.scope, self.prober, self.index, self.interpreter)
+        if is_python and not self._lacks(pins):
+            world = evolve(world, inside=end.path)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
             told = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
             world = evolve(world, told=(*world.told, told))
         return world
+
+    def _lacks(self, pins: Pins) -> bool:
+        """Whether something is required that these packages do not have."""
+        return not set(map(name_of, self.scope.requirements)) <= set(map(name_of, pins.requirements))
 
     def both(self, ends: Ends) -> tuple[World | None, World]:
         """Make the worlds of the good and the bad end; the good one is None if it was not given.
@@ -76,22 +81,36 @@ class Worlds:
         world = self.of(bad)
         return self._older(good, world), world
 
-    def before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """Yield worlds before the bad one, further and further back, each with its name.
+    def at_release(self, version: str, other: World) -> World:
+        """Make the world of another end with the subject at a release. Raises `UserMistake`."""
+        return self._at(End(EndKind.RELEASE, version), other)
 
-        They are of older releases or of earlier days. Raises `UserMistake` if the bad end has no day.
+    def required(self) -> tuple[Worlds, World] | None:
+        """Make the world of the exact versions that a repro requires, on the day of the newest of them.
+
+        Also returns what makes the worlds before it, in which these versions are free. None without exact versions.
+        Raises `UserMistake` if they can't be installed together.
         """
-        if bad.end.kind is EndKind.RELEASE:
-            yield from self._releases_before(bad)
-            return
-        if bad.as_of is None:
-            raise UserMistake("the good end is missing", hint="--good DAY, FILE or PYTHON says where it worked")
-        for step in range(_STEPS_BACK):
-            end = day_end(bad.as_of - timedelta(weeks=2**step))
-            try:
-                yield f"as of {end.text}, {2**step} weeks before", self.of(end)
-            except UserMistake:
-                return
+        requirements = self.scope.requirements
+        loose = tuple(map(unpinned, requirements))
+        if self.scope.repro.argv or loose == requirements:
+            return None
+        exact = [text for text, free in zip(requirements, loose, strict=True) if text != free]
+        moment = era_of(exact, self.index)
+        if moment is None:
+            return None
+        resolution = self.prober.resolve(Probe(self.scope.repro, self.scope.combination(requirements, moment)))
+        lock = resolution.lock
+        if lock is None:
+            words = one_line(resolution.words, _WORDS)
+            raise UserMistake(
+                f"the repro's own versions can't be installed ({', '.join(exact)}): {words}",
+                hint="take a version out of its dependencies, or name the ends with --good and --bad",
+            )
+        free = evolve(self, scope=evolve(self.scope, requirements=loose))
+        told = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
+        end, prereleases = day_end(moment), prereleases_of(lock)
+        return free, World(end, free.scope, lock, loose, moment, lock, (told,), prereleases)
 
     def _older(self, good: End | None, bad: World) -> World | None:
         if good is None:
@@ -102,53 +121,29 @@ class Worlds:
         check_ends(self.index, self.subject, [end.text])
         return release_world(end, other, self.subject, self.prober, self.index)
 
-    def _releases_before(self, bad: World) -> Iterator[tuple[str, World]]:
-        """Yield the worlds one, two, four ... releases back, without releases that can't be installed with the rest."""
-        tags = frozenset(self.interpreter.wheel_tags())
-        older = [
-            str(release.version)
-            for release in self.index.releases(self.subject)
-            if release.version < Version(bad.end.text)
-            and release.left_out_because(python=self.interpreter.version, tags=tags) is None
-        ]
-        positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
-        for position in positions:
-            try:
-                world = self._at(End(EndKind.RELEASE, older[-position]), bad)
-            except UserMistake:
-                continue
-            yield f"{self.subject} {older[-position]}", world
-
 
 def day_world(end: End, scope: Scope, prober: Probing, index: Index) -> World:
-    """Resolve the packages of a day. Raises `UserMistake` if there is no solution."""
-    found = resolve_with_wheels(scope.combination(scope.requirements, end.moment), scope.repro, prober, index)
-    resolution = found.resolution
-    if resolution.lock is not None and (found.later or found.sources):
-        lock = resolution.lock
-        built = {pin.name: pin.version for pin in lock.pins if is_source(pin.wheel)}
-        newer = [f"{name} {release.version}" for name, release in found.later.items() if lock.version_of(name)]
-        told = [
-            f"{end.text}: no wheel for Python {scope.python} yet, {what}: {', '.join(names)}"
-            for what, names in (
-                ("built from source", [f"{name} {version}" for name, version in built.items()]),
-                ("so the first release with one is used", newer),
-            )
-            if names
-        ]
-        holds = (*scope.holds, *(f"{name}=={release.version}" for name, release in found.later.items()))
-        kept = evolve(scope, holds=holds)
-        return World(end, kept, lock, scope.requirements, end.moment, told=tuple(told), sources=built)
+    """Resolve the packages of a day; what had no wheel then is built. Raises `UserMistake` if there is no solution."""
+    combination = scope.combination(scope.requirements, end.moment)
+    resolution = prober.resolve(Probe(scope.repro, evolve(combination, from_source=scope.any_source)))
     if resolution.lock is None:
         _refuse_early_day(end, scope, index)
-        words, moment = resolution.words, end.moment
-        hint = (
-            "choose a later day, change a requirement with --with, or allow building from source with --build PROJECT"
-        )
-        if lacks_wheels(words) and moment is not None:
-            hint = python_hint(words, moment, index, prober.builder.uv) or hint
+        words = resolution.words
+        hint = wheel_hint(words, combination, index, prober.builder.uv) if lacks_wheels(words) else ""
+        hint = hint or "choose a later day, or change a requirement with --with"
         raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
-    return World(end, scope, resolution.lock, scope.requirements, end.moment)
+    lock, changed = resolution.lock, tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
+    told = (*_built_words(end, lock), *changed)
+    built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
+    return World(end, scope, lock, scope.requirements, end.moment, told=told, changed=changed, sources=built)
+
+
+def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
+    built = [f"{pin.name} {pin.version}" for pin in lock.pins if is_source(pin.wheel)]
+    if not built:
+        return ()
+    python = ".".join(lock.python.split(".")[:2])
+    return (f"{end.text}: built from source, because there is no wheel for Python {python}: {', '.join(built)}",)
 
 
 def _refuse_early_day(end: End, scope: Scope, index: Index) -> None:
@@ -163,30 +158,34 @@ def _refuse_early_day(end: End, scope: Scope, index: Index) -> None:
 
 
 def pinned_world(end: End, pins: Pins, scope: Scope, prober: Probing, index: Index, interpreter: Interpreter) -> World:
-    """Make the world of the packages that a file or an environment lists.
+    """Make the world of the packages that a file or an environment lists; what has no wheel is built.
 
-    Releases that the index has no file of are replaced or left out. Raises `UserMistake` if it can't be installed.
+    A pin that is not available is left out, and reported. Raises `UserMistake` if it can't be installed.
     """
-    told = list(pins.told)
-    requirements = pins.requirements
     if not pins.is_exact:
         return _loose_world(end, pins, scope, prober)
-    named = {name_of(text) for text in requirements}
-    exact = evolve(scope.combination(requirements, None), only_named=True, holds=())
+    # A project under test runs from its folder.
+    requirements = pins.requirements
+    changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
+    exact = evolve(scope.combination(requirements, None), only_named=True, holds=(), from_source=scope.any_source)
     resolution = prober.resolve(Probe(scope.repro, exact))
     if resolution.lock is None:
-        requirements, more = _that_can_be_had(requirements, index, interpreter, scope.from_source)
-        told += more
-        exact = evolve(scope.combination(requirements, None), only_named=True, holds=())
+        requirements, more = _that_can_be_had(exact, scope, prober, index, interpreter)
+        changed += more
+        exact = evolve(exact, requirements=requirements)
         resolution = prober.resolve(Probe(scope.repro, exact))
     lock = resolution.lock
     if lock is None:
-        raise UserMistake(f"{end.text} can't be installed again: {resolution.words}")
+        raise UserMistake(f"{end.text} can't be installed again: {one_line(resolution.words, _WORDS)}")
+    named = {name_of(text) for text in pins.requirements}
     missing = [text for text in scope.requirements if name_of(text) not in named]
+    told = (*dict.fromkeys((*pins.told, *changed)), *_built_words(end, lock))
     if missing:
-        lock = _with_missing(lock, missing, scope, prober)
-        told.append(f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well")
-    return World(end, scope, lock, tuple(pin.name for pin in lock.pins), None, lock, tuple(told), prereleases_of(lock))
+        lock, when = _with_missing(end, lock, missing, scope, prober)
+        told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
+    built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
+    names = tuple(pin.name for pin in lock.pins)
+    return World(end, scope, lock, names, None, lock, told, prereleases_of(lock), built, changed)
 
 
 def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
@@ -215,139 +214,107 @@ def _loose_world(end: End, pins: Pins, scope: Scope, prober: Probing) -> World:
     return World(end, scope, lock, requirements, None, lock, pins.told, prereleases_of(lock))
 
 
-def _with_missing(lock: Lock, missing: Sequence[str], scope: Scope, prober: Probing) -> Lock:
-    """Return the lock with further requirements, as new as its other packages allow."""
-    beside = scope.combination(missing, None, lock)
-    resolution = prober.resolve(Probe(scope.repro, beside, lock))
-    if resolution.lock is None:
-        raise UserMistake(f"{', '.join(missing)} can't be installed as well: {resolution.words}")
-    there = {pin.name for pin in lock.pins}
-    return evolve(lock, pins=(*lock.pins, *(pin for pin in resolution.lock.pins if pin.name not in there)))
+def _with_missing(end: End, lock: Lock, missing: Sequence[str], scope: Scope, prober: Probing) -> tuple[Lock, str]:
+    """Return the lock with further requirements, as new as its newest package, and words about that day.
+
+    No version of the lock is changed. Raises `UserMistake`.
+    """
+    uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]
+    day = max(uploads) + ERA_MARGIN if uploads and len(uploads) == len(lock.pins) else None
+    resolution = None
+    for as_of in dict.fromkeys((day, None)):
+        pinned: list[str] = []
+        while True:
+            combination = scope.combination((*missing, *pinned), as_of, lock)
+            asked = evolve(combination, from_source=scope.any_source, prereleases=prereleases_of(lock))
+            answer = prober.resolve(Probe(scope.repro, asked, lock))
+            resolution = resolution or answer
+            if answer.lock is None:
+                break
+            moved = [change for change in lock.diff(answer.lock) if change.before and change.after]
+            if not moved:
+                there = {pin.name for pin in lock.pins}
+                added = (pin for pin in answer.lock.pins if pin.name not in there)
+                when = f", as of {day:%Y-%m-%d}" if as_of is not None else ""
+                return evolve(lock, pins=(*lock.pins, *added)), when
+            pinned += [f"{change.name}=={change.before}" for change in moved]
+    words = one_line(resolution.words, _WORDS) if resolution is not None else ""
+    raise UserMistake(
+        f"{', '.join(missing)} can't be installed beside the packages of {end.text}: {words}",
+        hint=f"add what the command needs to {end.text}, or change a requirement with --with",
+    )
 
 
 def _that_can_be_had(
-    requirements: Iterable[str], index: Index, interpreter: Interpreter, from_source: Sequence[str]
-) -> tuple[tuple[str, ...], list[str]]:
-    """Return each pin, replaced by the nearest older release if the index has no file for this machine, and notes.
+    exact: Combination, scope: Scope, prober: Probing, index: Index, interpreter: Interpreter
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return the pins that have a wheel or can be built, and sentences about the others, which are left out.
 
-    A project without any usable file is left out.
+    Raises `UserMistake` if one of those is required.
     """
-    from harness.errors import UnknownProject
-
     tags = frozenset(interpreter.wheel_tags())
-    kept, told = [], []
-    for text in requirements:
-        requirement = Requirement(text)
-        wanted = next((spec.version for spec in requirement.specifier if spec.operator == "=="), "")
-        try:
-            releases = index.releases(requirement.name)
-        except UnknownProject:
-            told.append(f"{requirement.name} is not on the index: left out")
+    required = set(map(name_of, scope.requirements)) | {scope.subject}
+    kept: list[str] = []
+    told: list[str] = []
+    for text in exact.requirements:
+        name, version = exact_version(text) or (name_of(text), "")
+        release = _release(index, name, version)
+        if release is None:
+            why = "is not on the index"
+        elif release.has_wheel_for(tags):
+            why = ""
+        else:
+            why = f"has no wheel for Python {interpreter.minor}"
+            if may_be_built(name, exact) and release.has_sdist:
+                built = prober.builder.builds.release(name, str(release.version))
+                why = f"{why} and {CANT_BUILD}: {built.words}" if isinstance(built, NotBuilt) else ""
+            elif release.has_sdist:
+                why += ", and --no-build forbids building it"
+        if not why:
+            kept.append(f"{name}=={release.version}" if release is not None and "+" in version else text)
+            if "+" in version:
+                told.append(f"{name} {version} is not on the index: replaced by {version.partition('+')[0]}")
             continue
-
-        def fits(release: Release, name: str = requirement.name) -> bool:
-            why = release.left_out_because(
-                python=interpreter.version, tags=tags, prereleases=True, build_from_source=name in from_source
-            )
-            return why is None or why.startswith("yanked")
-
-        exact = index.release(requirement.name, wanted)
-        if exact is not None and fits(exact):
-            kept.append(text if "+" not in wanted else f"{requirement.name}=={Version(wanted).public}")
-            continue
-        below = [release for release in releases if fits(release) and release.version <= Version(wanted)]
-        if not below:
-            told.append(f"{requirement.name} {wanted} has no file for this machine: left out")
-            continue
-        kept.append(f"{requirement.name}=={below[-1].version}")
-        told.append(f"{requirement.name} {wanted} has no file for this machine: replaced by {below[-1].version}")
-    return tuple(kept), told
+        if name in required:
+            hint = hint_for_releases([release] if release else [], prober.builder.uv)
+            raise UserMistake(f"{name} {version} {why}", hint=hint or "change the pin, or name another end")
+        told.append(f"{name} {version} {why}: left out")
+    return tuple(kept), tuple(told)
 
 
-_NO_WHEEL = re.compile(r"no usable wheels|no wheels with a matching")
-_NAMED = re.compile(
-    r"Wheels are required for `([A-Za-z0-9._-]+)`|versions of ([A-Za-z0-9._-]+) have no usable wheels"
-    r"|\b([A-Za-z0-9_-]+)(?:\[[^]]*\])?[=<>]=?[^\s,]+ ha(?:s|ve) no usable wheels"
-    r"|only found wheels for `([A-Za-z0-9._-]+)`"
-)
-_MOST_PROJECTS = 12
-
-
-@frozen
-class WithWheels:
-    """The last resolution; the releases newer than the day, by project; and the names of projects to build."""
-
-    resolution: StoredResolution
-    later: dict[str, Release]
-    sources: tuple[str, ...]
-
-
-def resolve_with_wheels(combination: Combination, repro: Repro, prober: Probing, index: Index) -> WithWheels:
-    """Resolve a combination as of a day, with a replacement for each project that had no wheel then.
-
-    Raises `NoNetwork`.
-    """
-    later: dict[str, Release] = {}
-    sources: dict[str, None] = {}
-    for _ in range(_MOST_PROJECTS):
-        resolution = prober.resolve(Probe(repro, combination))
-        if resolution.lock is not None or combination.as_of is None or not lacks_wheels(resolution.words):
-            break
-        new = _without_wheels(resolution.words) - later.keys() - sources.keys()
-        for name in sorted(new):
-            release = _first_wheel(name, combination.python, combination.as_of, index)
-            if release is not None:
-                later[name] = release
-            else:
-                sources[name] = None
-        if not new:
-            break
-        holds = (*combination.holds, *(f"{name}=={release.version}" for name, release in later.items()))
-        combination = evolve(combination, holds=holds, from_source=(*combination.from_source, *sources))
-    return WithWheels(resolution, later, tuple(sources))
-
-
-def lacks_wheels(words: str) -> bool:
-    """Whether a resolver's message says that wheels are missing."""
-    return _NO_WHEEL.search(words) is not None
-
-
-def _without_wheels(words: str) -> set[str]:
-    return {normalized_name(name) for found in _NAMED.findall(words) for name in found if name}
-
-
-def _first_wheel(project: str, python: str, day: datetime, index: Index) -> Release | None:
-    """Return the first release after a day with a wheel for a Python; None if there is none or the project is pure."""
+def _release(index: Index, name: str, version: str) -> Release | None:
     try:
-        releases = index.releases(project)
+        return index.release(name, version)
     except UnknownProject:
         return None
-    if not any(not wheel.endswith("-any.whl") for release in releases for wheel in release.wheels):
-        return None
-    tags = frozenset(accepted_tags(python))
-    fitting = [
-        release
-        for release in releases
-        if release.uploaded is not None
-        and release.uploaded > day
-        and release.left_out_because(python=python, tags=tags) is None
-    ]
-    return min(fitting, key=lambda release: (release.uploaded, release.version), default=None)
 
 
 _KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
-_WANTED_WHEELS = re.compile(r"Wheels are required for `([A-Za-z0-9._-]+)`")
 
 
-def python_hint(words: str, moment: datetime, index: Index, uv: Uv) -> str:
-    """Say which Pythons have wheels on a day and today for the projects in a resolver's message; "" if none has.
+def wheel_hint(words: str, combination: Combination, index: Index, uv: Uv) -> str:
+    """Say which Pythons have wheels for the projects in a resolver's message; "" if none has.
 
-    Raises `NoNetwork`.
+    A project that is pinned needs a wheel of that release, another one of its day and one of today. Raises `NoNetwork`.
     """
-    projects = sorted(set(_WANTED_WHEELS.findall(words)))
-    moments = (moment, datetime.now(UTC))
+    pinned = dict(filter(None, map(exact_version, combination.requirements)))
+    projects = sorted(projects_without_wheels(words))
+    exact = [release for name in projects if name in pinned and (release := _release(index, name, pinned[name]))]
+    if exact:
+        return hint_for_releases(exact, uv)
+    moments = (combination.as_of or datetime.now(UTC), datetime.now(UTC))
     fitting = [python for python in _KNOWN if all(_has_wheels(name, python, moments, index) for name in projects)]
     return _fitting_words(fitting if projects else [], uv)
+
+
+def hint_for_releases(releases: Sequence[Release], uv: Uv) -> str:
+    """Say which Pythons have a wheel of each of these releases; "" if none has."""
+    fitting = [python for python in _KNOWN if releases and all(_fits(one, python) for one in releases)]
+    if not fitting:
+        return ""
+    python = next((one for one in reversed(fitting) if _is_here(one, uv)), fitting[-1])
+    names = listed(f"{release.project} {release.version}" for release in releases)
+    return f"--unpin takes newer releases, --python {python} has wheels of {names}"
 
 
 def python_hint_for_release(project: str, version: str, index: Index, uv: Uv) -> str:

@@ -152,7 +152,7 @@ class ForkingProber:
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Return a stored observation, or a probe to fork. A probe that can't be forked is prepared by `inner`."""
         lock = probe.lock
-        if lock is None or not self._can_fork(probe, lock):
+        if lock is None or probe.inside is not None or not self._can_fork(probe, lock):
             return self.inner.prepare(probe, cancel=cancel)
         if (kept := self.store.get(self.inner.key(probe, lock))) is not None:
             return Prepared(probe, kept.key, observation=kept, cached=True)

@@ -40,6 +40,8 @@ class Judge:
 
     def __call__(self, observation: Observation) -> Judgement:
         """Return the verdict on one observation, with its reason."""
+        if observation.by_hand:
+            return Judgement(Verdict(observation.by_hand), "judged by hand")
         if self.signature is not None:
             log = self.store.log(observation) if self.signature.output is not None else ""
             return self._unless_unlike(observation, judge(observation, self.signature, log))

@@ -65,7 +65,6 @@ class PortableProbe:
     trace: frozenset[str] | None = None
     capability: str = DEFAULT_CAPABILITY
     pass_env: tuple[str, ...] = ()
-    from_source: tuple[str, ...] = ()
     torch_backend: str = ""
     rights: str = ""
     is_sandbox_required: bool = False
@@ -86,7 +85,6 @@ class PortableProbe:
             trace=probe.trace,
             capability=prober.capability,
             pass_env=prober.pass_env,
-            from_source=prober.builder.from_source,
             torch_backend=prober.builder.uv.extra_environment.get("UV_TORCH_BACKEND", ""),
             rights=prober.rights,
             is_sandbox_required=prober.sandbox is not None and prober.sandbox.is_required,

@@ -15,6 +15,7 @@ from harness.store import observation_key
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
+    from pathlib import Path
 
     from harness.environment import Builder, Environment
     from harness.model import Combination, Lock, Mixture, Outcome, Repro
@@ -27,9 +28,11 @@ if TYPE_CHECKING:
 class Probe:
     """One run to make: a repro with a combination. `attempt` counts repetitions from 0.
 
-    Each attempt has another seed for Python's hashes, so that repetitions are independent; `hash_seed` repeats a known
-    one. The combination is resolved near the lock `near`, if it is given; with `lock`, nothing is resolved. `mixture`
-    exchanges files of the environment. `trace` names installed files whose execution is recorded.
+    Each attempt has another seed for Python's hashes, and another path to its environment, so that repetitions are
+    independent; `hash_seed` repeats those of a known run. The combination is resolved near the lock `near`, if it is
+    given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace` names installed files
+    whose execution is recorded. `inside` is the interpreter of an existing environment to run in as it is; its runs are
+    never taken from the store.
     """
 
     repro: Repro
@@ -40,6 +43,7 @@ class Probe:
     trace: frozenset[str] | None = None
     lock: Lock | None = None
     hash_seed: int | None = None
+    inside: Path | None = None
 
 
 @frozen

@@ -93,7 +93,8 @@ class Prober:
             resolution = StoredResolution(lock=answer.lock, drift=answer.drift)
         else:
             resolution = StoredResolution(lock=None, words=answer.words)
-        self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
+        if isinstance(answer, Resolution) or answer.lasts:
+            self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
@@ -106,6 +107,8 @@ class Prober:
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run."""
         begun = time.monotonic()
+        if probe.inside is not None:
+            return self.prepare_in(str(probe.inside.absolute()), probe)
         if (why := _wrong_python(probe)) is not None:
             refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
             return Prepared(probe, refused.key, observation=refused)
@@ -170,7 +173,9 @@ class Prober:
         """Prepare a probe to run in an existing environment, used as it is."""
         interpreter = find_interpreter(python, self.builder.uv, needs=probe.repro.requires_python)
         lock = foreign_lock(interpreter)
-        return Prepared(probe, self.key(probe, lock), environment=Environment(interpreter.path, lock))
+        # Its Python may be a copy, not a link to where the standard library is.
+        environment = Environment(interpreter.path, lock, readable=interpreter.libraries)
+        return Prepared(probe, self.key(probe, lock), environment=environment)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a prepared probe, on a GPU if it needs one, and store the observation.
@@ -224,7 +229,7 @@ class Prober:
             lock,
             ran if gpu is None else evolve(ran, machine={**gpu.facts, **ran.machine}),
             key=prepared.key,
-            drift=prepared.drift,
+            drift=(*prepared.drift, *environment.clashes),
             setup_s=prepared.setup_s,
             started=started.isoformat(timespec="seconds"),
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
@@ -256,7 +261,11 @@ class Prober:
         no longer exists and can't be rebuilt.
         """
         probe = prepared.probe
-        with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, cancel=cancel) as place:
+        seed = probe.attempt if probe.hash_seed is None else probe.hash_seed
+        alias = seed if probe.trace is None else 0  # the files to trace are named by their usual path
+        with watched_environment(
+            self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, cancel=cancel
+        ) as place:
             job = Job(
                 python=place.environment.python,
                 repro=probe.repro,
@@ -271,9 +280,9 @@ class Prober:
                 trace=probe.trace,
                 imports=self.imports_file(probe, place.environment.lock) if probe.trace is not None else None,
                 sandbox=self.sandbox,
-                readable=(self.workspace.root,),
-                writable=(place.scratch,) if apart else (),
-                hash_seed=probe.attempt if probe.hash_seed is None else probe.hash_seed,
+                readable=(self.workspace.root, *environment.readable),
+                writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
+                hash_seed=seed,
             )
             with self.memory.entered(cancel):
                 ran = run_repro(job, cancel=cancel)

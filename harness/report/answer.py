@@ -11,6 +11,7 @@ from attrs import evolve
 from packaging.version import InvalidVersion, Version
 
 from harness.asking.answer import Answer
+from harness.asking.head import head_of
 from harness.asking.wording import runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
@@ -126,6 +127,7 @@ def make_content(
         sentence=answer.sentence,
         certainty=certainty(answer),
         recipient=recipient_of(answer),
+        head=tuple((label, text) for label, text in head_of(answer) if text),
         facts=tuple(facts_of(kept)),
         before=sides[0].title if sides else "before",
         after=sides[1].title if len(sides) == 2 else "after",

@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Any
 import cattrs
 from attrs import frozen
 
-from harness.asking.answer import Answer, Asked, Candidate
+from harness.asking.answer import Answer, Asked
+from harness.asking.boundary import Candidate
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level

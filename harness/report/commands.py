@@ -50,7 +50,7 @@ def side_command(
     words = _uv_run(lock)
     for pin in lock.pins:
         if pin.name in pinned:
-            words += ["--with", f"{pin.name}=={_public(pin)}"]
+            words += ["--with", f"{pin.name}=={public_version(pin)}"]
     if day := newest_day(observation):
         words += ["--exclude-newer", day]
     if observation.as_of and observation.started:
@@ -67,16 +67,17 @@ def exact_command(lock: Lock, lock_file: str, repro: Repro) -> str:
 
 def lock_text(lock: Lock) -> str:
     """Requirement lines with hashes; a version with a local part has none, since its public wheel is another file."""
-    pins = [pin if _public(pin) == pin.version else Pin(pin.name, _public(pin)) for pin in lock.pins]
+    pins = [pin if public_version(pin) == pin.version else Pin(pin.name, public_version(pin)) for pin in lock.pins]
     return evolve(lock, pins=pins).as_requirements().rstrip("\n")
 
 
 def local_versions(lock: Lock) -> tuple[str, ...]:
     """The versions that the commands install without their local part, such as "torch 2.6.0+cpu"."""
-    return tuple(f"{pin.name} {pin.version}" for pin in lock.pins if _public(pin) != pin.version)
+    return tuple(f"{pin.name} {pin.version}" for pin in lock.pins if public_version(pin) != pin.version)
 
 
-def _public(pin: Pin) -> str:
+def public_version(pin: Pin) -> str:
+    """The version without its local part, which only some indexes have."""
     return pin.version.partition("+")[0]
 
 

@@ -108,7 +108,8 @@ class ReportSide:
 class ReportContent:
     """All content of a report. Texts are plain, not escaped for any format; empty parts are not rendered.
 
-    `sentence` is the answer and `certainty` how sure it is; `recipient` is set if the culprit is not the subject;
+    `head` has the two sides, the culprits and the workaround, as label and text; `sentence` is the answer in words and
+    `certainty` how sure it is; `recipient` is set if the culprit is not the subject;
     `before` and `after` are the headings of the two sides in version order; `facts` are label and text; `replay` is a
     log of the commits that were run, for `git bisect replay`; `left_out` are release and reason, `links` label and
     address; `altered` lists files that runs changed; `not_tried` has the limits of the answer; `record` is the report
@@ -120,6 +121,7 @@ class ReportContent:
     sentence: str
     certainty: str
     recipient: str = ""
+    head: tuple[tuple[str, str], ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
     before: str = "before"
     after: str = "after"

@@ -55,7 +55,7 @@ _LINES = 6  # the number of colours in charts.css
 def write_page(
     store: Store,
     name: str,
-    stood: Sequence[Standing],
+    rows: Sequence[Standing],
     *,
     command: str,
     pass_env: Sequence[str] = (),
@@ -66,14 +66,14 @@ def write_page(
     unknown = ", ".join(unknown_here(passed))
     matrix = MatrixStanding(
         name,
-        tuple(stood),
+        tuple(rows),
         datetime.now(UTC).isoformat(timespec="seconds"),
         command,
         left_out=tuple(left_out),
         pass_env=passed,
         withheld=f"What runs printed is left out: they saw {unknown}, which is not set now." if unknown else "",
     )
-    locks = [standing.run.observation.lock for standing in stood if standing.run is not None]
+    locks = [standing.run.observation.lock for standing in rows if standing.run is not None]
     spared = {name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
     page = matrix_page(matrix, store.log, private_of(store, pass_env=passed, spared=spared))
     return page.write(store, f"{_FOLDER}/{name}", "json", "html")[1], page.json()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 
 import jinja2
 from attrs import field, frozen
+from markupsafe import Markup
 
 from harness.model.text import finite, plain
 from harness.model.verdict import in_words
@@ -99,6 +100,15 @@ def _longest_run(text: str) -> int:
     return max((len(run) for run in re.findall("`+", text)), default=0)
 
 
+def code(text: str) -> Markup:
+    """Return HTML in which words between single backticks are code; everything else is escaped."""
+    parts = _TICKED.split(plain(text))
+    return Markup("").join(Markup("<code>{}</code>").format(part) if n % 2 else part for n, part in enumerate(parts))
+
+
+_TICKED = re.compile(r"`([^`]+)`")
+
+
 def _diff_lines(diff: str) -> list[tuple[str, str]]:
     """The kind and text of each line of a unified diff."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
@@ -114,7 +124,9 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
-    environment.filters.update(paragraph=paragraph, span=span, fence=fence, diff_lines=_diff_lines, in_words=in_words)
+    environment.filters.update(
+        code=code, paragraph=paragraph, span=span, fence=fence, diff_lines=_diff_lines, in_words=in_words
+    )
     return environment
 
 

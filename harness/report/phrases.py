@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.asking.answer import Answer, Status
 from harness.model import Device, Observation, Repro, normalized_name
 from harness.model.culprit import Finding
+from harness.model.text import listed
 from harness.report.commands import local_versions
 from harness.run.devices import choose_device
 
@@ -89,7 +90,15 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         near="the newer end",
         as_of=answer.asked.as_of,
     )
-    return [*told, *kept.facts]
+    along = [one.constraint or one.subject for culprit in answer.culprits for one in culprit.companions]
+    more = [
+        *(("Ends", text) for text in (answer.told if answer.ends else ())),
+        ("Held back alongside", listed(along)),
+        ("Without the project's own", listed(answer.lifted)),
+        *(("Fails at both ends", f"{listed(tests)}: {why}") for why, tests in answer.why_at_both.items()),
+        ("Older packages tried", f"back to {answer.back_to}" if answer.back_to else ""),
+    ]
+    return [*told, *(row for row in more if row[1]), *kept.facts]
 
 
 def question_facts(

@@ -211,8 +211,8 @@ class Repository:
             found[name] = sha
         asked = "".join(f"{sha}^{{commit}}\n" for sha in found.values()).encode()
         answers = self.call("cat-file", "--batch-check", given=asked).decode().splitlines() if found else []
-        peeled = (line.split(" ") for line in answers)
-        return {name: words[0] for name, words in zip(found, peeled, strict=True) if words[1:2] == ["commit"]}
+        resolved = (line.split(" ") for line in answers)
+        return {name: words[0] for name, words in zip(found, resolved, strict=True) if words[1:2] == ["commit"]}
 
     def tree(self, sha: str) -> dict[str, Entry]:
         """Map each path in a commit to its file."""

@@ -11,9 +11,10 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
+from harness.arguments import as_path, as_tuple, check_fields
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
@@ -59,7 +60,7 @@ def chosen_command(
     replaced = tuple(folder.name for folder in beside.folders)
     if not run:
         if project.folder is not None:
-            raise UserMistake("--project goes with --run", hint='for instance --project . --run "pytest"')
+            raise UserMistake("--project goes with --run", hint='for example --project . --run "pytest"')
         found = chosen_repro(repro, run, subject, settings.params)
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
     if repro:
@@ -113,17 +114,20 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
 
 @frozen
 class ChosenProject:
-    """The project that the options choose.
+    """The project that the options choose: its folder, and the extras and dependency groups to install.
 
     `unpin` ignores the versions of its exact pins; `good_day` (ISO 8601) is a day on which it worked, for a folder
     without a git history.
     """
 
-    folder: Path | None = None
-    extras: tuple[str, ...] = ()
-    groups: tuple[str, ...] = ()
+    folder: Path | None = field(default=None, converter=as_path)
+    extras: tuple[str, ...] = field(default=(), converter=as_tuple)
+    groups: tuple[str, ...] = field(default=(), converter=as_tuple)
     unpin: bool = False
     good_day: str = ""
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
 
 
 def read_command(

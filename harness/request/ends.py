@@ -16,7 +16,7 @@ from harness.errors import UserMistake
 if TYPE_CHECKING:
     from typing import Any
 
-_TODAY = "today"
+TODAY = "today"
 _HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day
 _IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
 
@@ -89,7 +89,7 @@ def newest_end(as_of: str | None) -> End:
     """Return the day of the newest packages to use: `--as-of` if that is a day, otherwise today."""
     now = datetime.now(UTC)
     moment = _moment(as_of, now) if as_of else None
-    return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(_TODAY, "--as-of", now=now)
+    return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(TODAY, "--as-of", now=now)
 
 
 @frozen
@@ -130,7 +130,7 @@ def read_ends(
             hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
         )
     ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
-    return Ends(ends.get("good"), ends.get("bad") or parse_end(_TODAY, "--bad", now=now))
+    return Ends(ends.get("good"), ends.get("bad") or parse_end(TODAY, "--bad", now=now))
 
 
 def _exists(path: Path) -> bool:
@@ -153,7 +153,7 @@ def _at_path(text: str, path: Path, option: str) -> End:
 
 
 def _moment(text: str, now: datetime) -> datetime | None:
-    if text == _TODAY:
+    if text == TODAY:
         # Round to the hour, so that the same question asked again soon finds its answers in the store.
         return now.replace(minute=0, second=0, microsecond=0)
     try:

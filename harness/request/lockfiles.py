@@ -6,9 +6,7 @@ their project, and reported. Markers select the entries for this machine.
 
 from __future__ import annotations
 
-import json
 import re
-import subprocess
 import tempfile
 import tomllib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -20,6 +18,7 @@ from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, d
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
 
+from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.redact import hide_secrets
@@ -33,21 +32,7 @@ _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError,
 # The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
 _LINES = re.compile(r"(?<!\\)\n")
 _LONGEST_LINE = 50_000
-# Run in the user's own interpreter: the standard library of Python 3.8 and later only. The first of two packages with
-# one name is the one that is imported. Like pip, it leaves out what an interrupted upgrade left ("~ep-1.1.dist-info").
-_ASK = """
-import importlib.metadata as m, json, platform
-found = {}
-for d in m.distributions():
-    try:
-        origin = json.loads(d.read_text("direct_url.json") or "{}")
-    except ValueError:
-        origin = {}
-    folder = getattr(getattr(d, "_path", None), "name", "")
-    if d.metadata.get("Name") and not folder.startswith("~"):
-        found.setdefault(d.metadata["Name"], [d.metadata.get("Version") or "", origin.get("url", "")])
-print(json.dumps([platform.python_version(), found]))
-"""
+LOCAL_PROJECT = "is a local project"
 _INSTALLERS = frozenset({"pip", "wheel"})
 
 
@@ -178,6 +163,7 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
     own = [package for package in packages if _is_own(package)]
     waiting = [(need, package) for package in own or packages for need in _needs(package, everything=True)]
     reached: dict[tuple[str, str], dict[str, Any]] = {}
+    chosen: set[tuple[str, str, str]] = set()
     if not own:
         reached = {(package["name"], package.get("version", "")): package for package in packages}
     while waiting:
@@ -185,14 +171,15 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
         if not _holds(need.get("marker", ""), environment):
             continue
         for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
-            extras = set(need.get("extra", ()))
+            key = (package["name"], package.get("version", ""))
+            extras = {extra for extra in need.get("extra", ()) if (*key, extra) not in chosen}
+            chosen |= {(*key, extra) for extra in extras}  # extras may need each other
             waiting += [
                 (further, package)
                 for extra, wants in package.get("optional-dependencies", {}).items()
                 if extra in extras
                 for further in wants
             ]
-            key = (package["name"], package.get("version", ""))
             if key not in reached:
                 reached[key] = package
                 waiting += [(further, package) for further in package.get("dependencies", ())]
@@ -337,20 +324,9 @@ def plain_requirement(text: str, path: Path) -> str | None:
 
 def installed_pins(python: Path) -> Pins:
     """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
-    try:
-        answer = subprocess.run(
-            [python, "-I", "-c", _ASK],
-            capture_output=True,
-            text=True,
-            timeout=120,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        version, found = json.loads(answer.stdout)
-    except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
+    installed = installed_in(python)
     pins, told = [], []
-    for name, (release, origin) in sorted(found.items()):
+    for name, release, origin in installed.found:
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue
@@ -358,14 +334,14 @@ def installed_pins(python: Path) -> Pins:
             told.append(f"{project} is installed without a version: left out")
             continue
         if origin.startswith("file:"):
-            told.append(f"{project} of {origin.removeprefix('file://')} is a local project: left out")
+            told.append(f"{project} of {origin.removeprefix('file://')} {LOCAL_PROJECT}: left out")
             continue
         if origin:
             told.append(f"{project} of {_shown(origin)} is not on an index: replaced by release {release}")
         pins.append(f"{project}=={release}")
     if not pins:
         raise UserMistake(f"nothing is installed in the environment of {python}")
-    return Pins(tuple(dict.fromkeys(pins)), tuple(told), version)
+    return Pins(tuple(dict.fromkeys(pins)), tuple(told), installed.version)
 
 
 def _is_version(text: str) -> bool:

@@ -24,7 +24,7 @@ def version_of(text: str) -> Version:
     try:
         return Version(Version(text).public)
     except InvalidVersion as error:
-        raise UserMistake(f"{text!r} is not a version", hint="write for instance 4.52.4") from error
+        raise UserMistake(f"{text!r} is not a version", hint="for example 4.52.4") from error
 
 
 def required_name(text: str) -> str:
@@ -33,7 +33,7 @@ def required_name(text: str) -> str:
         return normalized_name(Requirement(text).name)
     except InvalidRequirement as error:
         raise UserMistake(
-            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="write for instance 'torch==2.8.0'"
+            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="for example 'torch==2.8.0'"
         ) from error
 
 
@@ -44,7 +44,7 @@ def as_of(text: str | None) -> AsOf:
     except ValueError as error:
         raise UserMistake(f"--as-of {error}") from error
     except OverflowError as error:
-        raise UserMistake(f"--as-of {text} is no day that a calendar has") from error
+        raise UserMistake(f"--as-of {text} is not a valid date") from error
 
 
 def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
@@ -60,7 +60,7 @@ def read_duration(text: str, option: str = "") -> float:
     found = _WRITTEN.match(text.strip().lower())
     seconds = float(found[1]) * _SECONDS[found[2]] if found else 0.0
     if seconds <= 0:
-        raise UserMistake(f"{option} {text!r} is not a duration".lstrip(), hint="write for example 90s, 10m or 1h")
+        raise UserMistake(f"{option} {text!r} is not a duration".lstrip(), hint="for example 90s, 10m or 1h")
     return seconds
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from harness.environment import Index, Interpreter, Uv, Workspace
+    from harness.environment.uv import UvAnswer
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -37,7 +38,7 @@ _VERSION_VARIABLES = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION",
 _IN_A_TAG = re.compile(r"\d+(\.\d+)*[\w.]*$")
 _NOT_COPIED = {
     *(".git", ".hg", ".svn", ".tox", ".nox", ".venv", "venv", "env", "node_modules", "__pycache__"),
-    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results"),
+    *(".mypy_cache", ".pytest_cache", ".ruff_cache", ".eggs", "results", ".harness"),
 }
 _TEST_FOLDERS = ("tests", "test")
 _LFS_POINTER = b"version https://git-lfs.github.com/spec/"
@@ -165,16 +166,18 @@ class Projects:
         words = ""
         for date in dict.fromkeys((day, "")):
             with tempfile.TemporaryDirectory(prefix="build-", dir=self.workspace.building) as folder:
-                wheel, why = self._wheel(home / "tree", Path(folder), date, version)
+                wheel, answer = self._wheel(home / "tree", Path(folder), date, version)
                 if wheel is not None:
                     _unpack(wheel, Path(folder, "site"))
                     Path(folder, "site").rename(site)
                     return site, ""
-                words = words or why
+                words = words or _last_words(answer.words)
+                if answer.timed_out:
+                    return None, words  # nothing is noted: the machine may have been busy
         note.write_text(words, encoding="utf-8")
         return None, words
 
-    def _wheel(self, tree: Path, folder: Path, day: str, version: str) -> tuple[Path | None, str]:
+    def _wheel(self, tree: Path, folder: Path, day: str, version: str) -> tuple[Path | None, UvAnswer]:
         source = folder / "source"
         shutil.copytree(tree, source, symlinks=True)
         make_repository(source)
@@ -185,7 +188,7 @@ class Projects:
             cwd=folder,
         )  # fmt: skip
         wheel = next((folder / "out").glob("*.whl"), None) if answer.returncode == 0 else None
-        return wheel, _last_words(answer.words)
+        return wheel, answer
 
     def _can_be_had(self, text: str) -> bool:
         """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""
@@ -227,7 +230,7 @@ def _unpack(wheel: Path, site: Path) -> None:
         for name, where in settings.items("console_scripts") if settings.has_section("console_scripts") else ():
             if not _PROGRAM.fullmatch(name):
                 raise UserMistake(
-                    f"the project's wheel has an entry point named {name!r}, which is no name of a program",
+                    f"the project's wheel has an entry point named {name!r}, which is not a valid program name",
                     hint="it would be written outside its folder",
                 )
             module, _, attribute = where.split("[")[0].strip().partition(":")

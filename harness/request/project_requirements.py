@@ -31,6 +31,22 @@ if TYPE_CHECKING:
 
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
 _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
+# Projects that are called otherwise than their module.
+_CALLED = {
+    "Crypto": "pycryptodome",
+    "OpenSSL": "pyopenssl",
+    "PIL": "pillow",
+    "attr": "attrs",
+    "bs4": "beautifulsoup4",
+    "cv2": "opencv-python",
+    "dateutil": "python-dateutil",
+    "dotenv": "python-dotenv",
+    "git": "gitpython",
+    "jwt": "pyjwt",
+    "sklearn": "scikit-learn",
+    "yaml": "pyyaml",
+    "zmq": "pyzmq",
+}
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
 _REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
@@ -331,6 +347,24 @@ def _files_for(tree: Path, kinds: tuple[str, ...]) -> list[Path]:
 def _requirements_files(tree: Path) -> list[Path]:
     """Return the requirements files of a project, whatever they are for."""
     return sorted(path for pattern in ("*requirements*.txt", "requirements/*.txt") for path in tree.glob(pattern))
+
+
+def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the project that has each module, as far as the names tell, and the file that declares it.
+
+    The file is "" if none does; modules that are called like their project and not declared are left out.
+    """
+    files = [path for name in ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini") if (path := tree / name).is_file()]
+    texts = {path: path.read_text("utf-8", errors="replace") for path in (*files, *_requirements_files(tree))}
+    found = {}
+    for module in modules:
+        project = _CALLED.get(module, MODULES.get(module, module))
+        name = re.sub(r"[-_.]", "[-_.]", normalized_name(project))
+        line = re.compile(rf"(?im)(?:^|[\s\"'\[,]){name}(?![\w.-])")
+        where = next((path.relative_to(tree).as_posix() for path, text in texts.items() if line.search(text)), "")
+        if where or project != module:
+            found[module] = (project, where)
+    return found
 
 
 def _with_sources(tree: Path, stems: Iterable[str]) -> list[Path]:

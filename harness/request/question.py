@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from attrs import field, fields, frozen
 
+from harness.arguments import check_between, check_fields
 from harness.errors import UserMistake
 from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
@@ -18,7 +19,8 @@ class Policy:
     one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
     `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
     search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
-    the time limit of the search below the release, in seconds.
+    the time limit of the search below the release, in seconds. `ask` lets a person judge each run. Raises `UserMistake`
+    for a wrong value.
     """
 
     find_fix: bool = False
@@ -30,6 +32,13 @@ class Policy:
     fork: bool = True
     git: str = ""
     time_s: float = 600.0
+    ask: bool = False
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        check_between("Policy(confirm=...)", self.confirm, 0, 20)
+        check_between("Policy(confidence=...)", self.confidence, 0.5, 0.999999)
+        check_between("Policy(time_s=...)", self.time_s, 0)
 
 
 def _read_level(level: Level | str | None) -> Level | None:
@@ -39,7 +48,7 @@ def _read_level(level: Level | str | None) -> Level | None:
         return Level(level)
     except ValueError as error:
         known = ", ".join(one.value for one in Level)
-        raise UserMistake(f"depth is {level!r}, not a level", hint=f"the levels are {known}") from error
+        raise UserMistake(f"depth takes a level, not {level!r}", hint=f"the levels are {known}") from error
 
 
 @frozen
@@ -49,7 +58,8 @@ class Question:
     `subject` is the package to look at ("python" for the Python itself), None to find the package. What runs is a
     `repro` (a name or a path; default: the one that names the subject) or the command `run`, in a copy of the
     `project`. `good` and `bad` are the ends: a release, a day, a lock file, an environment, a commit or a Python.
-    `depth` is how deep to go: "release", "package", "file", "region" or "commit".
+    `depth` is how deep to go: "release", "package", "file", "region" or "commit"; `policy` how to search.
+    Raises `UserMistake` for a wrong value.
     """
 
     subject: str | None = None
@@ -60,6 +70,9 @@ class Question:
     depth: Level | None = field(default=None, converter=_read_level)
     policy: Policy = Policy()
     project: ChosenProject = ChosenProject()
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
 
     @property
     def set(self) -> frozenset[str]:

@@ -39,7 +39,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
     elif subject:
         found = repro_for_subject(subject)
     else:
-        raise UserMistake("say what to run", hint='name a repro, or give a command with --run "COMMAND"')
+        raise UserMistake("nothing to run", hint='name a repro with --repro, or give a command with --run "COMMAND"')
     return found.with_params(parameters(params))
 
 
@@ -118,18 +118,18 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
     for folder in reversed(_folders(where)):
         if (folder / f"{name}.py").is_file():
             return read_repro(folder / f"{name}.py")
-    known = [repro.name for repro in list_repros(where)]
-    close = difflib.get_close_matches(name, known, n=1)
+    close = difflib.get_close_matches(name, [repro.name for repro in list_repros(where)], n=1)
     raise BadRepro(
         f"no repro named {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
-        hint=f"known repros: {', '.join(known) or 'none'}; a path to a file works too",
+        hint="harness repros lists them; a path to a file works too",
     )
 
 
 def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
     """Return the repro that fits a subject best. Raises `BadRepro` if none names it.
 
-    Repros that name it earlier come first; then those with both bounds, and of these those of a regression.
+    The one that says it is the default comes first; then repros that name it earlier, then those with both bounds, and
+    of these those of a regression.
     """
     name = normalized_name(subject)
     naming = [repro for repro in list_repros(where) if name in repro.subjects]
@@ -141,10 +141,10 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
             hint='name one with --repro PATH, or give a command with --run "COMMAND"',
         )
 
-    def fit(repro: Repro) -> tuple[int, bool, bool]:
+    def fit(repro: Repro) -> tuple[bool, int, bool, bool]:
         bounds = repro.subjects[name]
         known = bounds.good is not None and bounds.bad is not None
-        return list(repro.subjects).index(name), not known, known and not bounds.is_regression
+        return not bounds.default, list(repro.subjects).index(name), not known, known and not bounds.is_regression
 
     return min(naming, key=fit)
 

@@ -43,7 +43,7 @@ def _inner(words: list[str], command: str, project: Path | None) -> list[str]:
         program, *rest = rest[1:] or [""]
     if program in _ENVIRONMENTS:
         raise UserMistake(
-            f"{program} makes environments of its own, so {command!r} can't run with the packages of a release",
+            f"{program} makes its own environments, so {command!r} can't run with the packages of a release",
             hint=_instead(program, project),
         )
     if program == "uvx" or (program == "uv" and rest[:2] == ["tool", "run"]):
@@ -93,4 +93,4 @@ def _instead(program: str, project: Path | None) -> str:
         commands = read_ini(project / "tox.ini").get("testenv", "commands", fallback="")
     lines = [line.split("{posargs")[0].strip() for line in commands.splitlines()]
     known = next((line for line in lines if line and "{" not in line), "pytest")
-    return f'give the command that it runs, for instance --run "{known}"; --with, --extra and --group add packages'
+    return f'give the command that it runs, for example --run "{known}"; --with, --extra and --group add packages'

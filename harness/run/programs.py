@@ -13,7 +13,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.model import Outcome
+from harness.model import Outcome, TestOutcome
 from harness.model.observation import WHOLE_RUN
 from harness.run.commands import TestTool, is_python, program_at, recognised
 
@@ -56,6 +56,14 @@ _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re
 _NO_TOOL = re.compile(r"python[\d.]*: No module named (?P<name>[\w.]+)")
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>\w+)[\w.]*'")
 _NO_FILE = re.compile(r"python[\d.]*: can't open file '(?P<name>[^'\n]+)'")
+_SYNTAX = re.compile(
+    r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)\n(?:(?!\s*(?:E\s+)?File ")[^\n]*\n){0,4}?(?:E\s+)?'
+    r"(?P<error>(?:Syntax|Indentation|Tab)Error: [^\n]*)"
+)
+_NO_NETWORK = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|getaddrinfo failed|Failed to resolve"
+    r"|Network is unreachable|We couldn't connect to 'https?://|LocalEntryNotFoundError|ENETUNREACH"
+)
 _NO_TESTS = re.compile(r"no tests ran in|^Ran 0 tests|^NO TESTS RAN", re.MULTILINE)
 _PYTEST_USAGE = re.compile(r"^ERROR: (?:usage:.*|file or directory not found: .*|not found: .*)", re.MULTILINE)
 
@@ -234,12 +242,12 @@ def _leads_away(file: Path) -> bool:
 def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     """Return one sentence about what is wrong with the command, "" if nothing is.
 
-    `argv` is empty for a script. The only such mistake of a script is to import the user's own project, which is not
+    `argv` is empty for a script, which can only have a syntax error, or import the user's own project, which is not
     installed in the environment.
     """
     if ran.outcome not in (Outcome.EXITED, Outcome.RAISED, Outcome.NO_REPORT):
         return ""
-    own = _own_project(ran, invoked_from)
+    own = _syntax_error(ran) or _own_project(ran, invoked_from)
     if own or not argv:
         return own
     if ran.exit_code == 127 and (found := _last(_NOT_FOUND, ran.tail)):
@@ -251,6 +259,24 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
         return f"no such file: {found}"
     return _test_tool(ran, argv)
+
+
+def _syntax_error(ran: Ran) -> str:
+    """Say that a file of the user's own is not Python; "" if none is, or if there are results of other tests."""
+    found = list(_SYNTAX.finditer(ran.tail))
+    if not found or any(test.outcome is not TestOutcome.ERROR for test in ran.tests):
+        return ""
+    last = found[-1]
+    if any(part in last["file"] for part in ("/site-packages/", "/lib/python3")):
+        return ""
+    return f"{last['error'].strip()} ({Path(last['file']).name}, line {last['line']})"
+
+
+def needs_network(ran: Ran) -> str:
+    """Say that a run in a sandbox without network needs it; "" if it does not. A model hub says so in many words."""
+    if ran.outcome not in (Outcome.EXITED, Outcome.RAISED) or not _NO_NETWORK.search(ran.tail):
+        return ""
+    return "it needs the network, which runs don't have in the sandbox; --network allows it"
 
 
 def _own_project(ran: Ran, invoked_from: Path) -> str:

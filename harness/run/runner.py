@@ -30,9 +30,9 @@ from harness.run.launch import (
     user_path,
 )
 from harness.run.process import NoSandbox, run_guarded
-from harness.run.programs import missing_program, mistake_in, program_of, write_stubs
+from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, not_started, result_of
-from harness.run.sandbox import FileAccess, Sandbox, editable_projects
+from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
     import threading
@@ -145,7 +145,13 @@ def _run_with(
     beside = [scratch.work / folder for folder in job.repro.search_path]
     if why := missing_program(job.repro.argv, job.python, user_path(os.environ), root, beside):
         raise MissingProgram(why, program_of(job.repro.argv))
-    write_stubs(scratch.stubs, job.python, user_path(os.environ))
+    if job.zygote is None:
+        write_stubs(scratch.stubs, job.python, user_path(os.environ))
+    else:  # forks share the stubs: to make and remove hundreds of links takes longer than a fork
+        shared = job.scratch_root / "stubs"
+        if not shared.is_dir():
+            write_stubs(shared, job.python, user_path(os.environ))
+        scratch.stubs.symlink_to(shared)
     tests = collection_of(job.repro.argv, scratch.report.parent)
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
@@ -193,7 +199,8 @@ def _run_with(
     ran = result_of(left, device=job.device, limits=job.limits)
     if tests is not None:
         ran = tests.added_to(ran)
-    if mistake := mistake_in(ran, job.repro.argv, root):
+    is_offline = job.sandbox is not None and not job.sandbox.network
+    if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
     ran.machine["hash_seed"] = job.hash_seed
@@ -224,19 +231,21 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
 
 
 def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> FileAccess:
-    """The paths beyond the system folders that a run can see and write."""
+    """The paths beyond the system folders that a run can see and write.
+
+    Nothing that a package or a repro's author wrote opens a path, only what the user typed.
+    """
     files = [env[name] for name in _PATHS_IN if env.get(name, "").startswith("/")]
     files += [folder for folder in env.get("LD_LIBRARY_PATH", "").split(os.pathsep) if folder.startswith("/")]
-    files += [value for value in job.repro.params.values() if isinstance(value, str) and value.startswith("/")]
-    files += [folder for folder in job.repro.search_path if folder.startswith("/")]
+    typed = [value for name, value in job.repro.params.items() if name in job.repro.typed]
+    files += [value for value in typed if isinstance(value, str) and value.startswith("/")]
     files += [found for word in argv if (found := _path_in(word)).startswith("/")]
-    packages = job.python.parent.parent.glob("lib*/python*/site-packages")
     writable = (job.pycache_prefix,) if job.pycache_prefix is not None else ()
     return FileAccess(
         scratch=scratch.root,
         work=scratch.work / job.repro.inside,
         python=job.python,
-        readable=(*job.readable, job.invoked_from.absolute(), *editable_projects(packages), *map(Path, files)),
+        readable=(*job.readable, job.invoked_from.absolute(), *map(Path, files)),
         writable=(*job.writable, *writable),
     )
 

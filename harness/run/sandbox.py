@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import json
 import os
 import pwd
 import shutil
@@ -18,7 +17,6 @@ import sys
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
 from attrs import frozen
 
@@ -26,11 +24,12 @@ from harness.errors import UserMistake
 from harness.events import Warned
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from harness.events import Reporter
 
 _STAGE = Path(__file__).with_name("inside") / "stage.py"
+_OUR_OWN = (Path(sys.executable), Path(sys.base_prefix, "bin", "python"))
 _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
 # Visible below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
@@ -96,7 +95,7 @@ class Sandbox:
         view = View(hidden_folders())
         for path in (*access.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
             view.show(path)
-        for python in (access.python, Path(sys.executable)):
+        for python in (access.python, *_OUR_OWN):
             view.show_python(python)
         for path in (access.scratch, *access.writable):
             view.show(path, write=True)
@@ -138,7 +137,8 @@ def _why_not(program: str, *, network: bool) -> str:
     """Why a sandbox can't be created on this machine, "" if it can; tried once per process."""
     sandbox = Sandbox(program, "", network)
     view = View(hidden_folders())
-    view.show_python(Path(sys.executable))
+    for python in _OUR_OWN:
+        view.show_python(python)
     words = [*sandbox.namespaces(), *view.mounts(None), "--", sys.executable, "-I", "-S", "-c", ""]
     try:
         tried = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=_TRIAL_S, check=False)
@@ -186,20 +186,16 @@ class View:
             self._binds[real] = self._binds.get(real, False) or write
 
     def show_python(self, python: Path) -> None:
-        """Make an interpreter visible, with its libraries and its virtual environment if it has one."""
-        self.show(python.parent.parent)
-        real = self._followed(python)
-        settings = python.parent.parent / "pyvenv.cfg"
-        try:
-            lines = settings.read_text(encoding="utf-8").splitlines()
-        except (OSError, UnicodeDecodeError):
-            lines = []
-        for line in lines:
-            name, _, value = line.partition("=")
-            if name.strip() == "home" and value.strip().startswith("/"):
-                self.show(Path(value.strip()).parent)
-        prefix = real.parent.parent
-        if prefix in self._hidden:  # a Python in ~/bin does not expose the home folder
+        """Make an interpreter visible, with its libraries and its virtual environment if it has one.
+
+        Its `pyvenv.cfg` is not read: a package may have written it.
+        """
+        self._show_prefix(python.parent.parent)
+        self._show_prefix(self._followed(python).parent.parent)
+
+    def _show_prefix(self, prefix: Path) -> None:
+        """Make a folder with an interpreter visible; a Python in ~/bin or ~/.local/bin does not expose the rest."""
+        if prefix in self._hidden or prefix.name == ".local":
             for part in ("bin", "lib", "lib64"):
                 self.show(prefix / part)
         else:
@@ -253,22 +249,6 @@ class View:
                     (Path("/"), [*parts[1:], *left]) if target.startswith("/") else (here.parent, [*parts, *left])
                 )
         return here
-
-
-def editable_projects(packages: Iterable[Path]) -> Iterator[Path]:
-    """Yield the folders of editable installs and those that `.pth` files name (PEP 660, PEP 610)."""
-    for folder in packages:
-        for file in folder.glob("*.pth"):
-            for line in file.read_text(encoding="utf-8", errors="replace").splitlines():
-                if line.startswith("/") and Path(line.strip()).is_dir():
-                    yield Path(line.strip())
-        for file in folder.glob("*.dist-info/direct_url.json"):
-            try:
-                url = urlsplit(json.loads(file.read_text(encoding="utf-8"))["url"])
-            except (OSError, ValueError, KeyError, TypeError):
-                continue
-            if url.scheme == "file":
-                yield Path(unquote(url.path))
 
 
 def _of_every_run() -> Iterator[str]:

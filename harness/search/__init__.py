@@ -1,5 +1,6 @@
 """Search algorithms: each only decides which candidate to try next. Pure, without I/O or clock."""
 
+from harness.search.alone import AloneFirst
 from harness.search.bisection import Bisection, BisectionResult, BisectionStatus, MovedEnd
 from harness.search.delta import DeltaDebugging
 from harness.search.fewest import FewestChanges, FewestResult
@@ -13,6 +14,7 @@ from harness.search.sure_windows import SureScan
 from harness.search.windows import Window, WindowScan, WindowsResult
 
 __all__ = [
+    "AloneFirst",
     "Bisection",
     "BisectionResult",
     "BisectionStatus",

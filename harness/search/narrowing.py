@@ -23,7 +23,6 @@ H = TypeVar("H", bound=Hashable)
 
 _FEW = 3  # at most this many changes are left out one by one; larger sets are bisected first
 _LOOKED_AT = 400  # suspects considered for one set
-_DOUBT = 0.02
 _SIDESTEPS = 4  # neighbours of a skipped middle that are tried
 _EXPECTED_SKIPS = 1.0  # prior of the skip rate: this many skips ...
 _EXPECTED_SIZE = 30.0  # ... in sets of this many changes in total
@@ -49,9 +48,9 @@ class Narrowing(Generic[H]):
     """Search over sets of changes; a candidate is the good side with these changes applied.
 
     All `changes` together must be BAD, and the empty set GOOD; neither is run. `weights` say how likely each is the
-    cause, in any unit. `closed` returns a set with everything that it needs, and `roughly` a cheap estimate of that for
-    one change, None without one; call `refresh` if either has learned something. `serving` are changes that matter only
-    to others that need them, such as imports: they are not tried alone while others are suspected.
+    cause, in any unit. `closed` returns a set with everything that it needs; call `refresh` if it learns more.
+    `serving` are changes that matter only to others that need them, such as imports: they are not tried alone while
+    others are suspected.
 
     A set with a verdict is never requested again, and each verdict leaves fewer suspects or a smaller set, so the
     search always ends.
@@ -65,7 +64,6 @@ class Narrowing(Generic[H]):
         *,
         weights: Mapping[H, float] | None = None,
         closed: Callable[[frozenset[H]], frozenset[H]] = lambda changes: changes,
-        roughly: Callable[[H], frozenset[H]] | None = None,
         serving: Collection[H] = (),
     ) -> None:
         self._all = frozenset(changes)
@@ -73,10 +71,8 @@ class Narrowing(Generic[H]):
             raise ValueError("narrowing needs at least one change, and each only once")
         told = weights or {}
         self._weight = {change: max(told.get(change, 1.0), 1e-9) for change in changes}
-        self._order = self._by_weight()
+        self._order = tuple(sorted(self._weight, key=lambda change: -self._weight[change]))
         self._closed = closed
-        self._roughly = roughly if roughly is not None else lambda change: frozenset({change})
-        self._is_estimated = roughly is not None
         self._serving = frozenset(serving)
         self._told: dict[frozenset[H], Verdict] = {}
         self._next: frozenset[H] | None = None
@@ -110,15 +106,6 @@ class Narrowing(Generic[H]):
         """Plan again, because `closed` has learned something."""
         self._is_planned = False
         self._foreseen = None
-
-    def doubt(self, change: H) -> None:
-        """Lower the weight of a change that is to blame for a set that could not be judged."""
-        self._weight[change] *= _DOUBT
-        self._order = self._by_weight()
-        self.refresh()
-
-    def _by_weight(self) -> tuple[H, ...]:
-        return tuple(sorted(self._weight, key=lambda change: -self._weight[change]))
 
     @property
     def done(self) -> bool:
@@ -180,11 +167,10 @@ class Narrowing(Generic[H]):
         while suspects:
             left = {change: self._weight[change] for change in suspects}
             best, most = None, -1.0
-            for group, hoped in self._halves(self._most_telling(suspects, rate), left, rate):
-                if hoped <= most:
-                    break
-                # The group may need more changes than `roughly` estimated.
-                candidate = self._closed(frozenset(group))
+            group = self._most_telling(suspects, rate)
+            while group:
+                candidate = self._closed(frozenset(group))  # it may need many more changes
+                group = group[: len(group) // 2]
                 if (
                     len(candidate) < len(held)
                     and candidate not in told
@@ -198,39 +184,17 @@ class Narrowing(Generic[H]):
             suspects = suspects[1:]
         return None
 
-    def _halves(self, group: Sequence[H], left: Mapping[H, float], rate: float) -> list[tuple[Sequence[H], float]]:
-        """A group, its first half, the half of that, ... with their estimated information, the most telling first."""
-        found = []
-        while group:
-            hoped = math.inf
-            if self._is_estimated:
-                hoped = _gain(frozenset().union(*map(self._roughly, group)), left, rate)
-            found.append((group, hoped))
-            group = group[: len(group) // 2]
-        return sorted(found, key=lambda item: -item[1])
-
     def _most_telling(self, suspects: Sequence[H], rate: float) -> list[H]:
-        """The likeliest suspect, and each further one that makes a run more informative.
-
-        Such a suspect is likely and needs few other changes. What it needs is tried with it, so the weight of those
-        changes counts too.
-        """
-        left = {change: self._weight[change] for change in suspects}
-        total = sum(left.values())
-        group: list[H] = []
-        along: frozenset[H] = frozenset()
+        """The likeliest suspects: as many as make a run the most informative."""
+        total = sum(self._weight[change] for change in suspects)
         most, weight = -1.0, 0.0
-        for change in suspects[:_LOOKED_AT]:
-            if change in along:
-                group.append(change)
-                continue
-            more = self._roughly(change) - along
-            heavier = weight + sum(left.get(other, 0.0) for other in more)
-            gain = _entropy(min(heavier / total, 1.0)) * (1 - rate) ** (len(along) + len(more))
-            if gain > most + 1e-12:
-                group.append(change)
-                along, most, weight = along | more, gain, heavier
-        return group
+        for count, change in enumerate(suspects[:_LOOKED_AT]):
+            weight += self._weight[change]
+            gain = _entropy(min(weight / total, 1.0)) * (1 - rate) ** (count + 1)
+            if gain <= most + 1e-12:
+                return list(suspects[:count])
+            most = gain
+        return list(suspects[:_LOOKED_AT])
 
     def _bisected(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The next set of a bisection for the changes in `held` that are only enough together, None if it ended."""

@@ -2,166 +2,177 @@
 
 from __future__ import annotations
 
+import re
 import shlex
+from collections.abc import Sequence
 
 from rich.table import Table
 from rich.text import Text
 
-from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
-from harness.asking.wording import place_of, runs_made
+from harness.asking.answer import Answer, Failure, Guilty, Status
+from harness.asking.boundary import Boundary
+from harness.asking.head import beyond_head, head_of, subject_of
+from harness.asking.wording import runs_made
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
-from harness.model.text import listed, listed_in_order
+from harness.model.text import listed
 from harness.report.commands import asked_for
+from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
     Console,
     duration,
+    print_command,
     print_head,
-    print_line,
     print_skipped,
     print_text,
     short_reason,
 )
 
 _SHOWN_FILES = 5
-_SHOWN_CHANGES = 12
+_SHOWN_CHANGES = 6
+_REASON = 160
 
 
-def print_answer(console: Console, answer: Answer, results: str) -> None:
-    """Print what was found, then each failure with its proofs and how to see it again, and what to do next."""
+def print_answer(
+    console: Console,
+    answer: Answer,
+    results: str,
+    reports: Sequence[str] = (),
+    constraints: str = "",
+    *,
+    diff: bool = False,
+) -> None:
+    """Print the answer and its workaround, the proofs, and what to do next; with `diff` also the changed lines.
+
+    `reports` and `constraints` are the paths of files that were written.
+    """
     console.print()
-    print_head(console, _head(answer))
     style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
-    print_text(console, answer.sentence, style)
-    console.print()
+    head, rest = head_of(answer), answer.sentence
+    if {"First bad", "Fixed in"} & {label for label, _ in head} and not answer.ends:
+        rest = beyond_head(answer)
+    if rest == answer.sentence:
+        print_text(console, rest, style)
+        console.print()
+        rest = ""
+    print_head(console, head)
+    if rest:
+        print_text(console, rest)
+        console.print()
     shown: set[tuple[str, str | None]] = set()
     for failure in answer.failures:
-        _print_failure(console, failure, shown)
+        _print_failure(console, failure, shown, diff=diff)
     for told in answer.told:
-        print_line(console, Text(f"  {short_reason(told)}", style="dim"))
+        print_text(console, f"  {short_reason(told)}", "dim")
     apart = {
-        "fail at both ends": answer.failing_at_both,
+        **{f"fail at both ends{f' ({why})' if why else ''}": tests for why, tests in answer.why_at_both.items()},
         "passed at the good end, did not run at the bad end": answer.not_run,
         "flaky": answer.flaky,
     }
     for name, tests in apart.items():
         if tests:
-            print_line(console, Text(f"  {name}: {listed(tests)}", style="dim"))
+            print_text(console, f"  {name}: {listed(tests)}", "dim")
     runs = f"  {runs_made(answer)}; {duration(answer.wall_s)} on {answer.asked.device}; records in {results}"
     print_text(console, runs, "dim")
-    if answer.advice:
-        print_text(console, f"  {answer.advice}")
+    _print_next(console, answer, reports, constraints, diff=diff)
 
 
-def _head(answer: Answer) -> list[tuple[str, str]]:
-    """The rows of the head; last good and first bad only if there are not several culprits."""
-    if answer.status not in (Status.FOUND, Status.FIXED, Status.INCONCLUSIVE):
-        return []
-    culprits, boundary = answer.culprits, answer.boundary
-    rows: list[tuple[str, str]] = []
-    if len(culprits) < 2:
-        labels = ("Last bad", "Fixed in") if boundary.is_fix else ("Last good", "First bad")
-        absent = f"{boundary.subject} (absent)" if culprits else ""
-        rows = [
-            (label, f"{_subject(boundary)} {candidate}" if candidate else absent)
-            for label, candidate in zip(labels, boundary.ends, strict=True)
-        ]
-    if len(culprits) < 2 and len(boundary.suspects) > 1:
-        rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
-    elif len(culprits) > 1 or boundary.subject != answer.asked.subject or answer.culprit is not None:
-        rows += [(_label(culprit), _place(culprit)) for culprit in culprits]
-    return [*rows, ("Workaround", _workaround(answer))]
-
-
-def _subject(boundary: Boundary) -> str:
-    return boundary.unit if boundary.unit == "Python" else boundary.subject
-
-
-def _label(culprit: Guilty) -> str:
-    if not culprit.is_proved:
-        return "Suspect"
-    return "The fix" if culprit.boundary.is_fix else "Culprit"
-
-
-def _place(culprit: Guilty) -> str:
-    """The culprit's package and release, and the place of the difference if it is known."""
-    boundary = culprit.boundary
-    if culprit.deeper is not None:
-        return place_of(culprit.deeper.finest)
-    if len(boundary.suspects) > 1:
-        return f"{boundary.subject}, one of {listed(boundary.suspects)}"
-    return f"{_subject(boundary)} {boundary.ends[1] or '(removed)'}"
-
-
-def _workaround(answer: Answer) -> str:
-    """The constraints; between two worlds also whether the newest packages that they allow were run."""
-    if not answer.constraints or not answer.ends:
-        return answer.constraint
-    sure = "a run with them passed" if answer.constraints_verified else "not confirmed by a run"
-    return f"{answer.constraint} ({sure})"
-
-
-def _print_failure(console: Console, failure: Failure, shown: set[tuple[str, str | None]]) -> None:
+def _print_failure(console: Console, failure: Failure, shown: set[tuple[str, str | None]], *, diff: bool) -> None:
     """Print one failure with its culprits; the details of those that were `shown` before are not repeated."""
-    if failure.signature is not None:
-        tests = listed(failure.tests) or "recognised by"
-        print_line(console, f"  {tests}: {short_reason(str(failure.signature))}")
+    if failure.signature is not None and failure.tests:
+        print_text(console, f"  {listed(failure.tests)}: {short_reason(str(failure.signature), _REASON)}", hang=4)
     if failure.note:
-        print_line(console, Text(f"  {short_reason(failure.note)}", style="yellow"))
+        print_text(console, f"  {short_reason(failure.note)}", "yellow")
     for culprit in failure.culprits:
         _print_proofs(console, culprit)
         found = (culprit.package, culprit.boundary.ends[1])
         if found not in shown:
             shown.add(found)
-            _print_details(console, culprit.boundary, culprit.deeper)
+            _print_details(console, culprit.boundary, culprit.deeper, diff=diff)
     if not failure.culprits and failure.boundary is not None:
-        _print_details(console, failure.boundary, None)
+        _print_details(console, failure.boundary, None, diff=diff)
 
 
 def _print_proofs(console: Console, culprit: Guilty) -> None:
-    """Print the two sides, each level's proofs (those that levels share only once) and notes, then the evidence."""
-    boundary = culprit.boundary
-    words = ("bad", "good") if boundary.is_fix else ("good", "bad")
-    ends = [f"{end or '(absent)'} is {word}" for end, word in zip(boundary.ends, words, strict=True)]
-    _print_proof(console, f"{_subject(boundary)}: {', '.join(ends)}", holds=boundary.is_certain)
-    told: set[tuple[str, Verdict]] = set()
-    for finding in culprit.deeper.findings if culprit.deeper is not None else ():
-        for proof in finding.proofs:
-            if (proof.sentence, proof.verdict) not in told:
-                told.add((proof.sentence, proof.verdict))
-                _print_proof(console, f"{proof.sentence}: {proof.verdict.word}", holds=proof.holds)
-        for note in finding.notes:
-            print_line(console, Text(f"            {short_reason(note)}", style="dim"))
+    """Print the proofs of the finest level, and of the finest one that is proved; then their limits."""
+    findings = culprit.deeper.findings if culprit.deeper is not None else ()
+    proved = [finding for finding in findings if finding.is_proved][-1:]
+    told = list(dict.fromkeys((p.sentence, p.verdict, p.holds) for f in (*proved, *findings[-1:]) for p in f.proofs))
+    if not told:
+        boundary = culprit.boundary
+        sides = [(Verdict.GOOD, boundary.good_side), (Verdict.BAD, boundary.bad_side)]
+        for end, (verdict, counts) in zip(boundary.ends, sides[::-1] if boundary.is_fix else sides, strict=True):
+            runs = _runs(verdict, counts)
+            _print_proof(console, f"{subject_of(boundary)} {end or '(absent)'}: {runs}", holds=boundary.is_certain)
+    for sentence, verdict, holds in told:
+        _print_proof(console, f"{sentence}: {verdict.word}", holds=holds)
+    for note in findings[-1].notes if findings else ():
+        print_text(console, Text(f"            {short_reason(note)}", style="dim"))
     for evidence in culprit.evidence:
-        print_line(console, Text.assemble(("  evidence  ", "cyan"), short_reason(evidence.text)))
+        told_by = Text.assemble(("  evidence  ", "cyan"), short_reason(evidence.text.partition("; the release")[0]))
+        print_text(console, told_by, hang=10)
+
+
+def _runs(verdict: Verdict, counts: Counts | None) -> str:
+    """The verdict on one side, and in how many runs it was seen if there were several."""
+    if counts is None or counts.runs < 2:
+        return verdict.word
+    shown = counts.bad if verdict is Verdict.BAD else counts.runs - counts.bad
+    return f"{verdict.word} in {shown} of {counts.runs} runs"
 
 
 def _print_proof(console: Console, sentence: str, *, holds: bool) -> None:
     mark, style = ("proved", "green") if holds else ("not shown", "yellow")
-    print_line(console, Text.assemble((f"  {mark:<9} ", style), sentence))
+    print_text(console, Text.assemble((f"  {mark:<9} ", style), sentence), hang=10)
 
 
-def _print_details(console: Console, boundary: Boundary, culprit: Culprit | None) -> None:
-    """Print what else differs between the two sides, what was skipped, the lines, and how to see both sides again."""
-    if boundary.moved:
-        culprits = {change.name for change in culprit.packages} if culprit is not None else {boundary.subject}
-        changes = sorted(boundary.moved, key=lambda change: change.name not in culprits)
-        shown = ", ".join(str(change) for change in changes[:_SHOWN_CHANGES])
-        more = f" and {len(changes) - _SHOWN_CHANGES} more" if len(changes) > _SHOWN_CHANGES else ""
-        print_line(console, f"  installed differently: {shown}{more}")
+def _print_details(console: Console, boundary: Boundary, culprit: Culprit | None, *, diff: bool) -> None:
+    """Print what else differs between the two sides, what was skipped, and the commits; with `diff` the lines too."""
+    named = {change.name for change in culprit.packages} if culprit is not None else {boundary.subject}
+    changes = [change for change in boundary.moved if change.name not in named]
+    if changes:
+        shown = listed(map(str, changes), _SHOWN_CHANGES)
+        print_text(console, f"  also installed differently: {shown}", hang=2)
     print_skipped(console, _in_order(boundary))
     for drifts, names in _grouped(boundary.drift):
-        print_line(console, Text(f"  also changed with {listed(names)}: {'; '.join(drifts)}", style="dim"))
+        print_text(console, Text(f"  also changed with {listed(names)}: {'; '.join(drifts)}", style="dim"), hang=2)
     for files, names in _grouped(boundary.altered):
-        print_line(console, Text(f"  {altered_in_words(files)} (with {listed(names)})", style="dim"))
+        print_text(console, Text(f"  {altered_in_words(files)} (with {listed(names)})", style="dim"), hang=2)
     if culprit is not None:
-        _print_lines(console, culprit)
-    if boundary.sides:
-        console.print(Text("\n  see it again:"))
-        for observation in boundary.sides:
-            console.print(Text(f"    {again(observation)}"), soft_wrap=True)
+        _print_lines(console, culprit, diff=diff)
+
+
+def _print_next(console: Console, answer: Answer, reports: Sequence[str], constraints: str, *, diff: bool) -> None:
+    """Print the commands to go on with, and the files that were written."""
+    rows: list[tuple[str, str]] = []
+    for culprit in answer.culprits[:1]:
+        words = ("bad", "good") if culprit.boundary.is_fix else ("good", "bad")
+        sides = zip(words, culprit.boundary.sides, strict=False)
+        rows += [(f"run the {word} side again", again(side)) for word, side in sides]
+        has_lines = culprit.deeper is not None and any(finding.regions for finding in culprit.deeper.findings)
+        if has_lines and not diff:
+            rows.append(("show the changed lines", "the same command with --diff, or the report"))
+    advice = re.fullmatch(r"(.+?): (harness [^;]+)", answer.advice)
+    if advice is not None:
+        rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
+    rows += [("report", path) for path in reports]
+    rows += [("constraints", constraints)] if constraints else []
+    if advice is None and answer.advice:
+        print_text(console, f"  {answer.advice}")
+    if rows:
+        console.print(Text("\nNext", style="bold"))
+    width = max((len(label) for label, _ in rows if len(label) <= _NEXT), default=0)
+    for label, text in rows:
+        if len(label) > _NEXT:
+            print_text(console, f"  {label}:")
+            print_command(console, "    ", text)
+        else:
+            print_command(console, f"  {label:<{width}}  ", text)
+
+
+_NEXT = 24  # columns of a label; a longer one has a line of its own
 
 
 def _in_order(boundary: Boundary) -> list[tuple[str, str | None]]:
@@ -181,24 +192,28 @@ def _grouped(told: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], li
     return list(groups.items())
 
 
-def _print_lines(console: Console, culprit: Culprit) -> None:
-    """Print the commits and lines of the finest level."""
+def _print_lines(console: Console, culprit: Culprit, *, diff: bool) -> None:
+    """Print the commits of the finest level, and its lines with `diff`."""
     for commit in culprit.finest.commits:
         console.print(Text.assemble(("\n  commit    ", "bold"), f"{commit.sha}"))
         request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
         for line in (commit.subject, f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
             if line:
                 print_text(console, f"            {line}")
-    for region in culprit.finest.regions:
+    for region in culprit.finest.regions if diff else ():
         console.print()
         print_text(console, f"  {region.file}, {region.function or 'module level'}", "bold")
         for line in region.diff.splitlines():
             style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-            print_line(console, Text(f"    {line}", style=style))
+            console.print(Text(f"    {line}", style=style), soft_wrap=True)
+    if diff and culprit.finest.regions:
+        console.print()
 
 
 def again(observation: Observation) -> str:
-    """The command that repeats an observation."""
+    """The command that repeats an observation; what a person judged can only be looked at again."""
+    if observation.by_hand:
+        return f"harness shell {observation.by_hand}"
     return shlex.join(["harness", "probe", "--again", observation.key])
 
 

@@ -38,11 +38,11 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
         size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # 0 if the index has no sizes
-        print_text(console, f"  left out, as it is there: {names}{size}")
+        print_text(console, f"  left out, since it is there: {names}{size}")
     first = packed.probes[0].probe
     minor = ".".join(first.lock.python.split(".")[:2])
     print_text(
-        console, f"  for Python {minor} on {first.lock.platform}, no other; to run on {first.combination.device.value}"
+        console, f"  for Python {minor} on {first.lock.platform} only; to run on {first.combination.device.value}"
     )
     console.print(Text(f"  there: python {output.name}/run.py"), soft_wrap=True)
     console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"), soft_wrap=True)

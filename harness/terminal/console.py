@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import threading
 from typing import TYPE_CHECKING
 
@@ -12,7 +13,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from harness.model import Verdict
-from harness.model.text import listed_in_order, one_line, plain, without_folders
+from harness.model.text import cut_between_words, listed_in_order, one_line, plain, without_folders
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -56,10 +57,40 @@ def line_width(console: rich.console.Console) -> int:
 
 
 def print_line(console: rich.console.Console, line: Text | str) -> None:
-    """Print one line, cut to the width."""
-    text = line.copy() if isinstance(line, Text) else Text(line)
-    text.truncate(line_width(console), overflow="ellipsis")
+    """Print one line, cut to the width, between two words if possible."""
+    text, width = line.copy() if isinstance(line, Text) else Text(line), line_width(console)
+    if cell_len(text.plain) > width:
+        text.truncate(width - 1)
+        text = text[: cut_between_words(text.plain, len(text.plain))]
+        text.append("…")
     console.print(text, soft_wrap=True)
+
+
+def print_command(console: rich.console.Console, lead: str, command: str) -> None:
+    """Print a command after `lead`; one that is too long for the terminal goes on after a backslash, as shells do."""
+    if not console.is_terminal or cell_len(lead + command) <= console.width or not command.startswith("harness "):
+        print_text(console, lead + command, hang=len(lead.lstrip()))
+        return
+    indent = "    "
+    lines, words = ([] if not lead.strip() else [lead.rstrip()]), _shell_words(command)
+    line = f"{indent}{words[0]}"
+    for word in words[1:]:
+        if cell_len(f"{line} {word} \\") > console.width:
+            lines.append(f"{line} \\")
+            line = f"{indent}  {word}"
+        else:
+            line = f"{line} {word}"
+    for one in [*lines, line]:
+        console.print(Text(one), soft_wrap=True)
+
+
+def _shell_words(command: str) -> list[str]:
+    """The words of a command, quoted; an option and its value are one, so that no line ends between them."""
+    found: list[str] = []
+    for word in shlex.split(command):
+        is_value = found and found[-1].startswith("-") and " " not in found[-1] and not word.startswith("-")
+        found = [*found[:-1], f"{found[-1]} {shlex.quote(word)}"] if is_value else [*found, shlex.quote(word)]
+    return found
 
 
 def print_text(console: rich.console.Console, text: Text | str, style: str = "", hang: int = 0) -> None:
@@ -103,7 +134,7 @@ def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) 
     for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
         # listed_in_order needs the other releases, too: they interrupt a sequence.
         line = listed_in_order((release, reason == told) for release, reason in rows)
-        print_line(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"))
+        print_text(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"), hang=10)
 
 
 def short_reason(reason: str, width: int = 200) -> str:

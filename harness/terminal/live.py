@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
+from collections import Counter
 from typing import TYPE_CHECKING
 
 from rich.console import Group
@@ -26,6 +27,7 @@ from harness.events import (
     SignatureCaptured,
     Started,
     Warned,
+    repetition_of,
 )
 from harness.model import Verdict
 from harness.model.text import counted, one_line
@@ -37,13 +39,17 @@ if TYPE_CHECKING:
     from types import TracebackType
 
     from harness.events import Reporter
+    from harness.model import Signature
 
 _REDRAW_S = 0.125
 _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
 _SHOWN_OF_LOOKING_UP = 5
 _LABEL = 10  # columns, enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
-_REASON = 24  # the minimum for a reason
+_REASON = 16  # the minimum for a reason; a shorter one is left out
+_SIGNATURE = 160
+_SHORT = 12  # the longest name of another candidate in brackets
+_JUMP = (2.0, 30.0)  # a remaining time that grew by this factor, and by more than these seconds, gets a reason
 _STATE_STYLE = {
     PositionState.GOOD: "bold green",
     PositionState.BAD: "bold red",
@@ -59,10 +65,14 @@ def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
     if quiet:
         yield WarningsOnly(console)
     elif console.is_terminal:
-        with LiveView(console) as view:
-            yield view
+        with LiveView(console) as live:
+            yield live
     else:
-        yield PlainView(console)
+        plain = PlainView(console, counting=True)
+        try:
+            yield plain
+        finally:
+            plain.end()
 
 
 class LiveView:
@@ -73,6 +83,8 @@ class LiveView:
         self._clock = Clock()
         self._pace = Pace()
         self._answered = Answered()
+        self._repeats = Repeats()
+        self._left = ""
         self._asked: set[str] = set()
         self._busy: dict[str, str] = {}
         self._progress = Progress()
@@ -93,6 +105,7 @@ class LiveView:
             self._drawing.join()
         with self.console.writing:
             self._live.stop()
+        self._repeats.print(self.console)
 
     def report(self, event: Event) -> None:
         """Print a verdict above the picture, or update the picture."""
@@ -100,16 +113,16 @@ class LiveView:
             case Note(sentence) | Warned(sentence):
                 print_text(self.console, f"  {sentence}", "dim")
             case SearchBegan():
+                self._repeats.print(self.console)
                 self._begin(event.progress)
                 for line in (event.headline, *(f"  {detail}" for detail in event.details)):
                     print_text(self.console, line, "dim")
             case LookedUp(done, count):
                 self._looking_up = looking_up(event, self._pace) if done < count else ""
             case SignatureCaptured(signature, source):
-                print_line(
-                    self.console, Text.assemble((f"signature from {source}: ", "dim"), short_reason(str(signature)))
-                )
+                print_text(self.console, Text(captured(signature, source), style="dim"), hang=2)
             case LevelBegan(level, sentence):
+                self._repeats.print(self.console)
                 self._begin(Progress())
                 print_text(self.console, Text.assemble((f"{level.value}: ", "bold"), sentence))
             case Asked(label):
@@ -128,6 +141,7 @@ class LiveView:
         self._busy.clear()
         self._asked.clear()
         self._progress = progress
+        self._left = what_is_left(progress, self._clock)
         if not self._live.is_started:
             with self.console.writing:
                 self._live.start()
@@ -140,7 +154,11 @@ class LiveView:
         self._end(event.label)
         if not event.is_proof:
             self._progress = event.progress
-        print_line(self.console, probe_line(self.console, event, self._answered.by(event)))
+            self._left = what_is_left(event.progress, self._clock)
+        if self._repeats.took(event):
+            return
+        self._repeats.print(self.console)
+        print_text(self.console, probe_line(self.console, event, self._answered.by(event)), hang=_WORD + 2)
 
     def _end(self, label: str) -> None:
         self._busy.pop(label, None)
@@ -167,21 +185,32 @@ class LiveView:
                 Text(label, style="bold", no_wrap=True, overflow="ellipsis"),
                 Text(f"{doing} {since}", style="dim"),
             )
-        left = Text(what_is_left(self._progress, self._clock), style="dim")
-        return Group(picture(self._progress.states), rows, left) if self._progress.states else Group(rows, left)
+        parts: list[Text | Table] = [*self._repeats.lines(), rows, Text(self._left, style="dim")]
+        return Group(picture(self._progress.states), *parts) if self._progress.states else Group(*parts)
 
 
 class PlainView:
-    """Prints a line for each finished probe."""
+    """Prints a line for each finished probe; with `counting`, repetitions in a row are one line.
 
-    def __init__(self, console: Console) -> None:
+    `end` prints the last of those.
+    """
+
+    def __init__(self, console: Console, *, counting: bool = False) -> None:
         self.console = console
+        self._is_counting = counting
         self._clock = Clock()
         self._pace = Pace()
         self._answered = Answered()
+        self._repeats = Repeats()
+
+    def end(self) -> None:
+        """Print what was held back."""
+        self._repeats.print(self.console)
 
     def report(self, event: Event) -> None:
         """Print an event."""
+        if isinstance(event, SearchBegan | LevelBegan):
+            self.end()
         match event:
             case Note(sentence) | Warned(sentence):
                 print_text(self.console, f"  {sentence}")
@@ -194,7 +223,7 @@ class PlainView:
                 if done % max(count // _SHOWN_OF_LOOKING_UP, 1) == 0 and done < count:
                     print_text(self.console, line)
             case SignatureCaptured(signature, source):
-                print_line(self.console, f"signature from {source}: {short_reason(str(signature))}")
+                print_text(self.console, captured(signature, source))
             case LevelBegan(level, sentence):
                 print_text(self.console, f"{level.value}: {sentence}")
             case Started(label):
@@ -205,6 +234,9 @@ class PlainView:
     def _judged(self, event: Judged) -> None:
         self._clock.ended(event.label, cached=event.cached)
         left = "proof" if event.is_proof else what_is_left(event.progress, self._clock)
+        if self._is_counting and self._repeats.took(event):
+            return
+        self.end()
         print_line(self.console, probe_line(self.console, event, self._answered.by(event), left))
 
 
@@ -230,17 +262,62 @@ def picture(states: Sequence[PositionState]) -> Text:
 
 
 def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:
-    """One probe on one line: label, verdict, reason, seconds or the source of the answer (`by`), and `left`."""
-    tail = f"  [{by}; {left}]" if left else f"  [{by}]"
-    room = line_width(console) - len(tail) - _WORD - 4
-    label = one_line(event.label, max(room - _REASON, _LABEL))
-    verdict = event.judgement.verdict
+    """One probe as one line if it fits: verdict, label, reason, seconds or the source of the answer (`by`), and `left`.
+
+    The reason is cut first; that a run ended normally is no news.
+    """
+    judgement, tail = event.judgement, f"  [{by}; {left}]" if left else f"  [{by}]"
+    label = one_line(event.label, line_width(console) - len(tail) - _WORD - 2)
+    room = line_width(console) - len(tail) - _WORD - 4 - max(len(label), _LABEL)
+    is_news = judgement.differs or judgement.verdict is not Verdict.GOOD
+    reason = short_reason(judgement.reason, max(room, 1)) if room >= _REASON and is_news else ""
+    style = STYLE[Verdict.SKIP if judgement.differs else judgement.verdict]
     return Text.assemble(
-        (f"{label:<{_LABEL}}  ", "bold"),
-        (f"{verdict.word:<{_WORD}}", f"bold {STYLE[verdict]}"),
-        f"  {short_reason(event.judgement.reason, max(room - max(len(label), _LABEL), _REASON))}",
+        (f"{judgement.word:<{_WORD}}", f"bold {style}"),
+        (f"  {label:<{_LABEL}}" if reason else f"  {label}", "bold"),
+        f"  {reason}" if reason else "",
         (tail, "dim"),
     )
+
+
+def captured(signature: Signature, source: str) -> str:
+    """How the bug is recognised, as a line."""
+    return f"the bug, from {source}: {short_reason(str(signature), _SIGNATURE)}"
+
+
+class Repeats:
+    """Counts the runs of each candidate, so that its repetitions are one line: "bad  1.2  3 of 3 runs"."""
+
+    def __init__(self) -> None:
+        self._runs: dict[str, Counter[Verdict]] = {}
+        self._open: dict[str, None] = {}
+
+    def took(self, event: Judged) -> bool:
+        """Count a run; whether it is a repetition, which gets no line of its own."""
+        name = None if event.is_proof else repetition_of(event.label)
+        runs = self._runs.setdefault(name or event.label, Counter())
+        runs[event.judgement.verdict] += 1
+        if name is not None:
+            self._open[name] = None
+        return name is not None
+
+    def lines(self) -> Iterator[Text]:
+        """One line for each candidate that was repeated and not printed yet."""
+        for name in list(self._open):
+            runs = self._runs[name]
+            worst = next(one for one in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP) if runs[one])
+            yield Text.assemble(
+                (f"{worst.word:<{_WORD}}", f"bold {STYLE[worst]}"),
+                (f"  {name:<{_LABEL}}", "bold"),
+                f"  {runs[worst]} of {counted(runs.total(), 'run')}",
+            )
+
+    def print(self, console: Console) -> None:
+        """Print and forget the lines; the counts go on."""
+        lines = list(self.lines())
+        self._open.clear()
+        for line in lines:
+            print_text(console, line, hang=_WORD + 2)
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:
@@ -249,7 +326,7 @@ def what_is_left(progress: Progress, clock: Clock) -> str:
     if progress.candidates:
         parts.append(f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried")
     elif progress.left:
-        at_most = "at most " if progress.unit == "probe" else ""
+        at_most = "at most " if progress.unit == "run" else ""
         parts.append(f"{at_most}{counted(progress.left, progress.unit)} left, {clock.estimate(progress.left)}")
     if progress.groups > 1:
         parts.append(f"{progress.groups} groups of tests open")
@@ -273,7 +350,9 @@ class Answered:
         first = self._first.setdefault(observation.key, event.label)
         if not event.cached:
             return f"{observation.duration_s:.1f} s" if observation.outcome.ran else "not started"
-        return f"same lock as {first}" if first != event.label else "known already"
+        if first == event.label:
+            return "known already"
+        return f"same packages as {first}" if len(first) <= _SHORT else "same packages as before"
 
 
 class Clock:
@@ -283,6 +362,8 @@ class Clock:
         self._begun: dict[Hashable, float] = {}
         self._taken: list[float] = []
         self._last = time.monotonic()
+        self._prepared = 0.0  # seconds before the last run began
+        self._estimated = (0, 0.0)  # the runs and seconds of the last estimate
 
     def started(self, candidate: Hashable) -> None:
         """Note that a run starts."""
@@ -297,13 +378,25 @@ class Clock:
         now = time.monotonic()
         if not cached:
             self._taken.append(now - self._last)  # including its installation
+            self._prepared = self._begun.get(candidate, now) - self._last
         self._last = now
         self._begun.pop(candidate, None)
 
     def estimate(self, runs: int) -> str:
-        """How long this many runs will take, from the mean time between the ends of runs so far."""
+        """How long this many runs will take, from the mean time between the ends of runs so far.
+
+        If that is much longer than the last time, it says why.
+        """
         mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
-        return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
+        seconds, (before, told) = runs * mean, self._estimated
+        self._estimated = (runs, seconds)
+        text = f"{'about' if self._taken else 'perhaps'} {duration(seconds)}"
+        if not told or not self._taken or seconds < told * _JUMP[0] or seconds - told < _JUMP[1]:
+            return text
+        why = "runs were added to be sure" if runs > before else f"the last run took {duration(self._taken[-1])}"
+        if runs <= before and self._prepared > self._taken[-1] / 2:
+            why += f", {duration(self._prepared)} of it to install"
+        return f"{text} ({why})"
 
 
 class Pace:

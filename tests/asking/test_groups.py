@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from harness.asking.failures import (
     FAILS_DIFFERENTLY,
+    BadIs,
     Group,
     failing_of,
     fails_at_all,
@@ -251,3 +252,19 @@ def test_every_group_is_bad_at_the_bad_end_and_good_at_the_good_end(data):
         t.id for t in after.tests if t.outcome.is_failure
     }
     assert set(groups.tests) == broken
+
+
+def test_a_full_stop_makes_no_other_group():
+    good = run(*ok("a.py::one", "a.py::two"))
+    raised = [RaisedException("builtins.ValueError", f"it is closed{end}") for end in ("", ".")]
+    groups = newly_failing(good, run(bad("a.py::one", raised[0]), bad("a.py::two", raised[1])))
+    assert names_in(groups) == [("a.py::one", "a.py::two")]
+
+
+def test_a_run_with_another_error_is_never_called_good(parts):
+    """A search for the message counts it as good, but says that it differs."""
+    group = Group(("a.py::one",), Signature(exception="AttributeError", message="was removed"))
+    judged = group.judge(parts.store, BadIs.THIS_MESSAGE)(run(bad("a.py::one", MISSING)))
+    assert (judged.verdict, judged.word) == (Verdict.GOOD, "differs")
+    assert group.judge(parts.store, BadIs.THIS_MESSAGE)(run(*ok("a.py::one"))).word == "good"
+    assert group.judge(parts.store)(run(bad("a.py::one", MISSING))).word == "skipped"

@@ -94,4 +94,4 @@ def test_ends_in_the_wrong_order_are_refused(planned):
 def test_a_missing_release_is_refused(planned, end):
     with pytest.raises(UnknownRelease) as caught:
         planned(**{end: "1.99"})
-    assert "close to it" in caught.value.hint
+    assert "did you mean 1." in caught.value.hint

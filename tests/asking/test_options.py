@@ -30,6 +30,7 @@ POLICY = {
     "--no-fork": {"fork": False},
     "--git": {"git": "clone"},
     "--time": {"time_s": 60.0},
+    "--ask": {"ask": True},
 }
 PROJECT = {
     "--project": {"folder": "."},
@@ -42,12 +43,14 @@ SETTINGS = {
     "--python": {"python": "3.12"},
     "--scheduler": {"scheduler": "tcp://127.0.0.1:1"},
     "--build": {"from_source": ("brittle",)},
+    "--no-build": {"no_build": True},
     "--with": {"with_": ("other==1",)},
     "--hold": {"hold": ("other==1",)},
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
-    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--results", "--help", "--constraints", "--device",
+    "--good", "--bad", "--repro", "--run", "--depth", "--diff", "--json", "--results",
+    "--help", "--constraints", "--device",
     "--param",
     "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--gpu-wait", "--max-disk", "--lanes",
 }  # fmt: skip
@@ -58,6 +61,7 @@ REFUSED = {
     *(("--no-fork", kind) for kind in (Kind.COMMITS,)),
     *(("--time", kind) for kind in (Kind.COMMITS,)),
     *(("--as-of", kind) for kind in (Kind.WORLDS,)),
+    *(("--no-build", kind) for kind in SCRIPTS),  # only an end's own packages are built unasked
     *((option, Kind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from harness.asking.answer import Boundary
+from harness.asking.boundary import Boundary
 from harness.asking.wording import advice_on, advice_on_limits
 from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import WHOLE_RUN

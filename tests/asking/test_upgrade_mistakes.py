@@ -35,14 +35,20 @@ def test_a_bad_end_that_passes(planted):
     assert (ended.code, ended.json["status"]) == (1, "no-failure")
 
 
-def test_a_limit_that_hides_the_failure_is_named(planted):
+def test_a_limit_that_hides_the_failure_is_lifted_at_once(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07<2", "part08"])
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
+    assert answer["failures"][0]["culprits"][0]["first_bad"] == "2.0"
+    assert answer["lifted"] == ["part07<2"]
+    assert answer["sentence"].startswith("Without the project's own part07<2, with which nothing fails: 1 test fails")
+
+
+def test_a_limit_that_hides_nothing_changes_no_answer(planted):
+    write_project(planted.folder, suite_of("part01"), requires=["part01<2", "part08"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--confirm", "1")
     assert ended.code == 1
-    assert "part07<2" in ended.stdout
+    assert "without part01<2: nothing fails either" in " ".join(ended.stdout.split())
     assert "part08" not in ended.stdout
-    lifted = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--with", "part07", "--json")
-    assert lifted.json["failures"][0]["culprits"][0]["first_bad"] == "2.0"
 
 
 def test_a_failure_at_both_ends_gives_no_answer(planted):

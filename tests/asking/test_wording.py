@@ -57,7 +57,7 @@ def test_only_the_first_two_of_many_places_are_named(count, places):
     lines = tuple(region(line) for line in range(1, count + 1))
     assert f"in shop.py, at {places}: " in said(files=("shop.py",), regions=lines)
     needed = said(files=("shop.py",), regions=(region(50),), needs=lines)
-    assert f"({places})" in needed.partition("adding it")[2]
+    assert f"({places} of 1.1)" in needed.partition("adding it")[2]
 
 
 def test_each_place_names_its_file():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import subprocess
 import sys
 
@@ -58,4 +59,39 @@ def test_options_are_listed_in_sections():
 
     lines = CliRunner().invoke(command, ["--help"]).output.splitlines()
     headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
-    assert headings == ["Ends:", "Other options:", "Environment:", "Output:"]
+    assert headings == ["Options:", "Question:", "Ends:", "Environment:", "Execution:", "Output:"]
+
+
+def test_the_options_of_bisect_are_in_groups():
+    lines = CliRunner().invoke(cli, ["bisect", "--help"]).output.splitlines()
+    headings = [line for line in lines if line.endswith(":") and not line.startswith(" ")]
+    assert headings == ["Question:", "Ends:", "Project:", "Search:", "Environment:", "Execution:", "Output:"]
+
+
+def test_a_misspelled_release_gets_a_suggestion(harness):
+    (harness.folder / "x.py").write_text("import early")
+    told = harness("bisect", "early", "--run", "python x.py", "--good", "1.11", "--bad", "1.2").stderr
+    assert "did you mean 1.1" in told
+
+
+def completed(harness, *words: str) -> list[str]:
+    """What a shell offers for the last of these words."""
+    asked = {"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["harness", *words])}
+    with harness.start(**asked, COMP_CWORD=str(len(words))) as process:
+        out, err = process.communicate(timeout=60)
+    assert err == ""
+    return [line.partition(",")[2] for line in out.splitlines() if line]
+
+
+def test_a_shell_completes_commands_options_values_subjects_and_repros(harness):
+    assert completed(harness, "bis") == ["bisect"]
+    assert completed(harness, "bisect", "--find") == ["--find-fix"]
+    assert completed(harness, "bisect", "transf") == ["transformers"]
+    assert completed(harness, "bisect", "peft", "--repro", "whisper_l") == ["whisper_lora_checkpointing"]
+    assert completed(harness, "bisect", "x", "--device", "cu") == ["cuda"]
+
+
+def test_a_shell_completes_releases_of_the_subject(harness):
+    assert completed(harness, "bisect", "early", "--good", "1.") == ["1.2", "1.1", "1.0"]
+    assert completed(harness, "history", "early", "--from", "1.2r") == ["1.2rc1"]
+    assert completed(harness, "bisect", "unknown-to-the-index", "--good", "1") == []

@@ -40,7 +40,7 @@ def test_the_screen_shows_the_windows_and_the_choices(harness, wavering):
     assert ended.code == 0
     assert "looking for every window in which wavering_step was broken: wavering 1.0 to 1.6, 7 releases" in ended.stderr
     assert "(--device changes it)" in ended.stderr
-    assert "probes left" in ended.stderr
+    assert "runs left" in ended.stderr
     assert "broken 1.2 to 1.4, good from 1.5." in ended.stdout
     assert "recognised by: RuntimeError" in ended.stdout
     assert "harness bisect wavering --good 1.1 --bad 1.2" in ended.stdout

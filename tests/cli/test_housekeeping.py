@@ -31,7 +31,7 @@ def test_doctor_finds_no_problem(harness, tmp_path, house):
     ended = harness("doctor", HARNESS_CACHE_DIR=str(tmp_path / "cache"))
     lines = {line.split()[1]: line.split()[0] for line in ended.stdout.splitlines()}
     assert (ended.code, set(lines.values())) == (0, {"ok"})
-    assert lines.keys() == {"python", "uv", "index", "cache", "results", "gpu", "device"}
+    assert lines.keys() == {"python", "uv", "index", "cache", "results", "sandbox", "gpu", "device"}
 
 
 def test_doctor_lists_gpus_and_what_auto_selects(harness, tmp_path, house):
@@ -99,7 +99,7 @@ def test_doctor_reports_a_failed_check_and_continues(harness, tmp_path):
 
 def test_clean_needs_an_option(own, tmp_path):
     ended = own("clean")
-    assert (ended.code, "say what to remove" in ended.stderr, len(environments(tmp_path))) == (2, True, 2)
+    assert (ended.code, "nothing chosen to remove" in ended.stderr, len(environments(tmp_path))) == (2, True, 2)
 
 
 def test_a_dry_run_removes_nothing(own, tmp_path):
@@ -121,6 +121,14 @@ def test_keep_removes_what_exceeds_the_limit(own, tmp_path):
     assert own("clean", "--keep", "100").stdout.startswith("removed 0 environments")
     assert own("clean", "--keep", "0").stdout.startswith("removed 2 environments")
     assert environments(tmp_path) == []
+
+
+def test_clean_all_removes_built_wheels_and_the_cache_of_builds(own, tmp_path):
+    kept = [tmp_path / "cache" / folder / "left" for folder in ("built", "build_cache")]
+    for folder in kept:
+        folder.mkdir(parents=True, exist_ok=True)
+    assert own("clean", "--all").code == 0
+    assert not any(folder.exists() for folder in kept)
 
 
 def test_results_survive_a_clean_and_still_answer(own, tmp_path):

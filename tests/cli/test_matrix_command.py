@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 
 import pytest
@@ -31,6 +32,7 @@ def matrix(harness, write_repro):
         return harness("matrix", "matrices/tiny.toml", *words, **environ)
 
     run.folder = harness.folder
+    run.harness = harness
     return run
 
 
@@ -218,3 +220,40 @@ def test_ctrl_c_keeps_and_shows_finished_cells(harness, write_repro, tmp_path):
     assert [line.split() for line in stdout.splitlines()[1:4]] == [["1.5", "good"], ["1.6", "-"], ["1.10", "-"]]
     record = json.loads((harness.folder / "results/matrices/tiny.json").read_text())
     assert record["counts"] == {"good": 1, "not run": 2}
+
+
+WORKS_WITH = """\
+| brittle | result |
+|---|---|
+| 1.5 | works |
+| 1.6 | **fails** |
+| 1.10 | works |
+"""
+
+
+def test_a_table_for_a_readme_by_running_or_from_the_results(matrix):
+    ended = matrix(TINY, "--table")
+    assert ended.code == 0, ended.stderr
+    table, _, source = ended.stdout.partition("\n\n")
+    assert f"{table}\n" == WORKS_WITH
+    assert re.fullmatch(
+        r"Run until \d{4}-\d\d-\d\d with Python 3\.\d+ on cpu: `harness matrix matrices/tiny.toml --table`\n", source
+    )
+    again = matrix(TINY, "--table", "--show")
+    assert again.stdout == ended.stdout
+    assert "cells to judge" not in again.stderr
+
+
+def test_a_table_of_the_last_night(matrix):
+    text = TINY.replace('"1.5", "1.6"', '"latest", "1.6"')
+    (matrix.folder / "matrices").mkdir()
+    (matrix.folder / "matrices" / "tiny.toml").write_text(text, encoding="utf-8")
+    assert matrix.harness("nightly", "matrices/tiny.toml").code in (0, 1, 3)
+    shown = matrix(text, "--table", "--show").stdout
+    assert "| 1.6 | **fails** |" in shown
+    assert "| 1.10 | works |" in shown
+
+
+def test_a_table_is_the_only_thing_printed(matrix):
+    ended = matrix(TINY, "--table", "--json")
+    assert (ended.code, "give one of them" in ended.stderr) == (2, True)

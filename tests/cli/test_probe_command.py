@@ -175,7 +175,7 @@ def test_a_command_runs_with_the_python_of_the_environment(harness):
 
 def test_having_nothing_to_run_is_a_mistake(harness):
     ended = harness("probe")
-    assert (ended.code, "say what to run" in ended.stderr) == (2, True)
+    assert (ended.code, "nothing to run" in ended.stderr) == (2, True)
 
 
 def test_python_is_chosen_by_its_path_or_version(harness, write_repro, interpreter):

@@ -48,3 +48,28 @@ def test_a_required_but_missing_sandbox_is_a_mistake(harness, write_repro, tmp_p
     assert "bwrap" in ended.stderr
     ended = harness("probe", repro, HARNESS_SANDBOX="sometimes")
     assert ended.code == 2
+
+
+def test_a_model_hub_out_of_reach_says_how_to_allow_the_network(harness, write_repro):
+    inside = harness.with_environ(HARNESS_SANDBOX="require")
+    body = """
+        import socket
+        try:
+            socket.create_connection(("huggingface.co", 443), 5)
+        except OSError as error:
+            raise OSError("We couldn't connect to 'https://huggingface.co' to load the files") from error
+    """
+    repro = write_repro("brittle", name="loads", body=body, tool="")
+    ended = inside("bisect", "brittle", "--repro", repro, "--good", "1.0", "--bad", "1.8")
+    assert ended.code == 2
+    assert "this failure is not a bug: it needs the network" in ended.stderr
+    assert "--network allows it" in ended.stderr
+
+
+def test_doctor_shows_the_sandbox(harness):
+    def told(sandbox: str) -> str:
+        lines = harness("doctor", HARNESS_SANDBOX=sandbox).stdout.splitlines()
+        return next(line for line in lines if "sandbox" in line.split()[1:2])
+
+    assert "bubblewrap" in told("require")
+    assert "off: repros run with all your rights" in told("off")

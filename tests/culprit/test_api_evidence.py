@@ -46,6 +46,16 @@ def __getattr__(name):
         return 4
 """,
     "shop/gone.py": "number = 1\n",
+    "shop/hidden.py": "number = 1\n",
+    "shop/masked.py": "def twice(): ...\n",
+    "shop/stock.py": """
+import warnings
+
+def twice(): ...
+
+def count_all():
+    warnings.warn("count_all is deprecated. Use shop.count instead.", DeprecationWarning)
+""",
     "shop/tests/__init__.py": "",
     "shop/tests/helpers.py": "def helper(count): ...\n",
 }
@@ -70,6 +80,9 @@ class Till(Counter):
     "shop/baskets.py": "class Basket: ...\n",
     "shop/legacy.py": OLD["shop/legacy.py"].replace('"lazy"', '"other"'),
     "shop/new/gone.py": "number = 1\n",
+    "shop/_vendor/hidden.py": "number = 1\n",
+    "shop/masked.py": OLD["shop/masked.py"] + "def count_all(): ...\n",
+    "shop/stock.py": "",
     "shop/new/__init__.py": "",
     "shop/tests/__init__.py": "",
     "shop/tests/helpers.py": "def helper(): ...\n",
@@ -134,6 +147,24 @@ def test_the_fate_of_a_name_is_reported_with_its_old_location(releases, error, m
     assert (found.kind, found.name, (found.file, found.line)) == (kind, name, where)
     assert words in found.text
     assert "1.0" in found.text or kind == "new-message"
+
+
+@pytest.mark.parametrize(
+    ("error", "message", "kind", "there", "not_there"),
+    [
+        ("AttributeError", "module 'shop.stock' has no attribute 'count_all'", "removed-name",
+         "Use shop.count instead", "shop.masked"),
+        ("AttributeError", "module 'shop.stock' has no attribute 'twice'", "removed-name", "was removed",
+         "shop.masked"),
+        ("ModuleNotFoundError", "No module named 'shop.hidden'", "removed-module", "is gone in", "_vendor"),
+    ],
+)  # fmt: skip
+def test_only_a_public_place_to_which_it_moved_is_a_destination(releases, error, message, kind, there, not_there):
+    """The release's own advice counts more than a name that looks alike."""
+    (found,) = told(releases, error, message)
+    assert found.kind == kind
+    assert there in found.text
+    assert not_there not in found.text
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""A skip teaches what its last frame points to: a tie, or the region that failed by itself."""
+"""A skip teaches the tie that its last frame points to."""
 
 from __future__ import annotations
 
@@ -24,12 +24,3 @@ def test_older_lines_that_raised_are_needed_by_what_was_added_to_the_older_relea
     assert sorted(pairs) == sorted((raising, one) for one in moved)
     assert consistency.learn(pairs)
     assert raising in consistency.advanced(moved)
-
-
-def test_a_moved_region_that_raised_is_the_one_in_doubt(tmp_path):
-    edits = edits_of(tmp_path, {"a.py": BEFORE}, {"a.py": AFTER})
-    raising = unit(edits, "KeyError")
-    consistency = Consistency(edits, ties_of(edits))
-    moved = frozenset({raising, unit(edits, "A = 1")})
-    assert consistency.raised_in(moved, failed_at(5), reverting=True) == raising
-    assert consistency.raised_in(moved - {raising}, failed_at(5), reverting=True) is None

@@ -86,18 +86,6 @@ OTHER = {
 }
 
 
-def test_a_skip_without_names_reverts_the_whole_function(tmp_path):
-    edits = edits_of(tmp_path, HALF, OTHER)
-    skip = sides_of(("the_repro.py", "main", "")).after.observation
-    for is_reverting in (True, False):
-        consistency = Consistency(edits, ties_of(edits))
-        one = frozenset({unit(edits, "x += 1")})
-        complete = consistency.reverted if is_reverting else consistency.advanced
-        assert complete(one) == one
-        assert consistency.learn(consistency.taught(one, skip, reverting=is_reverting))
-        assert complete(one) == {one for one in edits.all if edits.function(one) == "f"}
-
-
 def test_a_whole_function_adds_no_requirement(tmp_path):
     edits = edits_of(tmp_path, HALF, OTHER)
     consistency = Consistency(edits, ties_of(edits))

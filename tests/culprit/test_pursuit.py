@@ -32,7 +32,6 @@ def pursuit(prober, **more):
         flipped=Verdict.BAD,
         weights=UNITS,
         closed=lambda units: units,
-        roughly=lambda unit: frozenset({unit}),
         probe_of=lambda units: units,
         label_of=str,
         learn=lambda moved, seen: False,

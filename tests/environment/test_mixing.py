@@ -129,6 +129,15 @@ def test_writes_into_a_mixture_are_reported_and_never_reach_the_base(parts, base
     assert contents(base) == before
 
 
+def test_code_that_follows_links_in_its_path_stays_in_the_mixture(mixed, base):
+    table = "import pathlib, pack; p = pathlib.Path(pack.__file__).parent / 'data' / 'table.txt'; q = p.resolve()"
+    mixture = Mixture({"pack/one.py": b"NAME = 'two'\n"}, "one file")
+    assert mixed(mixture, f"{table}; print((q.parents[1] / 'one.py').read_text())") == "NAME = 'two'"
+    before = contents(base)
+    mixed(mixture, f"{table}; print(q.write_text('changed'))")
+    assert contents(base) == before
+
+
 def test_an_invalid_mixture_is_reported_before_a_run(base):
     broken = Mixture({"pack/one.py": b"def broken(:\n"}, "broken")
     assert "pack/one.py" in flaw_of(broken, base.lock.python)

@@ -44,9 +44,7 @@ def test_a_build_that_fails_leaves_no_unknown_change_times(parts):
     made = environment(parts, "helper==1.0", "brittle==1.2")
     broken = lock_of(parts, "helper==1.0", "brittle==1.3")
     pins = [evolve(pin, sha256="0" * 64) if pin.name == "brittle" else pin for pin in broken.pins]
-    before = (site_packages(made.folder) / "helper.py").stat().st_ctime_ns
     assert isinstance(parts.builder.build(evolve(broken, pins=pins)), Uninstallable)
-    assert (site_packages(made.folder) / "helper.py").stat().st_ctime_ns > before
     assert unknown_times(parts, made) == []
 
 

@@ -38,9 +38,9 @@ def test_stored_runs_are_found_without_running(parts, bench, cells):
 def test_each_cell_has_a_word_and_a_reason(parts, bench, cells):
     parts.prober.execute(parts.prober.prepare(bench.probe(cells[1])))
     runs = known_runs(cells, bench, parts.prober, parts.store)
-    stood = standings(cells, runs, {"9.9": "no Python 3.3 here"})
-    assert [standing.word for standing in stood] == ["not run", "bad", "skip"]
-    assert [standing.verdict for standing in stood] == [None, Verdict.BAD, Verdict.SKIP]
-    assert stood[0] == Standing(cells[0])
-    assert (stood[0].reason, stood[2].reason) == ("", "no Python 3.3 here")
-    assert "the step is broken" in stood[1].reason
+    rows = standings(cells, runs, {"9.9": "no Python 3.3 here"})
+    assert [standing.word for standing in rows] == ["not run", "bad", "skip"]
+    assert [standing.verdict for standing in rows] == [None, Verdict.BAD, Verdict.SKIP]
+    assert rows[0] == Standing(cells[0])
+    assert (rows[0].reason, rows[2].reason) == ("", "no Python 3.3 here")
+    assert "the step is broken" in rows[1].reason

@@ -75,7 +75,7 @@ def test_the_digest_follows_the_text():
         ("timeout = true", "timeout must be a number"),
         ("memory = 8", "memory must be a size such as '8 GiB', not 8"),
         ("subjects = 3", "subjects must be a table"),
-        ("[tool.harness.subjects.a]\nfrom = '1'", "subjects.a takes good, bad, as-of and hold, not from"),
+        ("[tool.harness.subjects.a]\nfrom = '1'", "subjects.a takes good, bad, as-of, hold and default, not from"),
         ("[tool.harness.subjects.a]\ngood = 4.5", "subjects.a.good must be a string in quotes, not 4.5"),
         ("[tool.harness.subjects.a]\nhold = 'b'", "must be a list of requirements"),
         ("[tool.harness.subjects.a]\nhold = ['b=1']", "'b=1' is not a requirement"),

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 import pytest
+from attrs import evolve
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -162,3 +163,15 @@ def test_a_captured_pattern_fails_fast_on_a_line_that_is_nearly_the_same():
     assert captured.match(seen, f"ValueError: shapes ({numbers}) of /x/y/z.py and 0x55 differ by -2.5e+3")
     other = ",".join(map(str, range(61)))
     assert captured.match(seen, f"ValueError: shapes ({other}) of /x/y/z.py and 0x55 differ by much") == ""
+
+
+@pytest.mark.parametrize("ends", ["", ".", " .", ".\n"])
+def test_a_full_stop_or_white_space_at_its_end_makes_no_other_message(ends):
+    raised = RaisedException("builtins.ValueError", f"the shop is closed{ends}")
+    seen = Observation("k", Outcome.RAISED, "r", "d", Device.CPU, exception=raised)
+    for told in ("the shop is closed", "the shop is closed.", "the shop  is closed. "):
+        assert Signature(exception="ValueError", message=told).match(seen)
+    exited = evolve(seen, outcome=Outcome.EXITED, exit_code=1)
+    captured = capture_signature(exited, f"ValueError: the shop is closed{ends}\n")
+    assert captured is not None
+    assert captured.match(exited, "ValueError: the shop is closed\n")

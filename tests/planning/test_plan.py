@@ -60,12 +60,6 @@ def test_a_requirement_of_the_user_replaces_the_one_in_the_repro(plan):
     assert plan(tool=BOUNDS).scope.holds == ("helper==1.0", "other==2")
 
 
-def test_only_a_release_without_a_wheel_is_built(plan):
-    made = plan("mixed", from_source=("mixed", "helper"))
-    allowed = {shown: made.combination(i, None).from_source for i, shown in enumerate(shown(made))}
-    assert allowed == {"1.0": ("helper",), "1.4": ("helper", "mixed"), "1.6": ("helper",)}
-
-
 def test_era_uses_the_date_of_each_release_and_a_date_is_for_all(plan):
     era = plan(good="1.0", bad="1.3", as_of="era")
     assert era.combination(1, None).as_of == datetime(2023, 2, 1, 13, tzinfo=UTC)

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import io
 import re
+import shlex
 
 import pytest
-from answers import ANSWER, BAD_RUN, COMMIT, GOOD_RUN, HOSTILE_MARKS, REVERTED, down_to_commit
+from answers import ADVANCED, ANSWER, BAD_RUN, COMMIT, GOOD_RUN, HOSTILE_MARKS, REVERTED, down_to_commit
 from attrs import evolve
 from support import changed, make_answer
 
 from harness.asking.answer import Status
-from harness.model.culprit import Evidence
+from harness.model.culprit import Evidence, Region
 from harness.terminal.answer import print_answer
-from harness.terminal.console import Console, print_head, print_text
+from harness.terminal.console import Console, print_command, print_head, print_text
 
 
 def printed(answer, **options) -> str:
@@ -80,12 +81,14 @@ def test_the_head_and_the_proofs_of_one_culprit_come_once():
     assert lines[1:4] == [
         "Last good   shop 1.1",
         "First bad   shop 1.2",
-        "Culprit     shop 1.2, shop/money.py, lines 10-11 of sell",
+        "Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11)",
     ]
-    assert "proved    shop: 1.1 is good, 1.2 is bad" in lines
+    assert [line for line in lines if line.startswith("proved")] == [
+        f"proved    {REVERTED.sentence}: good",
+        f"proved    {ADVANCED.sentence}: bad",
+    ]
     assert lines.count(f"proved    {REVERTED.sentence}: good") == 1
-    assert "recognised by: ValueError" in lines
-    assert "4 runs of 4 releases, 1 known already; 0 runs to find the culprit; 0 s on cpu; records in results" in lines
+    assert "4 runs of 4 releases, 1 known already; 0 s on cpu; records in results" in lines
 
 
 def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_and_runs():
@@ -105,15 +108,16 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
     )
     lines = [line.strip() for line in printed(answer, width=200).splitlines()]
     assert [line for line in lines if line.startswith("Culprit")] == [
-        "Culprit     shop 1.2, shop/money.py, lines 10-11 of sell",
+        "Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11)",
         "Culprit     tools 2.0",
     ]
     assert "Workaround  shop<1.2 tools<2 (a run with them passed)" in lines
     assert not any(line.startswith("Last good") for line in lines)
-    assert lines.count("proved    shop: 1.1 is good, 1.2 is bad") == 2
-    assert "proved    tools: (absent) is good, 2.0 is bad" in lines
+    assert lines.count(f"proved    {REVERTED.sentence}: good") == 2
+    assert "proved    tools (absent): good" in lines
+    assert "proved    tools 2.0: bad" in lines
     assert [line for line in lines if line.startswith("t::")] == ["t::a: ValueError", "t::c: ValueError"]
-    assert lines.count("see it again:") == 2
+    assert lines.count("Next") == 1
     assert "flaky: t::d" in lines
     assert any(line.startswith("12 runs; ") for line in lines)
 
@@ -129,7 +133,69 @@ def test_a_fix_is_called_one():
     answer = changed(
         ANSWER, status=Status.FIXED, last_good=None, first_bad=None, last_bad="1.1", first_good="1.2", suspects=("1.2",)
     )
+    answer = evolve(answer, sentence="shop 1.2 fixed it: 1.1 is bad, 1.2 is good.")
     lines = printed(answer, width=200).splitlines()
     assert lines[1:3] == ["Last bad    shop 1.1", "Fixed in    shop 1.2"]
-    assert lines[3].startswith("The fix     shop 1.2, shop/money.py")
-    assert "  proved    shop: 1.1 is bad, 1.2 is good" in lines
+    assert lines[3].startswith("Fix         shop 1.2 changed sell (shop/money.py")
+
+
+def test_the_answer_comes_first_and_what_to_do_next_last():
+    answer = evolve(ANSWER, advice="If a later release fixed it: harness bisect shop --find-fix --bad 1.2")
+    out = io.StringIO()
+    print_answer(Console(file=out, width=200), answer, "results", ("results/reports/ab.html",), "results/c.txt")
+    lines = out.getvalue().splitlines()
+    assert lines[1] == "Last good   shop 1.1"
+    after = lines[lines.index("Next") + 1 :]
+    assert [line.split("  ")[1] for line in after if line.startswith("  ") and line[2] != " "][:3] == [
+        "run the good side again",
+        "run the bad side again",
+        "show the changed lines",
+    ]
+    assert "    harness bisect shop --find-fix --bad 1.2" in [line.rstrip() for line in after]
+    assert after[-2].split() == ["report", "results/reports/ab.html"]
+
+
+def test_the_diff_is_shown_only_if_asked_for():
+    assert "+    return price()" not in printed(ANSWER)
+    out = io.StringIO()
+    print_answer(Console(file=out), ANSWER, "results", diff=True)
+    assert "    +    return price()" in out.getvalue().splitlines()
+
+
+def test_the_culprit_is_one_sentence_of_cause_with_the_advice_of_the_release():
+    evidence = Evidence(
+        "removed-name", "shop.sell", "shop.sell was in 1.1 and was removed in 1.2", advice="Use `shop.trade` instead."
+    )
+    failure = evolve(ANSWER.failures[0].culprits[0], deeper=None, evidence=(evidence,))
+    answer = evolve(ANSWER, failures=(evolve(ANSWER.failures[0], culprits=(failure,)),))
+    lines = printed(answer, width=200).splitlines()
+    assert lines[3] == "Culprit     shop 1.2 removed shop.sell"
+    assert "Advice      Use `shop.trade` instead." in lines[4:6]
+
+
+def test_removed_lines_are_numbered_as_in_the_release_that_has_them():
+    gone = Region("shop/money.py", (10, 11), (10, 9), "sell", "-    a\n-    b\n")
+    finding = evolve(ANSWER.culprit.finest, regions=(gone,))
+    answer = changed(ANSWER, culprit=evolve(ANSWER.culprit, findings=(finding,)))
+    assert "Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11 of 1.1)" in printed(answer, width=200)
+
+
+def test_a_long_command_goes_on_after_a_backslash_between_two_options():
+    out = io.StringIO()
+    console = Console(file=out, width=60, force_terminal=True, color_system=None)
+    print_command(console, "  ", "harness bisect shop --run 'pytest -x tests/test_sale.py' --find-fix --bad 1.2")
+    lines = out.getvalue().splitlines()
+    assert all(len(line) <= 60 for line in lines)
+    assert [line.endswith(" \\") for line in lines] == [True] * (len(lines) - 1) + [False]
+    assert shlex.split(out.getvalue().replace("\\\n", "")) == shlex.split(
+        "harness bisect shop --run 'pytest -x tests/test_sale.py' --find-fix --bad 1.2"
+    )
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_of_an_answer_is_longer_than_the_terminal(width):
+    answer = evolve(
+        ANSWER, advice=f"If a later release fixed it: harness bisect shop {'--with long==1.0 ' * 9}--bad 1.2"
+    )
+    lines = printed(answer, width=width, force_terminal=True, color_system=None).splitlines()
+    assert [line for line in lines if len(line) > width] == []

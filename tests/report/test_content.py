@@ -38,7 +38,8 @@ def test_every_answer_can_be_rendered(style, answer):
 
 def test_markdown_has_everything_an_issue_needs():
     text = render_markdown(make_content(KEPT, repositories={"shop": "https://github.com/mall/shop"}))
-    assert text.startswith("**shop 1.2 broke it: 1.1 is good, 1.2 is bad.**\n\nCertainty: proved both ways")
+    assert text.startswith("**shop 1.2 broke it: 1.1 is good, 1.2 is bad.**\n\n- **Last good**: shop 1.1\n")
+    assert "\n- **Culprit**: shop 1.2 changed sell (shop/money.py, lines 10-11)\n\nCertainty: proved both ways" in text
     assert f"```diff\n{DIFF}```" in text
     assert "| region | shop 1.2 with sell from 1.1 | good | good: `ran to its end` |" in text
     assert "[shop 1.1 to 1.2](https://github.com/mall/shop/compare/v1.1...v1.2)" in text

@@ -118,8 +118,8 @@ def test_a_cell_not_run_has_only_its_command():
     panel = panels_of(SMALL)["shop 1.11, case=half"]
     assert (panel.word, panel.state, panel.again, panel.log) == ("not run", "not-run", "", "")
     assert panel.command.startswith("harness probe sale")
-    hindered = Standing(cell_of(shop="1.0"), hindered="no Python 3.1 on this machine")
-    (panel,) = content_of(matrix_of((hindered,))).panels
+    blocked = Standing(cell_of(shop="1.0"), blocked="no Python 3.1 on this machine")
+    (panel,) = content_of(matrix_of((blocked,))).panels
     assert (panel.word, panel.reason) == ("skip", "no Python 3.1 on this machine")
 
 
@@ -163,9 +163,7 @@ def planted():
     )
     run = evolve(run, judgement=Judgement(Verdict.BAD, PLANT))
     odd = evolve(cell_of(shop="1.1"), params={"path": PLANT}, hold=(), name=PLANT)
-    return matrix_of(
-        (Standing(run.cell, run), Standing(odd, hindered=PLANT)), command=PLANT, left_out=((PLANT, PLANT),)
-    )
+    return matrix_of((Standing(run.cell, run), Standing(odd, blocked=PLANT)), command=PLANT, left_out=((PLANT, PLANT),))
 
 
 def written(page) -> str:
@@ -266,7 +264,7 @@ def hostile():
     run = evolve(run, judgement=Judgement(Verdict.BAD, HOSTILE))
     other = evolve(cell_of(shop="1.1", case=HOSTILE), name=f'"{HOSTILE}!')
     return matrix_of(
-        (Standing(cell, run), Standing(other, hindered=HOSTILE)),
+        (Standing(cell, run), Standing(other, blocked=HOSTILE)),
         name=HOSTILE,
         command=HOSTILE,
         left_out=((HOSTILE, HOSTILE),),

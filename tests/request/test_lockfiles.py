@@ -171,3 +171,17 @@ def test_an_environment_gives_its_pins_without_remains_and_passwords(tmp_path):
     assert any("lost is installed without a version" in told for told in pins.told)
     assert "pa55word" not in " ".join(pins.told)
     assert pins.python == ".".join(map(str, sys.version_info[:3]))
+
+
+def test_extras_that_need_each_other_are_read_once(tmp_path):
+    def package(name, other):
+        return (
+            f'[[package]]\nname = "{name}"\nversion = "1.0"\nsource = {{ registry = "https://pypi.org/simple" }}\n'
+            f'[package.optional-dependencies]\nfull = [{{ name = "{other}", extra = ["full"] }}]\n'
+        )
+
+    text = (
+        'version = 1\n[[package]]\nname = "mine"\nversion = "1.0"\nsource = { virtual = "." }\n'
+        'dependencies = [{ name = "one", extra = ["full"] }]\n' + package("one", "two") + package("two", "one")
+    )
+    assert read(tmp_path, "uv.lock", text).requirements == ("one==1.0", "two==1.0")

@@ -21,7 +21,7 @@ from harness.model import Outcome
 from harness.run import sandbox
 from harness.run.process import Cancelled
 from harness.run.runner import run_repro
-from harness.run.sandbox import SandboxMode, View, choose, editable_projects
+from harness.run.sandbox import SandboxMode, View, choose
 
 try:
     SANDBOX = choose(SandboxMode.REQUIRE, network=False, reporter=SILENT)
@@ -189,15 +189,32 @@ def test_an_environment_below_the_home_runs_and_is_read_only(tmp_path, home):
     venv.EnvBuilder(symlinks=True, with_pip=False).create(home / "env")
     site = next((home / "env").glob("lib/python*/site-packages"))
     (site / "tiny.py").write_text("x = 1\n")
-    elsewhere = home / "src" / "pointed_to"
-    elsewhere.mkdir(parents=True)
-    (elsewhere / "loose.py").write_text("y = 2\n")
-    (site / "loose.pth").write_text(f"{elsewhere}\n")
-    source = "import tiny, loose\nassert (tiny.x, loose.y) == (1, 2)\nopen(tiny.__file__, 'r+').write('x = 2')"
+    source = "import tiny\nassert tiny.x == 1\nopen(tiny.__file__, 'r+').write('x = 2')"
     ran = run(tmp_path, source, python=str(home / "env" / "bin" / "python"), pycache_prefix=home / "pyc")
     assert ran.exception.message.startswith("[Errno 30]"), ran.tail
     assert (site / "tiny.py").read_text() == "x = 1\n"
-    assert list(editable_projects([site])) == [elsewhere]
+
+
+def test_nothing_in_an_environment_opens_a_folder(tmp_path, home):
+    venv.EnvBuilder(symlinks=True, with_pip=False).create(home / "env")
+    site = next((home / "env").glob("lib/python*/site-packages"))
+    (site / "opens.pth").write_text(f"{home / '.ssh'}\n")
+    (site / "opens-1.0.dist-info").mkdir()
+    (site / "opens-1.0.dist-info" / "direct_url.json").write_text(f'{{"url": "file://{home / ".ssh"}"}}')
+    settings = home / "env" / "pyvenv.cfg"
+    settings.write_text(f"{settings.read_text()}home = {home / '.ssh' / 'bin'}\n")
+    source = f"import os; print(os.listdir({str(home)!r}))"
+    assert run(tmp_path, source, python=str(home / "env" / "bin" / "python")).tail == "['env']\n"
+
+
+def test_a_parameter_opens_a_path_only_if_the_user_typed_it(tmp_path, home):
+    secret = home / ".ssh" / "id"
+    asked = probes.job(tmp_path, f"print(open({str(secret)!r}).read())", sandbox=SANDBOX, params={"x": str(secret)})
+    assert run_repro(asked).exception.name == "FileNotFoundError"
+    recorded = evolve(asked, repro=asked.repro.with_params({"x": str(secret)}, typed=False))
+    assert run_repro(recorded).exception.name == "FileNotFoundError"
+    typed = evolve(asked, repro=asked.repro.with_params({"x": str(secret)}))
+    assert run_repro(typed).tail == "hush\n"
 
 
 def test_links_on_the_path_to_visible_folders_exist(tmp_path, home):

@@ -147,34 +147,3 @@ def test_what_serves_is_found_where_it_is_no_part_of_what_another_change_needs(w
     search = Narrowing(CHANGES, weights=weights, closed=closed, serving=serving)
     driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
     assert search.result.minimal == closed(wanted)
-
-
-def test_a_change_in_doubt_comes_last_and_is_still_found():
-    search = Narrowing("abcd", weights={"a": 100.0, "b": 1.0, "c": 1.0, "d": 1.0})
-    (first,) = search.ask(1)
-    assert "a" in first
-    search.tell(first, Verdict.SKIP)
-    search.doubt("a")
-    (second,) = search.ask(1)
-    assert "a" not in second
-    search.tell(second, Verdict.GOOD)
-    driven(search, lambda changes: Verdict.BAD if "a" in changes else Verdict.GOOD)
-    assert "a" in search.result.minimal
-
-
-@given(SETS, WEIGHTS, NEEDS)
-def test_it_finds_a_sufficient_set_with_a_rough_estimate_too(wanted, weights, needs):
-    closed = closing(needs)
-    search = Narrowing(CHANGES, weights=weights, closed=closed, roughly=lambda change: closed({change}))
-    driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
-    assert wanted <= search.result.minimal
-
-
-def test_with_a_rough_estimate_fewer_sets_are_completed():
-    def completed(roughly):
-        seen = []
-        search = Narrowing(CHANGES, closed=lambda changes: seen.append(changes) or changes, roughly=roughly)
-        assert search.ask(1)
-        return len(seen)
-
-    assert completed(lambda change: frozenset({change})) < completed(None)

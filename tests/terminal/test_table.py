@@ -14,7 +14,7 @@ from harness.terminal import print_table
 def cell(name: str, hold: tuple[str, ...] = (), **choice: str) -> Standing:
     axes = {"shop": "packages.shop", "till": "packages.till", "case": "parameters.case"}
     chosen = {"repro": "sale", **{axes.get(axis, axis): value for axis, value in choice.items()}}
-    return Standing(Cell(name, "sale", hold=hold, choice=chosen), hindered="why" if name.startswith("skip") else "")
+    return Standing(Cell(name, "sale", hold=hold, choice=chosen), blocked="why" if name.startswith("skip") else "")
 
 
 def lines(*standings: Standing, **console) -> list[str]:

@@ -22,13 +22,14 @@ from harness.events import (
     SignatureCaptured,
     Started,
     Warned,
+    run_label,
 )
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
 from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.console import Console, duration, print_skipped, short_reason
-from harness.terminal.live import WarningsOnly, picture
+from harness.terminal.live import Clock, WarningsOnly, picture, reporting
 from harness.terminal.nights import NightView
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
@@ -94,7 +95,7 @@ def logged(play, view=PlainView) -> list[str]:
 
 
 def line_of(name: str, lines: list[str]) -> str:
-    [line] = [line for line in lines if line.split()[:1] == [name]]
+    [line] = [line for line in lines if name in line.split()[:2]]
     return line
 
 
@@ -110,8 +111,8 @@ def test_a_log_has_a_line_for_each_probe():
     lines = logged(play)
     assert lines[:2] == ["looking for it", "  by its name"]
     assert len(lines) == 5
-    assert all(fact in line_of("1.9", lines) for fact in (" bad ", REASON, "1.0 s", "at most "))
-    assert all(fact in line_of("1.0", lines) for fact in (" good ", REASON, "known already"))
+    assert all(fact in line_of("1.9", lines) for fact in ("bad ", REASON, "1.0 s", "at most "))
+    assert all(fact in line_of("1.0", lines) for fact in ("good ", "known already"))
     assert any("the bad end" in line and "RuntimeError" in line for line in lines)
 
 
@@ -127,7 +128,6 @@ def test_a_long_line_of_a_log_is_cut_but_not_its_seconds():
     assert len(line) <= 120
     assert "skipped" in line
     assert "1.0 s" in line
-    assert "ImportError" in line
 
 
 def test_a_long_reason_is_cut_but_not_its_seconds():
@@ -135,8 +135,8 @@ def test_a_long_reason_is_cut_but_not_its_seconds():
         view.report(Judged("1.0", Judgement(Verdict.BAD, "and so on " * 30), seen("k"), False, Progress(left=3)))
 
     [line] = logged(play)
-    assert len(line) == 120
-    assert line.endswith("]")
+    assert 100 < len(line) <= 120
+    assert "…  [1.0 s" in line
 
 
 def test_a_long_line_is_cut_to_the_terminal():
@@ -259,10 +259,10 @@ def test_a_log_of_cells_says_how_many_are_left():
 def test_answers_without_a_run_name_their_source():
     """A twin with the same lock, the store, or the resolver."""
     lines = logged(play_cells)
-    assert "same lock as first" in line_of("second", lines)
+    assert "same packages as first" in line_of("second", lines)
     assert "known already" in line_of("third", lines)
     assert "not started" in line_of("fourth", lines)
-    assert " skipped " in line_of("fourth", lines)
+    assert line_of("fourth", lines).startswith("skipped ")
 
 
 def test_a_terminal_shows_running_and_remaining_cells():
@@ -270,7 +270,7 @@ def test_a_terminal_shows_running_and_remaining_cells():
     assert "[GGBS?]" in text
     assert "fifth running 0 s" in text
     assert "1 cell left" in text
-    assert "same lock as first" in text
+    assert "same packages as first" in text
 
 
 def test_only_verdicts_of_a_level_get_a_line():
@@ -282,7 +282,8 @@ def test_only_verdicts_of_a_level_get_a_line():
 
 def test_a_night_prints_nothing_for_stored_runs():
     lines = logged(play_cells, NightView)
-    assert [line.split()[0].rstrip(":") for line in lines] == ["first", "first", "fourth", "fifth"]
+    names = [next(word for word in line.replace(":", "").split() if word in CELLS) for line in lines]
+    assert names == ["first", "first", "fourth", "fifth"]
     assert "4 cells left" in lines[1]
 
 
@@ -341,3 +342,64 @@ def test_skips_that_differ_only_in_the_folder_are_one_line():
     [line] = out.getvalue().splitlines()
     assert "1.0 to 1.2 (3 releases)" in line
     assert "/cache" not in line
+
+
+def played_again(view) -> None:
+    """Two releases are run once, then again; another level begins in between."""
+    for attempt in range(3):
+        for name, verdict in (("1.1", Verdict.GOOD), ("1.2", Verdict.BAD if attempt < 2 else Verdict.GOOD)):
+            view.report(Judged(run_label(name, attempt), Judgement(verdict, REASON), seen(f"{name}{attempt}"), False))
+        if attempt == 1:
+            view.report(LevelBegan(Level.PACKAGE, "only shop differs"))
+
+
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_repetitions_of_a_release_are_one_line_that_counts_up(is_terminal):
+    out = io.StringIO()
+    with reporting(Console(file=out, width=80, force_terminal=is_terminal, color_system=None), quiet=False) as view:
+        played_again(view)
+    text = re.sub(r"\x1b\[[?\d;]*[A-Za-z]|\r", "", out.getvalue())
+    lines = [" ".join(line.split()) for line in text.splitlines() if "runs" in line]
+    assert lines[:2] == ["good 1.1 2 of 2 runs", "bad 1.2 2 of 2 runs"]
+    assert lines[-2:] == ["good 1.1 3 of 3 runs", "bad 1.2 2 of 3 runs"]
+    assert "(run 2)" not in out.getvalue()
+
+
+def test_a_terminal_counts_repetitions_while_they_run():
+    with LiveView(Console(file=io.StringIO(), force_terminal=True, width=100)) as view:
+        for attempt in range(2):
+            view.report(Judged(run_label("1.2", attempt), Judgement(Verdict.BAD, REASON), seen(str(attempt)), False))
+        assert "bad      1.2         2 of 2 runs" in shown_by(view)
+
+
+class TickingClock(Clock):
+    """A clock of known times: each run takes what the test says."""
+
+    def __init__(self, *seconds: float) -> None:
+        super().__init__()
+        self._taken = list(seconds)
+
+
+def test_an_estimate_that_jumps_says_why():
+    clock = TickingClock(2.0)
+    assert clock.estimate(6) == "about 12 s"
+    assert clock.estimate(40) == "about 80 s (runs were added to be sure)"
+    clock._taken.append(60.0)
+    assert clock.estimate(12) == "about 6 min (the last run took 60 s)"
+    assert clock.estimate(11) == "about 6 min"
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_of_a_search_is_cut_inside_a_word(width):
+    words = "AttributeError: module numpy has no attribute trapezoidal which was removed and replaced long ago"
+    out = io.StringIO()
+    with reporting(Console(file=out, width=width, force_terminal=True, color_system=None), quiet=False) as view:
+        for label in ("1.2", "the good environment with numpy 2.0.0", f"reverted: {words}"):
+            view.report(Judged(label, Judgement(Verdict.BAD, words), seen(label), cached=False))
+        view.report(SignatureCaptured(Signature(exception="AttributeError", message=f"{words} " * 3), "the bad end"))
+    shown = [word.strip('…:,"') for word in re.sub(r"\x1b\[[?\d;]*[A-Za-z]|\r", "", out.getvalue()).split()]
+    known = {
+        word.strip(":") for word in f"{words} reverted the good environment with 2.0.0 1.2 bad bug, from end".split()
+    }
+    assert [word for word in shown if word.isalpha() and len(word) > 3 and word not in known] == []
+    assert all(len(line) <= width for line in out.getvalue().splitlines() if "\x1b" not in line)

@@ -126,7 +126,7 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
                 os.dup2(pipe, number)
             for pipe in pipes:
                 os.close(pipe)
-            os.write(1, b"\n")  # this fork did not hang; white space before the answer means nothing
+            os.write(1, b"\n")  # this fork did not hang; white space before the answer is ignored
             try:
                 guard.main(ForkingGuard)
             finally:

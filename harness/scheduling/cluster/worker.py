@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
+from harness.environment import Builder, Builds, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, UserMistake
@@ -95,15 +95,17 @@ class WorkerSetup:
         """Return this process's prober with the settings of a task; it stores observations in `folder`."""
         backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
         own = self.prober.builder.uv
-        uv = evolve(own, extra_environment={**own.extra_environment, **backend})
+        sandbox = _sandbox(task)
+        builds = Builds.inside(sandbox, self.prober.workspace.build_cache)
+        uv = evolve(own, extra_environment={**own.extra_environment, **backend}, builds=builds)
         return evolve(
             self.prober,
             store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),
-            builder=Builder(uv, interpreter, self.prober.workspace, from_source=task.from_source),
+            builder=Builder(uv, interpreter, self.prober.workspace),
             pass_env=task.pass_env,
             capability=task.capability,
             invoked_from=folder,
-            sandbox=_sandbox(task),
+            sandbox=sandbox,
             rights=task.rights,
         )
 

@@ -1,0 +1,82 @@
+"""The entries of the catalogue, and the search among them."""
+
+from __future__ import annotations
+
+import difflib
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import UserMistake
+from harness.request.repros import list_repros
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+
+    from harness.model import Repro
+    from harness.model.regression import Regression
+
+
+@frozen
+class Entry:
+    """One known regression: a repro, with the parameters of a case ("": of none), and what is true of it."""
+
+    repro: Repro
+    case: str
+    known: Regression
+
+    @property
+    def name(self) -> str:
+        """The name of the repro, and of its case if it has one."""
+        return f"{self.repro.name}:{self.case}" if self.case else self.repro.name
+
+    @property
+    def subject(self) -> str:
+        """The project whose release broke it: the first one with bounds."""
+        subjects = self.repro.subjects
+        return next((name for name, bounds in subjects.items() if bounds.good and bounds.bad), next(iter(subjects)))
+
+    @property
+    def command(self) -> tuple[str, ...]:
+        """The words of `harness` that find the release that broke it, or that fixed it if none was good before."""
+        case = ("--param", f"case={self.case}") if self.case else ()
+        fix = ("--find-fix",) if self.known.first_bad is None and self.known.fixed_in else ()
+        return ("bisect", self.subject, "--repro", self.repro.name, *case, *fix)
+
+    @property
+    def text(self) -> str:
+        """Everything that a search looks at."""
+        known = self.known
+        seen = known.seen.error if known.seen is not None else ""
+        signature = self.repro.signature
+        texts = (self.name, *self.repro.subjects, *self.repro.dependencies, self.repro.summary, known.kind, seen)
+        more = (known.file, known.function, known.removed, known.fix, known.workaround, *known.upstream)
+        return " ".join((*texts, *more, str(signature or ""))).lower()
+
+
+def all_entries(where: Path | None = None) -> list[Entry]:
+    """Return every entry of the repros in the working directory and of those shipped, sorted by name."""
+    entries = []
+    for repro in list_repros(where):
+        if repro.known is not None:
+            entries.append(Entry(repro, "", repro.known))
+        cases = {name: case.known for name, case in repro.cases.items() if case.known is not None}
+        entries += [Entry(repro.with_params({"case": name}), name, known) for name, known in cases.items()]
+    return entries
+
+
+def found_entries(words: Sequence[str], where: Path | None = None) -> list[Entry]:
+    """Return the entries that have all the words, or the one of that name. Raises `UserMistake` if none has."""
+    entries = all_entries(where)
+    if len(words) == 1 and (named := [entry for entry in entries if entry.name == words[0]]):
+        return named
+    wanted = [part for word in words for part in word.lower().split()]
+    found = [entry for entry in entries if all(part in entry.text for part in wanted)]
+    if not found:
+        close = difflib.get_close_matches(" ".join(words), [entry.name for entry in entries], n=1)
+        raise UserMistake(
+            f"no known regression with {' '.join(words)!r}" + (f"; did you mean {close[0]}?" if close else ""),
+            hint="harness repros lists all of them; harness match FILE looks a traceback up",
+        )
+    return found

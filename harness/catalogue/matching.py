@@ -1,0 +1,147 @@
+"""Which known regression a traceback looks like: by the exception, its message without what changes, and the frames.
+
+Modelled on the crash signatures of Mozilla, which compare a few frames by function. The message must have what the
+signature of the entry asks for, or the same words as the one that was seen, names included; then as many of the frames
+in installed packages as the message is common.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.catalogue.entries import all_entries
+from harness.model.signature import normalized_message
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Sequence
+
+    from harness.catalogue.entries import Entry
+    from harness.model import RaisedException
+
+_WORD = re.compile(r"[A-Za-z_][\w.]*")
+_NAME = re.compile(
+    r"['`\"][A-Za-z_][\w.\[\]<> -]*['`\"]|\b\w+\(\)|\b\w+_\w+\b|\b[a-z]\w*\.\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b"
+)
+_SAME_WORDS = 0.75
+_SOME_FRAMES, _MOST_FRAMES = 0.4, 0.6
+_INNERMOST = 2.0
+_MANY_WORDS = 5  # so many make a message specific
+
+
+@frozen
+class Match:
+    """An entry that a traceback looks like. `likeness` is from 0 to 1; `version` of the entry's subject is installed
+    (None: not known), and `is_affected` says whether it has the bug (None: not known).
+    """
+
+    entry: Entry
+    raised: RaisedException
+    likeness: float
+    version: str | None = None
+
+    @property
+    def is_affected(self) -> bool | None:
+        """Whether the installed version has the bug; None if it is not known."""
+        return None if self.version is None else self.entry.known.has(self.version)
+
+
+def matches(
+    failures: Sequence[RaisedException], entries: Iterable[Entry], version_of: Callable[[str], str | None]
+) -> list[Match]:
+    """Return the entries that one of the exceptions looks like, the best first.
+
+    `version_of` gives the installed version of a project, None if it is not known. Entries whose window does not have
+    the installed version come last.
+    """
+    found = []
+    for entry in entries:
+        rated = [(likeness(entry, raised), raised) for raised in failures]
+        best, raised = max(rated, key=lambda one: one[0], default=(0.0, None))
+        version = version_of(entry.subject)
+        if raised is not None and best > 0 and (version is not None or _shows_subject(entry, raised)):
+            found.append(Match(entry, raised, best, version))
+    return sorted(found, key=lambda one: (one.is_affected is False, -one.likeness, one.entry.name))
+
+
+def sentence_on(failures: Sequence[RaisedException], version_of: Callable[[str], str | None]) -> str:
+    """Return which known regression a failure looks like and what works around it, in a sentence; "" for none.
+
+    One that the installed version does not have is left out.
+    """
+    found = next((one for one in matches(failures, all_entries(), version_of) if one.is_affected is not False), None)
+    if found is None:
+        return ""
+    known = found.entry.known
+    return f"{found.entry.name} ({found.entry.subject} {known.since}). {known.workaround}".strip()
+
+
+def likeness(entry: Entry, raised: RaisedException) -> float:
+    """Return how much an exception looks like an entry: 0 for not at all, up to 1."""
+    seen = entry.known.seen
+    if seen is None or raised.name != seen.exception:
+        return 0.0
+    words = _likeness_of_words(seen.message, raised.message)
+    wanted = entry.repro.signature.message if entry.repro.signature is not None else None
+    has_signature = wanted is not None and normalized_message(wanted) in normalized_message(raised.message)
+    has_names = _names(seen.message) == _names(raised.message)
+    if not has_signature and (words < _SAME_WORDS or not has_names):
+        return 0.0
+    if has_signature and not has_names and words < _SAME_WORDS / 2:
+        return 0.0
+    common = _common_frames(seen.frames, [f"{frame.file}:{frame.function}" for frame in raised.frames])
+    text = wanted or seen.message
+    is_specific = bool(_names(text))
+    if common is None:
+        has_many = len(_WORD.findall(text)) >= _MANY_WORDS and not any(map(_is_installed, seen.frames))
+        return 0.5 + 0.5 * words if is_specific or has_many else 0.0
+    if common < (_SOME_FRAMES if is_specific else _MOST_FRAMES):
+        return 0.0
+    return 0.5 * words + 0.5 * common
+
+
+def _shows_subject(entry: Entry, raised: RaisedException) -> bool:
+    """Whether a traceback can be of the entry's subject, which must appear if all frames seen were of others."""
+    module = entry.subject.replace("-", "_")
+    seen = entry.known.seen.frames if entry.known.seen is not None else ()
+    is_elsewhere = bool(seen) and not any(frame.startswith(f"{module}/") for frame in seen)
+    named = module in raised.message or any(frame.file.startswith(f"{module}/") for frame in raised.frames)
+    return named or not is_elsewhere
+
+
+def _likeness_of_words(one: str, other: str) -> float:
+    """Part of the words that two messages have in common, without numbers, paths and addresses; 1 if both have none."""
+    words, others = (set(_WORD.findall(normalized_message(text.partition("\n")[0]))) for text in (one, other))
+    return len(words & others) / len(words | others) if words | others else 1.0
+
+
+def _names(message: str) -> frozenset[str]:
+    """What a message names: in quotes, called, or spelt like code. These make it specific."""
+    first = normalized_message(message.partition("\n")[0])
+    return frozenset(name.strip("'`\"") for name in _NAME.findall(first))
+
+
+def _common_frames(seen: Sequence[str], frames: Sequence[str]) -> float | None:
+    """Part of the frames in installed packages that came again, the innermost counting double.
+
+    None if there are none to compare, or if it was raised in the user's own code, as a missing attribute may be.
+    Frames are compared by package, name of the file and function, as folders and lines change.
+    """
+    inside = [_place(frame) for frame in seen if _is_installed(frame)]
+    others = {_place(frame) for frame in frames if _is_installed(frame)}
+    if not inside or not frames or not _is_installed(frames[-1]):
+        return None
+    last = inside[-1]
+    weights = {place: _INNERMOST if place == last else 1.0 for place in inside}
+    return sum(weight for place, weight in weights.items() if place in others) / sum(weights.values())
+
+
+def _is_installed(frame: str) -> bool:
+    return not frame.startswith("/") and "/" in frame.partition(":")[0]
+
+
+def _place(frame: str) -> tuple[str, str, str]:
+    file, _, function = frame.rpartition(":")
+    return file.split("/")[0], file.rpartition("/")[2], function.rpartition(".")[2]

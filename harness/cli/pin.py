@@ -1,0 +1,176 @@
+"""`harness pin`: the newest set of packages with which a command passes, as what to type."""
+
+from __future__ import annotations
+
+import enum
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from attrs import frozen
+
+from harness.asking.answer import Status
+from harness.asking.ask import ask
+from harness.cli.options import Choice, settings_options
+from harness.cli.search_options import project_options
+from harness.errors import NoSpace, UserMistake
+from harness.model import Outcome
+from harness.report.answer import keep_and_report
+from harness.report.commands import asked_for
+from harness.report.pins import bounded_pyproject, constraints_text, difference, install_command
+from harness.request.project import find_project
+from harness.request.question import Question
+from harness.settings import Group, Settings
+from harness.store import Store
+from harness.terminal import reporting
+from harness.terminal.console import Console
+
+if TYPE_CHECKING:
+    from harness.asking.answer import Answer
+    from harness.model import Lock
+    from harness.request.commands import ChosenProject
+
+_PYPROJECT = "pyproject.toml"
+_NOT_SURE = 3
+
+
+class Style(enum.StrEnum):
+    """How the set is written."""
+
+    UV = "uv"
+    PIP = "pip"
+    CONSTRAINTS = "constraints"
+    PYPROJECT = "pyproject"
+
+
+@frozen
+class Pinned:
+    """A set of packages with which it passed: its lock, a sentence, and the constraints that are enough for it.
+
+    `is_newest` is false if only an older set is known to pass.
+    """
+
+    lock: Lock
+    sentence: str
+    constraints: tuple[str, ...] = ()
+    is_newest: bool = True
+
+
+@click.command()
+@click.argument("repro", required=False)
+@click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
+@click.option("--good", metavar="DAY", help="A day on which it worked [default: steps back].")
+@click.option(
+    "--format",
+    "style",
+    type=Choice([one.value for one in Style]),
+    default=Style.UV.value,
+    show_default=True,
+    help="uv add, pip install, a constraints file with every package, or a diff for pyproject.toml with only the "
+    "bounds that are needed.",
+)
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Write there instead of to stdout; with --format pyproject, a .toml file gets the bounds themselves.",
+)
+@project_options
+@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+def pin(
+    repro: str | None,
+    run: str | None,
+    good: str | None,
+    style: str,
+    output: Path | None,
+    project: ChosenProject,
+    constraints: Path | None,
+    settings: Settings,
+) -> None:
+    """Print the newest set of packages with which REPRO, or a command, passes.
+
+    If it passes with today's newest packages, that is the set. Else it finds what broke it, as harness bisect does, and
+    prints the newest packages without that: a set that a run has confirmed. No file is changed unless -o names it.
+
+    \b
+    harness pin --run pytest
+    harness pin mine.py --format pip
+    harness pin --run pytest --format pyproject | git apply
+    """
+    if constraints is not None:
+        raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
+    if not run and not repro:
+        raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
+    question = Question(repro=repro, run=run, good=good, project=project)
+    with reporting(Console(stderr=True), quiet=False) as reporter:
+        answer = ask(question, settings, reporter)
+    keep_and_report(Store.opened(settings.results, settings.pass_env), answer, settings.pass_env)
+    found = pinned(answer)
+    click.echo(f"\n{found.sentence}", err=True)
+    is_diff = style == Style.PYPROJECT
+    text = _pyproject(found, project, output) if is_diff else written(found, answer, Style(style))
+    text = text if text.endswith("\n") or not text else f"{text}\n"
+    if output is None:
+        click.echo(text, nl=False)
+    else:
+        _write(output, text)
+    sys.exit(0 if found.is_newest else _NOT_SURE)
+
+
+def pinned(answer: Answer) -> Pinned:
+    """The newest set with which it is known to pass. Raises `UserMistake` if it never passed."""
+    ends = answer.ends
+    if answer.status is Status.NO_FAILURE and ends and ends[-1].lock is not None:
+        return Pinned(ends[-1].lock, "it passes with today's newest packages; nothing has to be held back")
+    run = answer.verified_by
+    if run is not None and run.lock is not None:
+        broke = ", ".join(f"{one.package} {one.boundary.first_bad or ''}".rstrip() for one in answer.culprits)
+        both = f"; {len(answer.failing_at_both)} tests fail with older packages too" if answer.failing_at_both else ""
+        held = ", ".join(answer.constraints)
+        sentence = f"it passes with the newest packages and {held} (a run with them passed); {broke} broke it{both}"
+        return Pinned(run.lock, sentence, answer.constraints)
+    passed = next((one for one in ends[:1] if one.outcome is Outcome.COMPLETED and one.lock is not None), None)
+    if passed is not None and passed.lock is not None and answer.status is not Status.NOT_A_REGRESSION:
+        good = (answer.asked.ends.get("good") or {}).get("text") or "the good end"
+        sentence = (
+            f"these are the packages of {good}, with which it passed; no newer set is known to: {answer.sentence}"
+        )
+        return Pinned(passed.lock, sentence, is_newest=False)
+    hint = answer.advice or "--good DAY names a day on which it worked"
+    raise UserMistake(f"no set of packages is known with which it passes: {answer.sentence}", hint=hint)
+
+
+def written(found: Pinned, answer: Answer, style: Style) -> str:
+    """The set as a command or a constraints file; a command names what is required itself, and the culprits."""
+    asked = answer.asked
+    names = asked_for([*asked.repro.dependencies, *asked.requirements, *found.constraints])
+    match style:
+        case Style.UV:
+            return install_command(("uv", "add"), found.lock, names)
+        case Style.PIP:
+            return install_command(("pip", "install"), found.lock, names)
+        case _:
+            return constraints_text(found.lock, found.sentence)
+
+
+def _pyproject(found: Pinned, project: ChosenProject, output: Path | None) -> str:
+    """A diff for the project's pyproject.toml; its new text if it goes to a .toml file."""
+    root = project.folder or find_project(Path.cwd())
+    path = root / _PYPROJECT if root is not None else Path(_PYPROJECT)
+    if not path.is_file():
+        raise UserMistake(f"there is no {path}", hint="--format pip, uv or constraints needs none")
+    if not found.is_newest:
+        raise UserMistake("no bounds are known to be enough", hint="--format constraints has the packages that passed")
+    before = path.read_text(encoding="utf-8")
+    after = bounded_pyproject(before, found.constraints)
+    return after if output is not None and output.suffix == ".toml" else difference(before, after, _PYPROJECT)
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NoSpace(f"can't write {path}: {error.strerror}") from error
+    click.echo(f"  written to {path}", err=True)

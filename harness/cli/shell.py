@@ -1,0 +1,197 @@
+"""`harness shell`: a shell in the environment of either side of an answer."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+from attrs import evolve, frozen
+
+from harness.cli.options import Choice, settings_options
+from harness.environment import CannotBuild, Uninstallable, watched_environment
+from harness.errors import UserMistake
+from harness.model import Device
+from harness.report.archive import Archive
+from harness.request.project import Project, Projects, find_project
+from harness.run.devices import hidden
+from harness.run.launch import repro_variables
+from harness.run.shell import interactive_python, interactive_shell, run_for_person, shell_environment
+from harness.session import Session, local_session
+from harness.settings import Settings
+from harness.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.environment import Builder
+    from harness.model import Lock, Observation, Repro
+    from harness.report.archive import KeptAnswer
+
+
+class _Command(click.Command):
+    """A command whose words after `--` are another command."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        own, _, rest = (
+            (args[: args.index("--")], "--", args[args.index("--") + 1 :]) if "--" in args else (args, "", [])
+        )
+        ctx.meta["harness.command"] = rest
+        return super().parse_args(ctx, own)
+
+
+@frozen
+class Entered:
+    """What a person enters: a run with its lock, and what ran, with the copy of its project if there was one.
+
+    `label` is what the prompt says.
+    """
+
+    label: str
+    observation: Observation
+    repro: Repro
+
+
+@click.command(cls=_Command, options_metavar="[OPTIONS] [-- COMMAND]")
+@click.argument("side", type=Choice(["good", "bad"]), default="bad")
+@click.option("--answer", "id", metavar="ID", help="The answer whose ID begins so [default: the newest].")
+@click.option("--python", "as_python", is_flag=True, help="Start a Python instead of a shell.")
+@settings_options()
+def shell(side: str, id: str | None, as_python: bool, settings: Settings) -> None:  # noqa: A002
+    """Open a shell in the environment of either side of an answer, good or bad [default: bad].
+
+    It has exactly the packages of that run, and starts in a fresh copy of the project, or in a folder with the repro.
+    You may change anything: it is a copy, and gone when you leave. What comes after -- runs instead of a shell, and its
+    exit status is passed on. Nothing is sandboxed here: it is your own shell.
+
+    \b
+    harness shell
+    harness shell good --python
+    harness shell bad -- pytest -x --pdb
+    """
+    command: list[str] = click.get_current_context().meta["harness.command"]
+    if command and as_python:
+        raise UserMistake("give --python or a command after --, not both")
+    if not command and not sys.stdin.isatty():
+        raise UserMistake("a shell needs a terminal", hint=f"harness shell {side} -- COMMAND runs a command there")
+    kept = Archive(Store.opened(settings.results)).get(id)
+    observation = side_of(kept, side)
+    python = observation.lock.python if observation.lock is not None else None
+    session = local_session(evolve(settings, python=python))
+    entered = entered_side(session, kept, side, observation)
+    sys.exit(enter(session.local.builder, entered, command, as_python=as_python))
+
+
+def side_of(kept: KeptAnswer, side: str) -> Observation:
+    """The run of the good or the bad side of an answer. Raises `UserMistake` if there is none."""
+    answer = kept.answer
+    found = answer.sides
+    if answer.boundary.unit == "commit":
+        raise UserMistake(
+            "the sides of this answer are commits, which are built for each run and not kept",
+            hint="harness report shows them; check one out to look around in it",
+        )
+    if len(found) != 2:
+        raise UserMistake(f"answer {kept.id} has no good and bad side: {answer.sentence}")
+    return found[("bad", "good").index(side) if answer.boundary.is_fix else ("good", "bad").index(side)]
+
+
+def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Observation) -> Entered:
+    """What a person enters for one side of an answer. Raises `UserMistake` if its project is gone."""
+    answer = kept.answer
+    ends = answer.boundary.ends
+    version = ends[(side == "bad") != answer.boundary.is_fix] or "absent"
+    label = f"{side}: {answer.subject} {version}"
+    digest, inside = answer.asked.copied
+    repro = answer.asked.repro
+    if digest:
+        project = _copy_of(session, digest)
+        repro = evolve(repro, project=str(project.tree), search_path=project.search_path, inside=inside)
+    return Entered(label, observation, repro)
+
+
+def enter(builder: Builder, entered: Entered, command: list[str], *, as_python: bool = False) -> int:
+    """Run a shell, a Python or a command in what is entered, and return its exit status. Raises `UserMistake`."""
+    lock = entered.observation.lock
+    if lock is None:
+        raise UserMistake(f"nothing was installed for {entered.label}, so there is nothing to enter")
+    with _environment(builder, lock) as (python, scratch):
+        folder = _folder(entered, scratch)
+        more = repro_variables(entered.repro.params, entered.observation.device.value, 0)
+        more.pop("PYTHONHASHSEED")
+        if entered.observation.device is Device.CPU:
+            more |= hidden()
+        path = [folder / one for one in entered.repro.search_path]
+        start = folder / entered.repro.inside
+        env = shell_environment(os.environ, python, entered.label, search_path=path, more=more)
+        (settings := scratch / "settings").mkdir()
+        if command:
+            argv = [shutil.which(command[0], path=env["PATH"]) or command[0], *command[1:]]
+        elif as_python:
+            argv = interactive_python(python, settings, env)
+        else:
+            argv = interactive_shell(os.environ.get("SHELL") or "/bin/sh", settings, env)
+        if not command:
+            _greet(entered)
+        try:
+            return run_for_person(argv, env, start)
+        except OSError as error:
+            raise UserMistake(f"{argv[0]} can't be started: {error.strerror}") from error
+
+
+@contextlib.contextmanager
+def _environment(builder: Builder, lock: Lock) -> Iterator[tuple[Path, Path]]:
+    """A copy of the environment of a lock that shares no file, built again if it is gone, and a folder to work in."""
+    built = builder.build(lock)
+    if isinstance(built, Uninstallable):
+        raise UserMistake(f"the packages of this run can't be installed any more: {built.words}")
+    try:
+        with watched_environment(builder, built, apart=True) as place:
+            yield place.environment.python, place.scratch
+    except CannotBuild as error:
+        raise UserMistake(f"the packages of this run can't be installed any more: {error}") from error
+
+
+def _folder(entered: Entered, scratch: Path) -> Path:
+    """A fresh copy of the project, or a folder with the repro."""
+    folder = scratch / "work"
+    if entered.repro.project:
+        shutil.copytree(entered.repro.project, folder, symlinks=True)
+    else:
+        folder.mkdir()
+    if entered.repro.source:
+        (folder / f"{entered.repro.name}.py").write_text(entered.repro.source, encoding="utf-8")
+    return folder
+
+
+def _copy_of(session: Session, digest: str) -> Project:
+    """The copied project with a digest; the present one if the copy is gone. Raises `UserMistake` without either."""
+    home = session.workspace.projects / digest
+    built = home / f"built-{session.interpreter.cache_tag}"
+    if (home / "tree").is_dir():
+        return Project(home, digest, home / "tree", built if built.is_dir() else None)
+    root = find_project(Path.cwd())
+    if root is None:
+        raise UserMistake(
+            "the copy of the project is gone", hint="run it in the project's folder, which is copied again"
+        )
+    builder = session.local.builder
+    project = Projects(session.workspace, builder.uv, session.interpreter, session.index).read(root)
+    if project.digest != digest:
+        click.echo("  the project has changed since; this is how it is now", err=True)
+    return project
+
+
+def _greet(entered: Entered) -> None:
+    lock = entered.observation.lock
+    what = f"{entered.label}, Python {lock.python}, {len(lock.pins)} packages" if lock is not None else entered.label
+    click.echo(f"  {what}; all of it is a copy that is gone when you leave (exit)", err=True)
+    repro = entered.repro
+    ran = " ".join(repro.argv) if repro.argv else f"python {repro.name}.py"
+    click.echo(f"  what ran: {ran}", err=True)
+    if entered.observation.device is Device.EMULATED:
+        click.echo("  the stand-in for CUDA is not here; harness probe --again runs with it", err=True)

@@ -1,0 +1,259 @@
+"""A removed name is proved by one run: the name is put back in the newer release, and the failure is gone.
+
+The name gets its old definition, with what that needs of its old module, at the end of the newer module. If that can't
+run, a stand-in shows at least that the failure is about the name. In the other direction the name is taken out of the
+older release.
+"""
+
+from __future__ import annotations
+
+import ast
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.culprit.api_evidence import api_evidence
+from harness.culprit.regions import lines_of
+from harness.culprit.syntax import parsed
+from harness.model import Mixture, Verdict
+from harness.model.culprit import Evidence, Finding, Level, Proof
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from harness.culprit.exchange import Exchange
+    from harness.culprit.sides import PackageFiles, Sides
+    from harness.culprit.trials import Trials
+
+_OWN_FAILURES = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError")  # of what was put back
+_GONE = ("removed-name", "moved-name", "renamed-name", "removed-module")
+_STAND_IN = '''
+
+class {name}:
+    """A stand-in for a removed name."""
+
+    def __init__(self, *args: object, **kwargs: object) -> None:
+        pass
+'''
+_WITHOUT = """
+
+globals().pop("{name}", None)
+
+
+def __getattr__(name: str, _else: object = globals().get("__getattr__")) -> object:
+    if name == "{name}" or _else is None:
+        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+    return _else(name)
+"""
+
+
+@frozen
+class _Name:
+    """A removed name: the file of the module that lacks it, the file that defined it, and its parts in the module."""
+
+    dotted: str
+    module: str
+    file: str
+    defined: str
+    parts: tuple[str, ...]
+
+
+def removed_name(trials: Trials, sides: Sides, exchange: Exchange) -> Finding | None:
+    """The finding that a name of the failure was removed; None if no run proves it.
+
+    Only one package with a failure on the newer side is looked at.
+    """
+    packages = exchange.package.packages
+    raised = sides.after.observation.exception
+    if sides.after.verdict is not Verdict.BAD or raised is None or len(packages) != 1:
+        return None
+    (change,) = packages
+    try:
+        places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
+        told = api_evidence(raised, change.name, older=places[0], newer=places[1])
+    except OSError:  # the environment was removed in the meantime
+        return None
+    one = next((one for one in told if one.kind in _GONE), None)
+    name = _split(one, exchange.before) if one is not None else None
+    if one is None or name is None:
+        return None
+    return _proved(trials, sides, exchange, name, one)
+
+
+def _proved(trials: Trials, sides: Sides, exchange: Exchange, name: _Name, one: Evidence) -> Finding | None:
+    (change,) = exchange.package.packages
+    older, newer = f"{change.name} {change.before}", f"{change.name} {change.after}"
+    proofs: list[Proof] = []
+    notes: list[str] = []
+    runs = 0
+    for sentence, files in _restorations(name, exchange):
+        runs += 1
+        mixture = Mixture(files, f"{name.dotted} put back")
+        proof = trials.proof(f"{newer} with {sentence}", trials.mixed(sides.after, mixture), sides.before.verdict)
+        if proof.holds:
+            proofs.append(proof)
+            break
+        raised = proof.observation.exception if proof.observation is not None else None
+        if proof.verdict is Verdict.SKIP and raised is not None and raised.name not in _OWN_FAILURES:
+            notes.append(f"with {sentence} it fails differently: {raised.name}: {raised.message[:100]}")
+            break
+    if notes:  # the next failure has a cause of its own
+        package = exchange.package
+        return evolve(package, causes=(_sentence(one, name),), notes=(*package.notes, *notes), runs=package.runs + runs)
+    if not proofs:
+        return None
+    if (gone := _taken_out(name, exchange)) is not None:
+        mixture = Mixture(gone, f"{name.dotted} taken out")
+        proof = trials.proof(f"{older} without {name.dotted}", trials.mixed(sides.before, mixture), sides.after.verdict)
+        runs += 1
+        if proof.holds or proofs:
+            proofs.append(proof)
+    if not any(proof.holds for proof in proofs):
+        return None
+    return Finding(
+        Level.FILE,
+        exchange.package.packages,
+        files=(name.defined,),
+        causes=(_sentence(one, name),),
+        proofs=tuple(proofs),
+        candidates=len(exchange.units),
+        runs=runs,
+    )
+
+
+def _sentence(one: Evidence, name: _Name) -> str:
+    if one.kind == "removed-module":
+        return f"the module `{name.dotted}` was removed"
+    owner = ".".join((name.module, *name.parts[:-1]))
+    return f"`{name.parts[-1]}` was removed from `{owner}`"
+
+
+def _split(one: Evidence, files: PackageFiles) -> _Name | None:
+    """Find the module of a removed name in the older release; None without one."""
+    parts = one.name.split(".")
+    if one.kind == "removed-module":
+        return _Name(one.name, one.name, one.file, one.file, ()) if one.file in files.digests else None
+    for count in range(len(parts) - 1, 0, -1):
+        path = "/".join(parts[:count])
+        for file in (f"{path}.py", f"{path}/__init__.py"):
+            if file in files.digests and one.file in files.digests:
+                return _Name(one.name, ".".join(parts[:count]), file, one.file, tuple(parts[count:]))
+    return None
+
+
+def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, dict[str, bytes | None]]]:
+    """What puts a name back in the newer release, in words and as files: its old definition, then a stand-in."""
+    old = _text(exchange.before, name.defined)
+    if not name.parts:
+        yield f"{name.dotted} put back", {name.defined: old.encode()}
+        return
+    there = _text(exchange.after, name.defined)
+    files: dict[str, bytes | None] = {}
+    text = restored(name.parts, old, there) if there else old
+    if text:
+        files[name.defined] = text.encode()
+        if name.file != name.defined:
+            module = name.defined.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            here = _text(exchange.after, name.file)
+            files[name.file] = f"{here}\nfrom {module} import {name.parts[0]}\n".encode()
+        yield f"{name.dotted} put back", files
+    if len(name.parts) == 1 and (here := _text(exchange.after, name.file)):
+        stand_in = _STAND_IN.format(name=name.parts[0])
+        yield f"a stand-in for {name.dotted} put in", {name.file: f"{here}{stand_in}".encode()}
+
+
+def _taken_out(name: _Name, exchange: Exchange) -> dict[str, bytes | None] | None:
+    """The files of the older release without a name; None if it can't be taken out."""
+    if not name.parts:
+        return {name.file: None}
+    here = _text(exchange.before, name.file)
+    if len(name.parts) == 1:
+        return {name.file: f"{here}{_WITHOUT.format(name=name.parts[0])}".encode()}
+    return {name.file: f"{here}\ndel {'.'.join(name.parts)}\n".encode()}
+
+
+def _text(files: PackageFiles, path: str) -> str:
+    return (files.read(path) or b"").decode(errors="replace")
+
+
+def restored(parts: tuple[str, ...], old: str, new: str) -> str | None:
+    """The newer text of a module with a name of the older one put back, and what its definition needs.
+
+    `parts` is the name, after its class if it has one. Returns None if it is not bound in the older text, or if the
+    newer one lacks the class.
+    """
+    tree, today = parsed(old), parsed(new)
+    if tree is None or today is None:
+        return None
+    found = _binding(parts, old)
+    if found is None and len(parts) == 1:
+        found = _binding(("__getattr__",), old)
+    if found is None:
+        return None
+    present = {name for one in today.body for name in _bound(one)}
+    added = _needed(found, tree, present)
+    lines = list(lines_of(new))
+    if lines and not lines[-1].endswith("\n"):
+        lines[-1] += "\n"
+    if len(parts) > 1:
+        owner = next((one for one in today.body if isinstance(one, ast.ClassDef) and one.name == parts[0]), None)
+        if owner is None:
+            return None
+        lines[owner.end_lineno : owner.end_lineno] = ["\n", *_source(found, old)]
+    else:
+        added.append(found)
+    order = sorted(added, key=lambda one: one.lineno)
+    tail = [line for one in order for line in ("\n", *_source(one, old))]
+    return "".join((*lines, *tail))
+
+
+def _binding(parts: tuple[str, ...], text: str) -> ast.stmt | None:
+    """The statement of a module that binds a name, or of its class."""
+    tree = parsed(text)
+    body = tree.body if tree is not None else []
+    for part in parts[:-1]:
+        owner = next((one for one in body if isinstance(one, ast.ClassDef) and one.name == part), None)
+        body = owner.body if owner is not None else []
+    return next((one for one in reversed(body) if parts[-1] in _bound(one)), None)
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement binds in its own scope."""
+    found: set[str] = set()
+    border: list[ast.AST] = [statement]
+    while border:
+        one = border.pop()
+        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            found.add(one.name)
+            continue
+        if isinstance(one, ast.alias):
+            found.add(one.asname or one.name.partition(".")[0])
+        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
+            found.add(one.id)
+        border.extend(ast.iter_child_nodes(one))
+    return found
+
+
+def _needed(statement: ast.stmt, tree: ast.Module, present: set[str]) -> list[ast.stmt]:
+    """The statements of the older module that define what a statement uses and the newer module lacks."""
+    by_name = {name: one for one in tree.body for name in _bound(one)}
+    found: dict[int, ast.stmt] = {}
+    border = [statement]
+    while border:
+        used = {one.id for one in ast.walk(border.pop()) if isinstance(one, ast.Name)}
+        for name in used - present:
+            one = by_name.get(name)
+            if one is not None and one is not statement and one.lineno not in found:
+                found[one.lineno] = one
+                border.append(one)
+    return list(found.values())
+
+
+def _source(statement: ast.stmt, text: str) -> list[str]:
+    """The lines of a statement, with its decorators."""
+    decorators = getattr(statement, "decorator_list", ())
+    first = min((statement.lineno, *(one.lineno for one in decorators)))
+    found = list(lines_of(text)[first - 1 : statement.end_lineno])
+    if found and not found[-1].endswith("\n"):
+        found[-1] += "\n"
+    return found

@@ -1,0 +1,286 @@
+"""Writes a repro from a report: metadata with what the report tells, its script, and a mark at every gap."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness.drafting.hazards import Hazard, hazards_of
+from harness.drafting.markup import Block, blocks_of
+from harness.drafting.packages import KNOWN, LAST_SUSPECTS, project_named
+from harness.drafting.scripts import Script, installs_in, script_of
+from harness.drafting.stand_ins import StandIns, with_stand_ins
+from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
+from harness.drafting.versions import Told, versions_in
+from harness.model.repro import parse_repro
+from harness.model.text import one_line
+from harness.redact import hide_secrets
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.drafting.source import Report
+
+MARK = "FILL IN"
+# Installed versions that matter although the script does not import them.
+_BESIDE = ("torch", "transformers", "tokenizers", "accelerate", "peft", "trl", "datasets", "huggingface-hub",
+           "safetensors", "unsloth", "unsloth-zoo", "diffusers", "numpy", "sentence-transformers")  # fmt: skip
+_MOST_SUBJECTS = 5
+_NEEDED = (
+    (r"\bTrainer\b|\bTrainingArguments\b|device_map|Accelerator", "accelerate"),
+    (r"adamw_(?:bnb_)?8bit|load_in_[48]bit\s*=\s*True|BitsAndBytesConfig", "bitsandbytes"),
+    (r"\bImage\b.*open|load_image|generated_image", "pillow"),
+)
+_ON_GPU = re.compile(r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|\bFastLanguageModel\b|\bFastModel\b|load_in_[48]bit\s*=\s*True")
+_MAYBE_GPU = re.compile(r"cuda\.is_available\(\)")
+_PLACEHOLDER = re.compile(
+    r"<(?:your|my|path|insert|model|dataset)[^>\n]{0,40}>|[\"'](?:path/to|/path/to|your[-_ ])[^\"'\n]*[\"']", re.I
+)
+_OLDEST_PYTHON = (3, 9)
+
+
+@frozen
+class Gap:
+    """Something that the report does not tell: `what`, and what to do about it."""
+
+    what: str
+    todo: str
+
+
+@frozen
+class Draft:
+    """A drafted repro: its `source`, and what was read. `lines` maps a gap to its line in the source, from 1."""
+
+    name: str
+    source: str
+    told: Told
+    subjects: tuple[str, ...]
+    raised: Raised | None
+    script: Script | None
+    stand_ins: StandIns
+    gaps: tuple[Gap, ...] = ()
+    hazards: tuple[Hazard, ...] = ()
+    changes: tuple[str, ...] = ()
+
+    def line_of(self, gap: Gap) -> int:
+        """Return the line of a gap's mark in the source, from 1."""
+        marks = [number for number, line in enumerate(self.source.splitlines(), 1) if gap.what in line and MARK in line]
+        return marks[0] if marks else 1
+
+
+@frozen
+class _Parts:
+    """What a repro is written of."""
+
+    report: Report
+    told: Told
+    raised: Raised | None
+    script: Script | None
+    stand_ins: StandIns
+    subjects: tuple[str, ...] = ()
+    dependencies: tuple[str, ...] = ()
+    gaps: tuple[Gap, ...] = field(factory=tuple)
+
+
+def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
+    """Draft a repro from a report. With `stand_ins`, models and data of a hub are replaced. Nothing of it is run."""
+    report = evolve(report, text=hide_secrets(report.text), comments=tuple(map(hide_secrets, report.comments)))
+    blocks = blocks_of(report.text)
+    comments = [block for text in report.comments for block in blocks_of(text)]
+    home = project_named(report.repository.rpartition("/")[2])
+    raised = best_traceback([tracebacks_of(report.text)], f"{report.title}")
+    if raised is None:
+        raised = best_traceback([tracebacks_of(text) for text in (report.title, *report.comments)], report.title)
+    told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), None))
+    script = script_of(blocks, raised, comments)
+    made = StandIns(script.code) if script is not None else StandIns("")
+    if stand_ins and script is not None and script.wrong_line is None and script.code:
+        made = with_stand_ins(script.code)
+    parts = _Parts(report, told, raised, script, made)
+    parts = evolve(parts, subjects=_subjects(parts, home), dependencies=_dependencies(parts, blocks))
+    parts = evolve(parts, gaps=tuple(_gaps(parts)))
+    name = name or _name(report, parts.subjects)
+    source = _source(parts)
+    parse_repro(source, name=name)  # what it writes can be read
+    readable = script is not None and script.wrong_line is None
+    hazards = hazards_of(source.partition("# --- the report's code\n")[2]) if readable else ()
+    first = source.partition("# --- the report's code\n")[0].count("\n") + 1
+    hazards = tuple(evolve(one, line=one.line + first) for one in hazards)
+    changes = script.changes if script is not None else ()
+    return Draft(name, source, told, parts.subjects, raised, script, made, parts.gaps, hazards, changes)
+
+
+def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
+    """Return the projects to bisect over, in order of suspicion.
+
+    First those that the text itself calls good in one version and bad in another, then those of the traceback, the
+    innermost first, then the tracker's own and what the script imports. What is in every traceback comes last.
+    """
+    told, installed = parts.told, parts.told.installed
+    claimed = [name for name in told.claims if all(told.bounds(name))]
+    imported = [*([home] if home else []), *(parts.script.projects if parts.script else ())]
+    framed = list(suspects(parts.raised))
+    found = [name for name in dict.fromkeys((*claimed, *framed, *imported)) if name in KNOWN or name in framed]
+    likely = [name for name in found if name not in LAST_SUSPECTS or name in claimed or name == home]
+    likely = likely or found or [n for n in (*told.unreleased, *installed) if n not in LAST_SUSPECTS][:1]
+    with_version = [name for name in likely if name in installed or name in claimed]
+    return tuple((with_version or likely)[:_MOST_SUBJECTS])
+
+
+def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:
+    """Return the requirements, with the versions that the report tells."""
+    told, script = parts.told, parts.script
+    named: dict[str, None] = {}
+    code = parts.stand_ins.code
+    named.update(dict.fromkeys(script.projects if script is not None else ()))
+    named.update(dict.fromkeys(_subjects(parts, None)))
+    named.update(dict.fromkeys(name for pattern, name in _NEEDED if re.search(pattern, code)))
+    named.update(dict.fromkeys(parts.stand_ins.projects))
+    if not {"transformers", "diffusers"}.isdisjoint(named):
+        named["torch"] = None  # which they do not require themselves
+    named.update(dict.fromkeys(name for name in _BESIDE if name in told.installed))
+    given = [text for block in blocks for text in installs_in(block.text)] + list(script.installs if script else ())
+    for text in given:
+        name = project_named(re.split(r"[\[=<>~!]", text)[0])
+        if name is not None:
+            named[name] = None
+    if "pillow" not in named and "generated_image" in code:
+        named["pillow"] = None
+    return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)
+
+
+def _gaps(parts: _Parts) -> Iterable[Gap]:
+    script, told = parts.script, parts.told
+    if script is None or not script.code:
+        yield Gap("the code", "the report has none that can be run: write a script that fails as it tells")
+    elif script.wrong_line is not None:
+        yield Gap(
+            "the code",
+            f"line {script.wrong_line} of the report's code is not Python: correct it, and take off the '# '",
+        )
+    if parts.raised is None:
+        yield Gap(
+            "the signature",
+            "the report has no traceback: give exception and message; or metric and a bound, output, hang or crash",
+        )
+    if not parts.subjects:
+        yield Gap("the subject", "name the package to bisect over: [tool.harness.subjects.NAME]")
+    for name in parts.subjects:
+        if told.bounds(name)[1] is None and name not in told.installed and name not in told.unreleased:
+            yield Gap(f"the version of {name}", "the report does not tell it: pin it in dependencies, or leave it")
+    for name, version in told.unreleased.items():
+        if name in (*parts.subjects, *parts.dependencies):
+            yield Gap(f"{name} {version}", "it is no release: name the next release, or a commit with --git")
+    for name in script.undefined if script is not None else ():
+        yield Gap(name, "the report's code uses it without defining it: define it above")
+    for name in parts.stand_ins.unknown:
+        yield Gap(
+            name, "not a model that is known here: give a folder, tiny_model(...), or leave it and allow --network"
+        )
+    if script is not None and (found := _PLACEHOLDER.search(parts.stand_ins.code)):
+        yield Gap(one_line(found[0], 60), "a placeholder of the report: put in a value")
+
+
+def _source(parts: _Parts) -> str:
+    """Return the text of the repro."""
+    script, made, report = parts.script, parts.stand_ins, parts.report
+    title = one_line(report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"')
+    title = title or "A report"
+    title = title if title[-1:] in ".?!…" else f"{title}."
+    lines = [
+        *_metadata(parts),
+        *([f'"""{title}', "", f"From {report.link}", '"""'] if report.link else [f'"""{title}"""']),
+        "",
+    ]
+    general = [gap for gap in parts.gaps if gap.what not in _IN_METADATA and not gap.what.startswith("the version of")]
+    if made.above:
+        lines += ["import os", ""]
+        lines += ['os.environ.setdefault("HF_HUB_OFFLINE", "1")', ""] if not made.unknown else []
+        lines += [made.above.rstrip(), ""]
+    lines += [f"# {text}" for text in made.replaced]
+    lines += [f"# {MARK}: {gap.what}: {gap.todo}" for gap in general]
+    lines.append("# --- the report's code")
+    if script is None or not script.code:
+        lines += ["", f'raise NotImplementedError("{MARK}: the report has no code that can be run")']
+    elif script.wrong_line is not None:
+        lines += [*(f"# {line}".rstrip() for line in script.code.splitlines()), ""]
+        lines += [f'raise NotImplementedError("{MARK}: the report\'s code is not Python")']
+    else:
+        lines += ["", made.code]
+    return "\n".join(lines).rstrip() + "\n"
+
+
+_IN_METADATA = ("the signature", "the subject")
+
+
+def _metadata(parts: _Parts) -> list[str]:
+    told, raised = parts.told, parts.raised
+    lines = []
+    if (python := _python(told.python)) is not None:
+        lines.append(f'requires-python = "{python}"')
+    lines.append("dependencies = [")
+    lines += [f"    {json.dumps(text)}," for text in parts.dependencies]
+    lines.append("]")
+    lines += _marks(parts.gaps, lambda what: what.startswith("the version of"))
+    lines += ["", "[tool.harness]", f'device = "{_device(parts.stand_ins.code)}"', "timeout = 600"]
+    frame = raised.frame if raised is not None else None
+    if frame is not None:
+        where = f", line {frame.line}" if frame.line else ""
+        lines.append(f"reported = {json.dumps(f'{frame.short}{where}, in {frame.function}')}")
+    lines += _marks(parts.gaps, lambda what: what == "the subject")
+    for name in parts.subjects:
+        lines += ["", f"[tool.harness.subjects.{name}]", *_bounds(name, told, parts.dependencies)]
+    lines += ["", *_signature(raised)]
+    lines += _marks(parts.gaps, lambda what: what == "the signature")
+    return ["# /// script", *(f"# {line}".rstrip() for line in lines), "# ///"]
+
+
+def _marks(gaps: Iterable[Gap], is_meant: object) -> list[str]:
+    return [f"# {MARK}: {gap.what}: {gap.todo}" for gap in gaps if callable(is_meant) and is_meant(gap.what)]
+
+
+def _bounds(name: str, told: Told, dependencies: Iterable[str]) -> list[str]:
+    """The bounds of a subject: what the text calls good, and the author's version as the bad end."""
+    good, bad = told.bounds(name)
+    if bad is None and told.installed.get(name) != good:
+        bad = told.installed.get(name)
+    lines = [f'good = "{good}"'] if good is not None else []
+    lines += [f'bad = "{bad}"'] if bad is not None else []
+    lines.append('as-of = "era"')
+    held = [text for text in dependencies if text.startswith("torch==") and name != "torch"]
+    return [*lines, *([f"hold = {json.dumps(held)}"] if held else [])]
+
+
+def _signature(raised: Raised | None) -> list[str]:
+    if raised is None:
+        return []
+    one = raised.told
+    message = stable_part(one.message)
+    lines = ["[tool.harness.signature]", f"exception = {json.dumps(one.name)}"]
+    if message:
+        return [*lines, f"message = {json.dumps(message, ensure_ascii=False)}"]
+    frame = raised.frame
+    return [*lines, f"frame = {json.dumps(f'{frame.short}:{frame.function}')}"] if frame is not None else lines
+
+
+def _python(told: str | None) -> str | None:
+    if told is None:
+        return None
+    minor = tuple(map(int, told.split(".")[:2]))
+    return f"=={minor[0]}.{minor[1]}.*" if minor >= _OLDEST_PYTHON else f">={_OLDEST_PYTHON[0]}.{_OLDEST_PYTHON[1]}"
+
+
+def _device(code: str) -> str:
+    """The device that a script asks for."""
+    return "cuda" if _ON_GPU.search(code) and not _MAYBE_GPU.search(code) else "any"
+
+
+def _name(report: Report, subjects: tuple[str, ...]) -> str:
+    if report.number:
+        where = report.repository.rpartition("/")[2] or (subjects[0] if subjects else "issue")
+        return re.sub(r"\W+", "_", f"{where}_{report.number}").lower()
+    words = re.findall(r"[a-z0-9]+", report.title.lower())[:6]
+    return "_".join(words) or "repro"

@@ -1,0 +1,235 @@
+"""Finds the script that matters among the code of a report, and makes it one that can run by itself."""
+
+from __future__ import annotations
+
+import ast
+import re
+import warnings
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness.drafting.markup import Block, parses
+from harness.drafting.packages import project_of_module
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from harness.drafting.tracebacks import Raised
+
+_PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-repl", "py3")
+_OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff", "cpp", "c", "text", "txt", "log")
+_PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
+_MAGIC = re.compile(r"^\s*(?:[!%]|%%)(?P<command>.*)$")
+_INSTALL = re.compile(r"(?:uv\s+)?pip3?\s+install\s+(?P<words>[^\n&|;#]+)|uv\s+add\s+(?P<added>[^\n&|;#]+)")
+_REPRODUCES = re.compile(
+    r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug|fail|crash|run", re.I
+)
+_SOLVES = re.compile(
+    r"\b(?:expected|fix(?:ed|es)?|workaround|work around|solution"
+    r"|proposed|suggest\w*|instead|patch|should be|correct\w*"
+    r"|works|source code|in the (?:library|source)|relevant code|definition|implementation|looks like this)\b",
+    re.I,
+)
+_DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
+_SPAN = re.compile(r"(?<!`)`([^`\n]{6,300})`(?!`)")
+_QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
+
+
+@frozen
+class Script:
+    """The code of a report that a repro is made of.
+
+    `installs` are the requirements that its cells install; `undefined` the names that nothing in it defines;
+    `wrong_line` is where it stops being Python, None if it is. `changes` say what was done to it.
+    """
+
+    code: str
+    installs: tuple[str, ...] = ()
+    undefined: tuple[str, ...] = ()
+    wrong_line: int | None = None
+    changes: tuple[str, ...] = ()
+    modules: frozenset[str] = field(factory=frozenset)
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The projects that it imports, in order."""
+        return tuple(
+            dict.fromkeys(name for one in sorted(self.modules) if (name := project_of_module(one)) is not None)
+        )
+
+
+def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
+    """Return the script that a report is about, None if it has none; comments count if the report has no code."""
+    blocks = tuple(blocks)
+    cells = [_cell(block) for block in blocks if block.is_code]
+    scripts = [(block, script) for block, script in cells if script is not None]
+    if not scripts:
+        cells = [_cell(block) for block in comments if block.is_code]
+        scripts = [(block, script) for block, script in cells if script is not None]
+    if not scripts:
+        inline = _cell(Block("code", "\n".join(_inline(blocks)), 0, "python"))
+        scripts = [(inline[0], inline[1])] if inline[1] is not None else []
+    if not scripts:
+        return None
+    at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
+    joined = _with_definitions([script for _, script in scripts], at)
+    installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
+    return evolve(joined, installs=installs)
+
+
+def _inline(blocks: Iterable[Block]) -> Iterator[str]:
+    """The statements that a report sets as code inside its sentences, each once."""
+    spans = [span.strip() for block in blocks if not block.is_code for span in _SPAN.findall(block.text)]
+    for span in sorted(dict.fromkeys(spans), key=lambda span: not span.startswith(("import ", "from "))):
+        is_code = span.startswith(("import ", "from ")) or re.match(r"[\w.]+\s*=\s*[\w.]+\(|[\w.]+\.\w+\(.+\)$", span)
+        if is_code and parses(span) is None:
+            yield span
+
+
+def installs_in(text: str) -> tuple[str, ...]:
+    """Return the requirements that commands in a text install with pip or uv."""
+    found: list[str] = []
+    for match in _INSTALL.finditer(text):
+        words = (match["words"] or match["added"]).split()
+        skip = False
+        for word in words:
+            if skip or word.startswith("-"):
+                skip = word in ("-r", "-c", "--index-url", "-i", "--extra-index-url", "-f", "--find-links")
+                continue
+            word = word.strip("\"'`,")
+            if re.fullmatch(r"[A-Za-z][\w.-]*(?:\[[\w,-]+\])?(?:(?:==|>=|<=|~=|!=|<|>)[\w.*,<>=!~]+)?", word):
+                found.append(word)
+    return tuple(dict.fromkeys(found))
+
+
+def tree_of(code: str) -> ast.Module:
+    """Parse code that is known to be Python. It is not run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(code)
+
+
+def _cell(block: Block) -> tuple[Block, Script | None]:
+    """Return the block with the script that it is, None if it is none."""
+    if block.language in _OTHER or "Traceback (most recent call last)" in block.text:
+        is_session = ">>> " in block.text and "Traceback (most recent call last)" in block.text
+        if not is_session and not (block.language in ("bash", "shell", "text") and ">>> " in block.text):
+            return block, None
+    text, changes = block.text.translate(_QUOTES), []
+    if any(line.startswith((">>> ", "In [")) for line in text.splitlines()):
+        text = _typed_lines(text)
+        changes.append("the prompts and the output of the session are left out")
+    text, installs, magics = _without_magics(text)
+    if magics:
+        changes.append("notebook commands are comments now")
+    wrong = parses(text)
+    if wrong is not None:
+        looks_so = block.language in _PYTHON or re.search(r"^\s*(?:from \w[\w.]* import|import \w+)", text, re.M)
+        if not looks_so or re.search(r"^-+> ?\d+", text, re.M):
+            return block, None
+        return block, Script(text.strip("\n"), installs, (), wrong, tuple(changes))
+    tree = tree_of(text)
+    if not _has_substance(tree, block.language in _PYTHON):
+        return block, Script("", installs) if installs else None
+    return block, Script(text.strip("\n"), installs, undefined_in(tree), None, tuple(changes), modules=_modules(tree))
+
+
+def _weight(block: Block, script: Script, raised: Raised | None) -> int:
+    """How likely a block is the script that failed."""
+    around = " ".join([block.heading, *block.before.splitlines()[-2:]])
+    weight = min(len(script.code.splitlines()), 40) // 4
+    weight += 8 if script.modules else 0
+    weight -= 6 if script.wrong_line is not None else 0
+    weight += 6 if _REPRODUCES.search(around) else 0
+    weight -= 14 if _SOLVES.search(around) and not re.search(r"\brepro", around, re.I) else 0
+    weight -= 4 if not script.code else 0
+    own = [frame.source for frame in raised.all_frames if frame.is_user_code and frame.source] if raised else []
+    weight += 12 * sum(1 for source in own if source in script.code)
+    tree = tree_of(script.code) if script.wrong_line is None else None
+    if tree is not None and all(isinstance(one, _DEFINITIONS) for one in tree.body):
+        weight -= 6  # an excerpt of a library, or what the script needs
+    return weight
+
+
+def _with_definitions(scripts: Sequence[Script], at: int) -> Script:
+    """Return a script with those before and after it that define the names that it lacks."""
+    chosen = scripts[at]
+    if chosen.wrong_line is not None or not chosen.undefined:
+        return chosen
+    parts = [chosen]
+    missing = set(chosen.undefined)
+    for number in (*range(at - 1, -1, -1), *range(at + 1, len(scripts))):
+        other = scripts[number]
+        if not missing or other.wrong_line is not None or not other.code:
+            continue
+        defined = _defined(tree_of(other.code))
+        if defined & missing and other.code not in chosen.code:
+            parts.insert(0, other)
+            missing = (missing | set(other.undefined)) - defined
+    if len(parts) == 1:
+        return chosen
+    code = "\n\n".join(part.code for part in parts)
+    tree = tree_of(code)
+    told = f"{len(parts)} code blocks of the report are joined, because one uses what the others define"
+    changes = tuple(dict.fromkeys(text for part in parts for text in part.changes))
+    return Script(code, (), undefined_in(tree), None, (*changes, told), _modules(tree))
+
+
+def _typed_lines(text: str) -> str:
+    kept = [match for line in text.splitlines() if (match := _PROMPT.match(line))]
+    return "\n".join(match.string[match.end() :] for match in kept)
+
+
+def _without_magics(text: str) -> tuple[str, tuple[str, ...], bool]:
+    """Return code with the lines that only a notebook understands as comments, and what they install."""
+    lines: list[str] = []
+    installs: list[str] = []
+    for line in text.splitlines():
+        match = _MAGIC.match(line)
+        is_command = match is not None or re.match(r"^\s*(?:pip3?|uv pip|conda) install ", line)
+        if is_command:
+            installs += installs_in(line)
+            indent = line[: len(line) - len(line.lstrip())]
+            lines.append(f"{indent}pass  # {line.strip()}" if indent else f"# {line.strip()}")
+        else:
+            lines.append(line)
+    return "\n".join(lines), tuple(installs), "\n".join(lines) != text
+
+
+def _has_substance(tree: ast.Module, is_python: bool) -> bool:
+    """Whether it does something: prose can be Python, too."""
+    calls = any(isinstance(node, ast.Call) for node in ast.walk(tree))
+    imports = any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree))
+    return imports or (calls and (is_python or len(tree.body) > 1)) or (is_python and bool(tree.body))
+
+
+def _modules(tree: ast.Module) -> frozenset[str]:
+    found = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            found |= {name.name.partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            found.add(node.module.partition(".")[0])
+    return frozenset(found)
+
+
+def undefined_in(tree: ast.Module) -> tuple[str, ...]:
+    """Return the names that nothing in the code defines, in order."""
+    from pyflakes.checker import Checker
+    from pyflakes.messages import UndefinedName
+
+    found = sorted(Checker(tree).messages, key=lambda one: one.lineno)
+    return tuple(dict.fromkeys(str(one.message_args[0]) for one in found if isinstance(one, UndefinedName)))
+
+
+def _defined(tree: ast.Module) -> set[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            found.add(node.id)
+    return found

@@ -1,0 +1,151 @@
+"""Makes a script smaller while it still fails the same way: statements are taken out, outer ones first.
+
+This is hierarchical delta debugging (Misherghi and Su, "HDD: Hierarchical Delta Debugging", ICSE 2006) over Python's
+statements. Only what can run is run: a candidate that does not parse, or that uses a name which nothing defines any
+more, is never a run.
+"""
+
+from __future__ import annotations
+
+import ast
+import difflib
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING
+
+from attrs import define, field, frozen
+
+from harness.drafting.markup import parses
+from harness.drafting.scripts import tree_of, undefined_in
+from harness.model import Verdict
+from harness.search.delta import DeltaDebugging
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+Judged = Callable[[str], Verdict]
+_DEEPEST = 6
+
+
+@frozen
+class _Statement:
+    """A statement by its lines, from 1; `indent` is what its first line starts with."""
+
+    first: int
+    last: int
+    indent: str
+
+
+@define
+class Smaller:
+    """The smallest source so far that fails as the first one does: `source`, after `runs` runs."""
+
+    source: str
+    judged: Judged
+    runs: int = field(default=0, init=False)
+
+    def reduce(self, told: Callable[[str], None]) -> None:
+        """Take out statements until none of them can go; `told` gets a sentence after each smaller source."""
+        for depth in range(_DEEPEST):
+            self._at_depth(depth, told)
+
+    def _at_depth(self, depth: int, told: Callable[[str], None]) -> None:
+        statements = tuple(_statements(self.source, depth))
+        if not statements:
+            return
+        original = self.source
+        lines = original.splitlines()
+        missing = frozenset(undefined_in(tree_of(original)))
+        if self._is_bad(_without(lines, statements, statements), missing):
+            self.source = _without(lines, statements, statements)
+            told(_words(self))
+            return
+        if len(statements) == 1:
+            return
+        search = DeltaDebugging(range(len(statements)), ranked=False)
+        while asked := search.ask():
+            gone = [one for number, one in enumerate(statements) if number not in asked[0]]
+            source = _without(lines, statements, gone)
+            is_bad = self._is_bad(source, missing)
+            search.tell(asked[0], Verdict.BAD if is_bad else Verdict.GOOD)
+            if is_bad and len(source) < len(self.source):
+                self.source = source
+                told(_words(self))
+
+    def _is_bad(self, source: str, missing: frozenset[str]) -> bool:
+        if parses(source) is not None or frozenset(undefined_in(tree_of(source))) - missing:
+            return False
+        self.runs += 1
+        return self.judged(source) is Verdict.BAD
+
+
+def removed(before: str, after: str) -> Iterator[str]:
+    """Yield the lines of a diff from a source to a smaller one, without what is the same."""
+    for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0):
+        if not line.startswith(("---", "+++")):
+            yield line
+
+
+def _words(now: Smaller) -> str:
+    return f"{len(now.source.splitlines())} lines after {now.runs} runs"
+
+
+def _statements(source: str, depth: int) -> Iterator[_Statement]:
+    """Yield the statements at a depth, 0 for those of the module, that have their lines for themselves."""
+    level: list[list[ast.stmt]] = [tree_of(source).body]
+    for _ in range(depth):
+        level = [block for body in level for statement in body for block in _blocks(statement)]
+    lines = source.splitlines()
+    taken: set[int] = set()
+    for body in level:
+        for statement in body:
+            first, last = _first(statement), statement.end_lineno or statement.lineno
+            line = lines[first - 1]
+            is_shared = not taken.isdisjoint(range(first, last + 1)) or not line.strip()
+            if not is_shared and not _follows_colon(lines, first, body[0].col_offset):
+                taken.update(range(first, last + 1))
+                yield _Statement(first, last, line[: len(line) - len(line.lstrip())])
+
+
+def _follows_colon(lines: Sequence[str], first: int, column: int) -> bool:
+    """Whether a block is on the line of its head: `if x: y`."""
+    return bool(lines[first - 1][:column].strip()) and not lines[first - 1].lstrip().startswith("@")
+
+
+def _first(statement: ast.stmt) -> int:
+    decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
+    return min(statement.lineno, *(one.lineno for one in decorators)) if decorators else statement.lineno
+
+
+def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
+    for name in ("body", "orelse", "finalbody"):
+        block = getattr(statement, name, None)
+        if isinstance(block, list) and block and isinstance(block[0], ast.stmt):
+            yield block
+    for handler in getattr(statement, "handlers", []):
+        yield handler.body
+
+
+def _without(lines: Sequence[str], statements: Sequence[_Statement], gone: Iterable[_Statement]) -> str:
+    """Return the source without some statements; a block that would be empty gets a `pass`."""
+    out = {line for one in gone for line in range(one.first, one.last + 1)}
+    heads = {one.first: one.indent for one in statements if one.first in out and one.indent}
+    kept = [line if number not in out else f"{heads[number]}pass" for number, line in enumerate(lines, 1)
+            if number not in out or number in heads]  # fmt: skip
+    text = "\n".join(kept) + "\n"
+    return _without_passes(text)
+
+
+def _without_passes(source: str) -> str:
+    """Leave out each `pass` that its block does not need, and empty lines in a row."""
+    if parses(source) is not None:
+        return source
+    spare: set[int] = set()
+    for node in ast.walk(tree_of(source)):
+        for block in _blocks(node) if isinstance(node, ast.stmt) else ():
+            passes = [one for one in block if isinstance(one, ast.Pass)]
+            spare |= {one.lineno for one in (passes if len(passes) < len(block) else passes[1:])}
+    kept: list[str] = []
+    for number, line in enumerate(source.splitlines(), 1):
+        if number not in spare and (line.strip() or (kept and kept[-1].strip())):
+            kept.append(line)
+    return "\n".join(kept).rstrip() + "\n"

@@ -1,0 +1,273 @@
+"""Reads the tracebacks in a report: of Python, IPython and rich, chained ones, and those in logs."""
+
+from __future__ import annotations
+
+import re
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.drafting.packages import LAST_SUSPECTS, project_of_file
+from harness.model.signature import normalized_message
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+_PREFIX = re.compile(
+    r"^(?:\s{0,3}> ?)?(?:\[(?:default|rank)?\d+\]:?[:|]?\s?(?:\[rank\d+\]:\s?)?"
+    r"|\((?:\w+ )?(?:pid=|rank=)[^)]*\)\s"
+    r"|[\w.-]+\s+\|\s(?=\s|\w)"
+    r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:-\s+)?(?:\S+\s+-\s+)?(?:\[?(?:ERROR|CRITICAL|INFO|WARNING)\]?:?\s+)"
+    r"(?:-\s+)?"
+    r"|(?:ERROR|CRITICAL)\s+\d\d-\d\d \d\d:\d\d:\d\d \[[^\]]*\]\s"
+    r"|\d{4}-\d\d-\d\dT[\d:.]+Z\s?"
+    r"|E {3,7}(?=\w))"
+)
+_BOX = re.compile(r"^\s*[│|║╭╰]\s?(.*?)\s*[│|║╮╯]?\s*$")
+_START = re.compile(r"Traceback \(most recent call last\)")
+_FILE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$')
+_IPYTHON = (
+    re.compile(r"^\s*File (?P<file>[^\s\"][^\n]*?\.py[x]?):(?P<line>\d+)(?:, in (?P<function>[\w.<>]+).*)?$"),
+    re.compile(r"^\s*\[?(?P<file>[~/\w][^\s()\]]*\.pyx?)(?:\]\([^)]*\))? in (?P<function>[\w.<>]+)\(?.*$"),
+    re.compile(r"^\s*\[?(?P<file><?ipython-input-[^\s>\]]*>?)(?:\]\([^)]*\))? in (?P<function>[\w.<>]+).*$"),
+    re.compile(r"^\s*(?P<file>(?:Cell )?In ?\s*\[\d+\])(?:, (?:in )?)?(?:line (?P<line>\d+)|(?P<function><[^>]+>)).*$"),
+    re.compile(r"^\s*(?P<file>(?:/|~/|[A-Z]:\\)[^\s:]+\.py):(?P<line>\d+) in (?P<function>[\w.<>]+)\s*$"),  # rich
+)
+_PYTEST = re.compile(r"^(?P<file>[\w./-]+\.py):(?P<line>\d+): (?:in )?(?P<function>\w+)?\s*$")
+_ARROW = re.compile(r"^\s*(?:-+>|❱)\s*(?P<line>\d+)\s(?P<source>.*)$")
+_LISTED = re.compile(r"^\s*(?:-+>|❱)?\s*\d+(?:\s|$)")  # IPython and rich number the lines of the source
+EXCEPTION = re.compile(
+    r"^(?P<type>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Iteration|Exists|Failed|Failure)"
+    r"|(?<=\.)[A-Z]\w+))(?::\s?(?P<message>.*))?$"
+)
+_INLINE = re.compile(
+    r"(?<![\w.])(?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))(?::\s+|`:?\s*[`\"'])(?P<message>[^`\n]{4,400})"
+)
+_CHAIN = re.compile(r"(?:During handling of the above|The above exception was the direct cause)")
+_DIRECT = re.compile(r"The above exception was the direct cause")
+# Words of an exception that only wraps another.
+_WRAPPER = re.compile(
+    r"^(?:Failed to import|An error occurred while (?:generating|loading)|Could not import module|.*following error)",
+    re.I,
+)
+# What differs from run to run, beside the numbers and paths that a signature leaves out itself.
+_CHANGING = re.compile(
+    r"https?://\S+"
+    r"|(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?"
+    r"|[\w.-]+/[\w.-]+"
+    r"|\b(?:cuda|cpu|xpu|mps|meta)(?::\d+)?\b"
+    r"|(?:torch\.Size)?[\[(]\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]"
+    r"|\{[^}]*\}|<[^>]*>|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{12,}\b"
+    r"|\(?\b\d+(?:x\d+)+\b"
+    r"|\b\d+(?:\.\d+)? (?:[KMGT]i?B)\b"
+)
+_WORDS = re.compile(r"[A-Za-z_]{2,}")
+_LONGEST = 160
+
+
+@frozen
+class Frame:
+    """One line of a traceback: `line` is 0 and `source` "" if they are not told."""
+
+    file: str
+    function: str
+    line: int = 0
+    source: str = ""
+
+    @property
+    def project(self) -> str | None:
+        """The project that the file belongs to, None if it is not an installed one."""
+        return project_of_file(self.file)
+
+    @property
+    def short(self) -> str:
+        """The file below site-packages."""
+        return re.sub(r".*(?:site|dist)-packages/|.*/src/(?=\w+/)", "", self.file.replace("\\", "/"))
+
+    @property
+    def is_user_code(self) -> bool:
+        """Whether it is of the script itself."""
+        return self.project is None and ("<module>" in self.function or "ipython" in self.file or "In[" in self.file)
+
+
+@frozen
+class Raised:
+    """An exception in a report, with its frames (the innermost last); `causes` were raised before it, nearest first."""
+
+    type: str
+    message: str
+    frames: tuple[Frame, ...] = ()
+    causes: tuple[Raised, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The type without its module."""
+        return self.type.rpartition(".")[2]
+
+    @property
+    def told(self) -> Raised:
+        """The one that says what went wrong: itself, or the cause that it only wraps."""
+        wraps = _WRAPPER.match(self.message) is not None or not self.message
+        return self.causes[0].told if self.causes and wraps else self
+
+    @property
+    def all_frames(self) -> tuple[Frame, ...]:
+        """The frames of the exception and of its causes; the innermost of what went wrong last."""
+        others = [frame for cause in reversed(self.causes) for frame in cause.frames]
+        return (*self.frames, *others) if self.told is not self else (*others, *self.frames)
+
+    @property
+    def frame(self) -> Frame | None:
+        """The innermost frame in an installed package that is not the usual end of every traceback, None if none is."""
+        inside = [frame for frame in self.all_frames if frame.project is not None]
+        return next(
+            (frame for frame in reversed(inside) if frame.project not in LAST_SUSPECTS), inside[-1] if inside else None
+        )
+
+
+def tracebacks_of(text: str) -> tuple[Raised, ...]:
+    """Return the exceptions in a text, each with its chain; the last of a chain stands for it."""
+    lines = [_stripped(line) for line in text.splitlines()]
+    found: list[Raised] = []
+    chain: list[Raised] = []
+    frames: list[Frame] = []
+    is_open = is_linked = False
+    number = 0
+    while number < len(lines):
+        line = lines[number]
+        number += 1
+        if _CHAIN.search(line):
+            is_linked = True
+            continue
+        if _START.search(line):
+            if chain and not is_linked:
+                found.append(_chained(chain))
+                chain = []
+            frames, is_open, is_linked = [], True, False
+            continue
+        frame = _frame(line)
+        if frame is not None:
+            source, number = _source(lines, number, frame)
+            frames.append(source)
+            is_open = True
+            continue
+        if arrow := _ARROW.match(line):
+            if frames and not frames[-1].line:
+                frames[-1] = Frame(frames[-1].file, frames[-1].function, int(arrow["line"]), arrow["source"].strip())
+            continue
+        match = EXCEPTION.match(line.strip("*` "))
+        if match is None:
+            continue
+        if frames or is_open:
+            message, number = _message(lines, number, match["message"] or "")
+            chain.append(Raised(match["type"], message, tuple(frames)))
+            frames, is_open = [], False
+        elif match["message"] and not chain:
+            found.append(_above_its_frames(match["type"], match["message"], lines[number : number + 40]))
+    if chain:
+        found.append(_chained(chain))
+    return tuple(found) or tuple(_inline(text))
+
+
+def _above_its_frames(kind: str, message: str, below: Sequence[str]) -> Raised:
+    """An exception that no frames come before: they may follow it."""
+    frames = tuple(frame for line in below if (frame := _frame(line)) is not None)
+    return Raised(kind, message, () if any(EXCEPTION.match(line.strip()) for line in below) else frames)
+
+
+def best_traceback(groups: Iterable[Sequence[Raised]], title: str) -> Raised | None:
+    """Return the exception that a report is about: the one that its title names, else the one with most frames."""
+    candidates = [raised for group in groups for raised in group]
+    words = set(_WORDS.findall(title.lower()))
+
+    def weight(raised: Raised) -> tuple[int, int]:
+        own = set(_WORDS.findall(f"{raised.told.name} {raised.told.message[:200]}".lower()))
+        named = 3 if raised.told.name.lower() in title.lower() else 0
+        return (named + min(len(own & words), 5) + (4 if raised.frames else 0), min(len(raised.all_frames), 3))
+
+    return max(candidates, key=weight, default=None)
+
+
+def stable_part(message: str) -> str:
+    """Return the longest part of a message's first sentence that is the same in every run, "" if it is too short."""
+    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
+    if not lines:
+        return ""
+    first = re.split(r"(?<=[.!?])\s+(?=[A-Z])", lines[0])[0]
+    if len(first.split()) < 3 and len(lines[0]) > len(first):
+        first = lines[0]
+    parts = [part.strip(" ,;:.'\"`([{)]}").rstrip() for part in _CHANGING.split(first)]
+    best = max(parts, key=lambda part: len(" ".join(_WORDS.findall(part))))
+    if len(_WORDS.findall(best)) < 2 and len(parts) > 1:
+        return ""
+    best = best.rstrip(" -=")
+    if f"{best})" in first and best.count("(") > best.count(")"):
+        best += ")"
+    if best.count("(") > best.count(")"):
+        best = best.rpartition("(")[0].rstrip() or best
+    return best if len(best) <= _LONGEST else best[:_LONGEST].rpartition(" ")[0]
+
+
+def matches(part: str, message: str) -> bool:
+    """Whether a signature's message is found in another run's."""
+    return normalized_message(part) in normalized_message(message)
+
+
+def suspects(raised: Raised | None) -> tuple[str, ...]:
+    """Return the projects in a traceback, in order of suspicion: the innermost first, and those in every one last."""
+    inner = [frame.project for frame in reversed(raised.all_frames)] if raised is not None else []
+    names = [name for name in dict.fromkeys(inner) if name is not None]
+    return (*(n for n in names if n not in LAST_SUSPECTS), *(n for n in names if n in LAST_SUSPECTS))
+
+
+def _stripped(line: str) -> str:
+    for _ in range(2):
+        line = _PREFIX.sub("", line)
+    if (box := _BOX.match(line)) is not None and line.lstrip()[:1] in "│║":
+        return box[1]
+    return line
+
+
+def _frame(line: str) -> Frame | None:
+    if match := _FILE.match(line):
+        return Frame(match["file"], match["function"] or "<module>", int(match["line"]))
+    for pattern in (*_IPYTHON, _PYTEST):
+        if match := pattern.match(line):
+            told = match.groupdict()
+            return Frame(told["file"], told.get("function") or "<module>", int(told.get("line") or 0))
+    return None
+
+
+def _source(lines: Sequence[str], number: int, frame: Frame) -> tuple[Frame, int]:
+    """Return the frame with its source line, if that follows, and the number of the next line."""
+    if number < len(lines):
+        line = lines[number]
+        is_other = _frame(line) is not None or EXCEPTION.match(line.strip()) is not None or _LISTED.match(line)
+        if line.startswith((" ", "\t")) and line.strip() and not is_other:
+            return Frame(frame.file, frame.function, frame.line, line.strip()), number + 1
+    return frame, number
+
+
+def _message(lines: Sequence[str], number: int, first: str) -> tuple[str, int]:
+    """Return a message with the lines that continue it, up to an empty line, and the number of the next line."""
+    told = [first]
+    while number < len(lines) and len(told) < 12:
+        line = lines[number]
+        if not line.strip() or _START.search(line) or _CHAIN.search(line) or _frame(line) is not None:
+            break
+        if line.startswith(("```", "#", "$ ", ">>> ")) or EXCEPTION.match(line.strip()):
+            break
+        told.append(line)
+        number += 1
+    return "\n".join(told).strip(), number
+
+
+def _chained(chain: Sequence[Raised]) -> Raised:
+    *before, last = chain
+    return Raised(last.type, last.message, last.frames, tuple(reversed(before)))
+
+
+def _inline(text: str) -> Iterator[Raised]:
+    """Exceptions that a sentence names with their message."""
+    for match in _INLINE.finditer(text):
+        yield Raised(match["type"], match["message"].strip(" `"))

@@ -1,0 +1,162 @@
+"""What is requested from uv for a combination, and the limits that replace its date where files have no upload time."""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from packaging.requirements import Requirement
+from packaging.version import Version
+
+from harness.environment.index import public_version
+from harness.errors import UnknownProject
+from harness.model import Combination, normalized_name
+from harness.model.combination import ANY_SOURCE
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from datetime import datetime
+    from pathlib import Path
+
+    from harness.environment.index import Index
+    from harness.model import Release
+
+PAGES_AT_ONCE = 8  # index pages are slow, so fetch several at once
+# What uv takes from PyTorch's own index if a backend is named (uv: "Using uv with PyTorch", automatic backend
+# selection), and what these packages require from there.
+_OF_A_TORCH_BACKEND = re.compile(r"torch|torch(audio|vision|text|data)|(pytorch-)?triton(-.*)?|nvidia-.*")
+
+
+@frozen
+class Attempt:
+    """What to request from uv.
+
+    `later` maps some projects to later dates; `floors` are the oldest versions that projects may get; `undated` are
+    projects to which uv's own date limit can't be applied, and `caps` the constraints that replace it; with
+    `ignores_dates` only the caps limit what uv may choose. `links` are folders of wheels that were built here;
+    `sources` are projects whose source distributions are looked for.
+    """
+
+    combination: Combination
+    later: Mapping[str, datetime] = field(factory=dict)
+    floors: Mapping[str, str] = field(factory=dict)
+    undated: frozenset[str] = frozenset()
+    caps: tuple[str, ...] = ()
+    ignores_dates: bool = False
+    links: tuple[Path, ...] = ()
+    sources: tuple[str, ...] = ()
+
+    @property
+    def constraints(self) -> list[str]:
+        """Constraint lines."""
+        floors = [f"{project}>={version}" for project, version in sorted(self.floors.items())]
+        held = _held_at_a_release(self.combination.holds)
+        return [*self.combination.holds, *floors, *(cap for cap in self.caps if project_of(cap) not in held)]
+
+    @property
+    def options(self) -> Iterator[str]:
+        """Options that limit what uv may choose from."""
+        combination = self.combination
+        for project in self.sources:
+            yield from ("--no-binary", project)
+        if combination.as_of is not None and not self.ignores_dates:
+            yield from ("--exclude-newer", combination.as_of.isoformat())
+            dates = {project: date.isoformat() for project, date in self.later.items()}
+            dates |= dict.fromkeys(self.undated | _held_at_a_release(combination.holds), "false")
+            for project, date in sorted(dates.items()):
+                yield from ("--exclude-newer-package", f"{project}={date}")
+        for project in combination.prereleases:
+            yield from ("--prerelease-package", f"{project}=allow")
+
+
+def looser(combination: Combination) -> Iterator[Combination]:
+    """The combination with looser holds: first to older releases, one hold alone and then all, then without holds."""
+    holds = combination.holds
+    below = tuple(hold.replace("==", "<=") for hold in holds)
+    for instead in (below, ("",) * len(holds)):
+        if len(holds) > 1:  # one hold: "one alone" and "all" are the same
+            for i in range(len(holds)):
+                yield evolve(combination, holds=tuple(h for h in (*holds[:i], instead[i], *holds[i + 1 :]) if h))
+        yield evolve(combination, holds=tuple(filter(None, instead)))
+
+
+_NO_WHEEL = re.compile(r"no usable wheels|no wheels with a matching")
+_NAMED = re.compile(
+    r"Wheels are required for `([A-Za-z0-9._-]+)`|versions of ([A-Za-z0-9._-]+) have no usable wheels"
+    r"|\b([A-Za-z0-9._-]+?)(?:\[[^]]*\])?[=<>]=?[^\s,]+ ha(?:s|ve) no usable wheels"
+    r"|only found wheels for `([A-Za-z0-9._-]+)`"
+)
+
+
+def lacks_wheels(words: str) -> bool:
+    """Whether a resolver's message says that wheels are missing."""
+    return _NO_WHEEL.search(words) is not None
+
+
+def projects_without_wheels(words: str) -> set[str]:
+    """The projects in a resolver's message that have no wheel."""
+    return {normalized_name(name) for found in _NAMED.findall(words) for name in found if name}
+
+
+def may_be_built(project: str, combination: Combination) -> bool:
+    """Whether a project, by its normalised name, may be built from source where it has no wheel."""
+    return ANY_SOURCE in combination.from_source or project in map(normalized_name, combination.from_source)
+
+
+def project_of(requirement: str) -> str:
+    """The normalised name of the project that a requirement is for."""
+    return normalized_name(Requirement(requirement).name)
+
+
+def _held_at_a_release(holds: Sequence[str]) -> frozenset[str]:
+    """Projects that are held at one release, whatever its upload time. A range names no release."""
+    return frozenset(project_of(hold) for hold in holds if "==" in hold or "<=" in hold)
+
+
+def with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
+    """The later dates of the holds that the attempt still has unchanged."""
+    dates: dict[str, datetime] = {}
+    for hold in attempt.combination.holds:
+        dates |= by_hold.get(hold, {})
+    return evolve(attempt, later=dates)
+
+
+def is_older(version: str | None, than: str | None) -> bool:
+    """Whether one release is older than another; local labels do not count."""
+    if version is None or than is None:
+        return False
+    return public_version(Version(version)) < public_version(Version(than))
+
+
+def of_a_torch_backend(projects: Collection[str]) -> frozenset[str]:
+    """The projects that come from an index without upload times if a torch backend is set."""
+    return frozenset(name for name in projects if _OF_A_TORCH_BACKEND.fullmatch(name))
+
+
+def caps(projects: Collection[str], index: Index, as_of: datetime) -> tuple[str, ...]:
+    """Constraints that limit each project to what existed on a day, by the dates that any index has.
+
+    A project without any date is not limited. Raises `NoNetwork`.
+    """
+
+    def of_one(project: str) -> tuple[str, ...]:
+        try:
+            return tuple(_caps(project, index.releases(project), as_of))
+        except UnknownProject:
+            return ()
+
+    with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
+        return tuple(cap for found in pool.map(of_one, sorted(projects)) for cap in found)
+
+
+def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Iterator[str]:
+    there = [release.version for release in releases if release.uploaded and release.uploaded <= as_of]
+    newest = max((version for version in there if not version.is_prerelease), default=None)
+    if newest is not None:
+        # A version without a date counts as newer if its number is higher.
+        yield f"{project}<={newest}"
+    for release in releases:
+        if release.uploaded and release.uploaded > as_of and (newest is None or release.version < newest):
+            yield f"{project}!={release.version}"

@@ -1,0 +1,293 @@
+"""Builds source distributions into wheels, each once, with the build requirements of the day it was uploaded.
+
+It is the only place that builds releases: the resolver is offered the wheels as a folder of links, and the installer
+takes them from there. A lock names the source distribution, so that another machine can build it again.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import re
+import shutil
+import time
+import tomllib
+import zlib
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
+
+from attrs import asdict, field, frozen
+from packaging.requirements import Requirement
+
+from harness.atomic import write_whole
+from harness.environment.index import download
+from harness.environment.pylock import is_source
+from harness.environment.uv import spoken_by_uv
+from harness.environment.workspace import acquire, claimed_folder
+from harness.events import SILENT, Note
+from harness.model import Pin, normalized_name
+from harness.model.text import one_line
+
+if TYPE_CHECKING:
+    import threading
+    from collections.abc import Iterable, Sequence
+    from pathlib import Path
+
+    from harness.environment.interpreter import Interpreter
+    from harness.environment.uv import Uv
+    from harness.environment.workspace import Workspace
+    from harness.events import Reporter
+
+_MARGIN = timedelta(hours=1)  # what a release needs to be built is often uploaded just after it
+_LONGEST_TRY_S = 120.0
+_CLAIMS = 16  # lock files
+CANT_BUILD = "can't be built"
+_RECORD = "source.json"
+_LONGEST_WORDS = 300
+# A build of its upload day may not know a Python that came later. These two know Pythons, not packages.
+_TOOLS = ("setuptools", "wheel")
+_RAISED = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit)\b|(?:fatal )?error:).*")
+# What uv itself says about a failed build.
+_OF_UV = re.compile(r"error: Failed to build|hint:|.*\bbuild backend returned an error")
+
+
+@frozen
+class BuiltWheel:
+    """A wheel that was built here, and the pin of the source distribution that it was built from."""
+
+    path: Path
+    sha256: str
+    source: Pin
+
+    @property
+    def pin(self) -> Pin:
+        """The pin of the wheel, for the installer."""
+        return Pin(self.source.name, self.source.version, self.path.name, self.sha256)
+
+
+@frozen
+class Installable:
+    """Pins of wheels, and the folders of those that are on no index."""
+
+    pins: tuple[Pin, ...]
+    folders: tuple[Path, ...]
+
+
+@frozen
+class NotBuilt:
+    """Why a release ("pyyaml==5.3.1") can't be built, in one line."""
+
+    release: str
+    words: str
+
+
+@frozen
+class Source:
+    """A source distribution on an index."""
+
+    pin: Pin
+    url: str
+
+
+@frozen
+class SourceBuilds:
+    """The wheels that were built for one interpreter, kept in the cache; each build is reported to `reporter`."""
+
+    uv: Uv
+    interpreter: Interpreter
+    workspace: Workspace
+    reporter: Reporter = SILENT
+    _failed: dict[str, NotBuilt] = field(factory=dict, init=False, repr=False, eq=False)
+    _sources: dict[str, Pin] = field(factory=dict, init=False, repr=False, eq=False)
+
+    def release(self, project: str, version: str, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+        """Return the wheel of a release, built now if it is not kept. Raises `NoNetwork`, `NoSpace`, `Cancelled`."""
+        name = normalized_name(project)
+        for kept in self._root.glob(f"{name}-{version}-*/{_RECORD}"):
+            if (wheel := self._kept(kept.parent)) is not None:
+                return wheel
+        found = self._on_index(name, version, cancel)
+        return (
+            self._built(found, cancel)
+            if found
+            else NotBuilt(f"{name}=={version}", "it has no source distribution on the index")
+        )
+
+    def of(self, pin: Pin, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+        """Return the wheel of a locked source distribution, built now if it is not kept. Raises as `release`."""
+        kept = self._kept(self._folder(pin))
+        if kept is not None:
+            return kept
+        found = self._on_index(pin.name, pin.version, cancel)
+        if found is None or found.pin.sha256 != pin.sha256:
+            return NotBuilt(_named(pin), f"the index no longer has {pin.wheel}")
+        return self._built(found, cancel)
+
+    def sources_in(self, pylock: str) -> dict[str, Source]:
+        """The source distributions in a lock file of uv, by project."""
+        packages = tomllib.loads(pylock).get("packages", [])
+        return {found.pin.name: found for package in packages if (found := _source_of(package)) is not None}
+
+    def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> Source | None:
+        with claimed_folder(self.workspace.scratch, "sources-") as here:
+            (here / "uv.toml").write_text(without_requirements([name]), encoding="utf-8")
+            (here / "requirements.in").write_text(f"{name}=={version}\n", encoding="utf-8")
+            answer = self.uv.call(
+                *("--quiet", "pip", "compile", "requirements.in", "--no-deps", "--only-binary", ":all:"),
+                *("--no-binary", name, "--python", self.interpreter.path),
+                *("--format", "pylock.toml", "--output-file", "pylock.toml"),
+                cwd=here,
+                cancel=cancel,
+            )
+            if answer.returncode != 0:
+                return None
+            return self.sources_in((here / "pylock.toml").read_text(encoding="utf-8")).get(name)
+
+    def build(self, source: Source, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+        """Return the wheel of a source distribution. Raises as `release`."""
+        return self._kept(self._folder(source.pin)) or self._built(source, cancel)
+
+    def as_sources(self, pins: Iterable[Pin]) -> tuple[Pin, ...]:
+        """Return pins with the source distribution in place of each wheel that was built here."""
+        return tuple(self._sources.get(pin.sha256, pin) for pin in pins)
+
+    def installable(self, pins: Iterable[Pin], cancel: threading.Event | None = None) -> Installable | NotBuilt:
+        """Return pins with a wheel in place of each source distribution. Raises as `release`."""
+        found: list[Pin] = []
+        folders: list[Path] = []
+        for pin in pins:
+            if not is_source(pin.wheel):
+                found.append(pin)
+                continue
+            wheel = self.of(pin, cancel)
+            if isinstance(wheel, NotBuilt):
+                return wheel
+            found.append(wheel.pin)
+            folders.append(wheel.path.parent)
+        return Installable(tuple(found), tuple(folders))
+
+    def options(self, folders: Sequence[Path]) -> list[str]:
+        """Options of uv that offer the wheels in these folders, beside the user's own folders."""
+        links = (*self.uv.find_links, *map(str, folders)) if folders else ()
+        return [word for folder in links for word in ("--find-links", folder)]
+
+    @property
+    def _root(self) -> Path:
+        return self.workspace.built / f"{self.interpreter.cache_tag}-{self.interpreter.platform}"
+
+    def _folder(self, pin: Pin) -> Path:
+        return self._root / f"{pin.name}-{pin.version}-{pin.sha256[:16]}"
+
+    def _kept(self, folder: Path) -> BuiltWheel | None:
+        try:
+            known = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
+            path = folder / known["built"]
+            if hashlib.sha256(path.read_bytes()).hexdigest() != known["sha256"]:
+                return None
+            source = Pin(**{**known["source"], "siblings": ()})
+        except (OSError, ValueError, KeyError, TypeError):
+            return None
+        self._sources[known["sha256"]] = source
+        return BuiltWheel(path, known["sha256"], source)
+
+    def _built(self, source: Source, cancel: threading.Event | None) -> BuiltWheel | NotBuilt:
+        pin, folder = source.pin, self._folder(source.pin)
+        lock = self.workspace.locks / f"built-{zlib.crc32(folder.name.encode()) % _CLAIMS}.lock"
+        with acquire(lock, cancel=cancel):
+            if (kept := self._kept(folder)) is not None:
+                return kept
+            if (failed := self._failed.get(folder.name)) is not None:
+                return failed
+            python = f"Python {self.interpreter.minor}"
+            self.reporter.report(
+                Note(f"building {pin.name} {pin.version} from its source, because it has no wheel for {python}")
+            )
+            with claimed_folder(self.workspace.scratch, "build-") as here:
+                archive = here / pin.wheel
+                download(self.uv.settings, source.url, archive, pin.sha256)
+                wheel = self.build_wheel(archive, here / "wheel", pin.uploaded, cancel)
+                if isinstance(wheel, str):
+                    return self._failed.setdefault(folder.name, NotBuilt(_named(pin), wheel))
+                self._keep(folder, wheel, pin)
+            return self._kept(folder) or NotBuilt(_named(pin), "its wheel could not be kept")
+
+    def build_wheel(self, archive: Path, output: Path, uploaded: str, cancel: threading.Event | None) -> Path | str:
+        """Build a source distribution into a wheel below `output`; returns the reason if that fails.
+
+        `uploaded` is its time (ISO 8601), "" if unknown. Its build requirements are those of that day; if it fails
+        soon, newer build tools are tried, then today's build requirements.
+        """
+        first, begun = "", time.monotonic()
+        for options in _dated(uploaded):
+            words = ["build", "--wheel", "--no-sources", "--no-create-gitignore", *options]
+            words += ["--python", str(self.interpreter.path), "--out-dir", str(output), str(archive)]
+            answer = self.uv.call(*words, cwd=archive.parent, cancel=cancel)
+            wheel = next(iter(output.glob("*.whl")), None)
+            if answer.returncode == 0 and wheel is not None:
+                return wheel
+            first = first or reason_of(answer.words)
+            if time.monotonic() - begun > _LONGEST_TRY_S:
+                break
+        return first
+
+    def _keep(self, folder: Path, wheel: Path, source: Pin) -> None:
+        shutil.rmtree(folder, ignore_errors=True)
+        folder.mkdir(parents=True)
+        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
+        shutil.copy2(wheel, folder / wheel.name)
+        known = {"built": wheel.name, "sha256": digest, "source": asdict(source)}
+        write_whole(folder / _RECORD, json.dumps(known))
+
+
+def _dated(uploaded: str) -> Iterable[list[str]]:
+    """Options of the builds to try, one after the other."""
+    if uploaded:
+        limit = ["--exclude-newer", (datetime.fromisoformat(uploaded) + _MARGIN).isoformat()]
+        yield limit
+        yield [*limit, *(word for tool in _TOOLS for word in ("--exclude-newer-package", f"{tool}=false"))]
+    yield []
+
+
+def reason_of(words: str) -> str:
+    """Return the line of a failed build's output that says most, else uv's own words, in one line."""
+    lines = [line.strip(" │├╰─▶") for line in words.splitlines()]
+    raised = [line for line in lines if _RAISED.match(line) and not _OF_UV.match(line)]
+    return one_line(raised[-1] if raised else spoken_by_uv(words), _LONGEST_WORDS)
+
+
+def _named(pin: Pin) -> str:
+    return f"{pin.name}=={pin.version}"
+
+
+def without_requirements(projects: Iterable[str]) -> str:
+    """Settings of uv that let it choose releases of these projects without building them to read their metadata."""
+    return "\n".join(f'[[dependency-metadata]]\nname = "{name}"\nrequires-dist = []\n' for name in projects)
+
+
+def _source_of(package: dict[str, Any]) -> Source | None:
+    sdist = package.get("sdist")
+    url = str(sdist.get("url") or "") if isinstance(sdist, dict) else ""
+    if not isinstance(sdist, dict) or not url or package.get("wheels"):
+        return None
+    uploaded = sdist.get("upload-time")
+    pin = Pin(
+        normalized_name(package["name"]),
+        str(package["version"]),
+        str(sdist.get("name") or unquote(urlsplit(url).path).rpartition("/")[2]),
+        str(sdist.get("hashes", {}).get("sha256", "")),
+        sdist.get("size"),
+        (),
+        uploaded.isoformat() if isinstance(uploaded, datetime) else "",
+    )
+    return Source(pin, url)
+
+
+def exact_version(requirement: str) -> tuple[str, str] | None:
+    """The project and the version that a requirement names with ==, None if it names none."""
+    parsed = Requirement(requirement)
+    with contextlib.suppress(StopIteration):
+        version = next(one.version for one in parsed.specifier if one.operator == "==" and "*" not in one.version)
+        return normalized_name(parsed.name), version
+    return None

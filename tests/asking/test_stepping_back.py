@@ -1,0 +1,81 @@
+"""Without a good end, each test steps back until it passes; a day without a solution is not the end of the way."""
+
+from __future__ import annotations
+
+import subprocess
+from datetime import UTC, datetime
+
+from planted_upgrades import suite_of, write_project
+
+from harness.asking.stepping_back import StepsBack
+from harness.errors import UserMistake
+from harness.model import Device, Lock
+from harness.planning.inquiry import Scope
+from harness.planning.world import World
+from harness.request.ends import day_end
+
+RUN = ("--run", "python -m unittest -q test_mine", "--json")
+BAD = datetime(2024, 8, 1, tzinfo=UTC)
+
+
+class FewDays:
+    """Worlds that can be resolved from one day on."""
+
+    def __init__(self, since, hint=None):
+        self.since, self.hint = since, hint
+        self.asked = []
+
+    def of(self, end):
+        """Make the world of a day."""
+        self.asked.append(end.text)
+        if end.moment < self.since:
+            raise UserMistake(f"nothing can be installed as of {end.text}", hint=self.hint)
+        return World(end, Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), end.moment)
+
+
+def steps_of(worlds):
+    bad = World(day_end(BAD), Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), BAD)
+    steps = StepsBack(worlds, bad)
+    return steps, [world.end.text for _, world in steps]
+
+
+def test_days_between_are_tried_where_a_day_has_no_solution():
+    steps, days = steps_of(FewDays(datetime(2024, 5, 1, tzinfo=UTC)))
+    assert days == ["2024-07-25", "2024-07-18", "2024-07-04", "2024-06-06", "2024-05-09", "2024-05-02"]
+    assert steps.reached == "2024-05-02"
+    assert "nothing can be installed as of" in steps.limit
+
+
+def test_the_options_that_lead_further_are_kept():
+    steps, _ = steps_of(FewDays(BAD, hint="Python 3.9 would work for both ends; this machine has 3.9 (--python 3.9)"))
+    assert steps.way_on == "--good 2024-07-25 --python 3.9"
+    assert (steps.reached, steps_of(FewDays(BAD))[0].way_on) == ("", "")
+
+
+def test_the_limit_comes_with_the_command_that_goes_on(planted, parts_house):
+    parts_house.add("young", "1.0", files={"young.py": ""}, uploaded="2024-03-01T12:00:00Z")
+    write_project(planted.folder, suite_of("part07"), requires=["part07", "young"])
+    answer = planted("bisect", "--bad", "2024-06-01", *RUN).json
+    assert answer["failures"][0]["culprits"][0]["first_bad"] == "2.0"
+    write_project(
+        planted.folder, "def broken(): ...\n" + suite_of("part07", "part19"), requires=["part07", "part19", "young"]
+    )
+    answer = planted("bisect", "--bad", "2024-06-01", *RUN).json
+    found = {culprit["package"] for failure in answer["failures"] for culprit in failure["culprits"]}
+    assert found == {"part07"}
+    assert [one["tests"] for one in answer["why_at_both"]] == [["test_mine.T.test_part19"]]
+    assert "nineteen is broken" in answer["why_at_both"][0]["reason"]
+    assert answer["back_to"].startswith("2024-03-0")
+    assert "young did not exist" in answer["back_to"]
+
+
+def test_what_is_missing_is_suggested_with_the_file_that_declares_it(planted):
+    tests = suite_of("part07") + "    def test_missing(self):\n        import yaml\n"
+    folder = write_project(planted.folder, tests, requires=["part07"])
+    (folder / "requirements-docs.txt").write_text("sphinx\nPyYAML>=6\n", encoding="utf-8")
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    told = answer.json
+    assert told["failing_at_both"] == ["test_mine.T.test_missing"]
+    assert "--with pyyaml" in told["advice"]
+    assert "pyyaml is declared in requirements-docs.txt" in told["advice"]

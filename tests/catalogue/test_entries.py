@@ -1,0 +1,60 @@
+"""Every repro that is shipped can be read, and every entry of the catalogue is complete and can be found."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from harness.catalogue.entries import Entry, all_entries, found_entries
+from harness.catalogue.page import lines_of, sections_of
+from harness.errors import UserMistake
+from harness.request.repros import read_repro, repro_for_subject
+
+ROOT = Path(__file__).parents[2]
+PATHS = sorted((ROOT / "repros").glob("*.py"))
+ENTRIES = {entry.name: entry for entry in all_entries(ROOT)}
+
+
+@pytest.mark.parametrize("path", PATHS, ids=lambda path: path.stem)
+def test_every_repro_can_be_read(path: Path) -> None:
+    repro = read_repro(path)
+    assert repro.summary.endswith((".", "!"))
+    assert repro.signature is not None
+    assert repro.subjects
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_every_entry_says_what_a_user_needs(entry: Entry) -> None:
+    bounds = entry.repro.subjects[entry.subject]
+    assert bounds.good is not None
+    assert bounds.bad is not None
+    assert entry.known.workaround.endswith((".", ")"))
+    if entry.known.first_bad is not None:
+        assert bounds.is_regression
+    labels = [label for label, _ in lines_of(entry)]
+    assert labels[:2] == ["kind", "releases"]
+    assert labels[-2:] == ["upstream", "reproduce"]
+
+
+def test_named_alone_a_package_still_takes_the_repro_that_the_tutorial_shows() -> None:
+    assert repro_for_subject("transformers", ROOT).name == "whisper_lora_checkpointing"
+
+
+def test_words_find_entries_by_package_symptom_and_error(tmp_path: Path) -> None:
+    assert "numpy_asfarray" in [entry.name for entry in found_entries(["numpy", "AttributeError"], ROOT)]
+    assert [entry.name for entry in found_entries(["unexpected keyword", "Trainer.__init__()"], ROOT)] == [
+        "trainer_tokenizer"
+    ]
+    assert [entry.name for entry in found_entries(["trainer_tokenizer"], tmp_path)] == ["trainer_tokenizer"]
+
+
+def test_words_that_nothing_has_are_a_mistake() -> None:
+    with pytest.raises(UserMistake, match=r"no known regression with 'trainer_tokeniser'; did you mean trainer_token"):
+        found_entries(["trainer_tokeniser"], ROOT)
+
+
+def test_the_page_has_every_entry() -> None:
+    page = sections_of(ENTRIES.values())
+    for name in ENTRIES:
+        assert f"### {name}\n" in page

@@ -1,0 +1,84 @@
+"""What `harness init` writes runs as it stands, and replaces nothing unless it is told to."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+from support import Harness
+from wheelhouse import Wheelhouse
+
+COMMIT = "0123456789012345678901234567890123456789"
+PARSE = """
+class InvalidVersion(ValueError): pass
+class Old(str): pass
+def parse(text):
+    if " " in text and {strict}: raise InvalidVersion(text)
+    return Old(text if " " not in text else "")
+"""
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
+    """A package like packaging, which became strict in 22.0."""
+    house = Wheelhouse(tmp_path_factory.mktemp("init"))
+    for version in ("20.9", "21.3", "22.0", "23.0"):
+        text = PARSE.format(strict=version >= "22")
+        house.add("packaging", version, files={"packaging/__init__.py": "", "packaging/version.py": text})
+    return house
+
+
+@pytest.fixture
+def here(harness: Harness, index: Wheelhouse) -> Harness:
+    return harness.with_environ(**index.environ)
+
+
+def test_a_repro_runs_as_it_stands(here: Harness) -> None:
+    ended = here("init", "repro")
+    assert (ended.code, ended.stderr) == (0, "")
+    *_, line = ended.stdout.splitlines()
+    answer = here(*line.removeprefix("next: harness ").split(), "--depth", "release", "--json")
+    assert answer.code == 0, answer.stderr
+    assert (answer.json["last_good"], answer.json["first_bad"]) == ("21.3", "22.0")
+
+
+def test_a_matrix_comes_with_its_repro(here: Harness) -> None:
+    *_, line = here("init", "matrix", "mine").stdout.splitlines()
+    ended = here(*line.removeprefix("next: harness ").split())
+    assert ended.code == 0, ended.stderr
+    assert "| 21.3 | works |\n| 22.0 | **fails** |" in ended.stdout
+
+
+def test_a_workflow_follows_the_schema(here: Harness) -> None:
+    assert here("init", "workflow", "--action", f"me/regression-harness@{COMMIT}").code == 0
+    path = here.folder / ".github" / "workflows" / "newest-packages.yml"
+    words = ["--builtin-schema", "vendor.github-workflows", str(path)]
+    ended = subprocess.run([sys.executable, "-m", "check_jsonschema", *words], capture_output=True, text=True)
+    assert ended.returncode == 0, ended.stdout
+    assert f"uses: me/regression-harness/.github/workflows/newest-packages.yml@{COMMIT}" in path.read_text()
+
+
+def test_nothing_is_replaced_unless_told(here: Harness) -> None:
+    path = here.folder / "repros" / "example.py"
+    path.parent.mkdir()
+    path.write_text("mine", encoding="utf-8")
+    refused = here("init", "repro")
+    assert (refused.code, "is there already" in refused.stderr) == (2, True)
+    assert path.read_text(encoding="utf-8") == "mine"
+    assert here("init", "repro", "--force").code == 0
+    assert "[tool.harness]" in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("repo",), "did you mean 'repro'?"),
+        (("repro", "../up"), "can't be the name of a file"),
+        (("workflow", "--action", "me/it@main"), "all 40 digits"),
+        (("repro", "--action", "x"), "goes with harness init workflow"),
+    ],
+)
+def test_mistakes_are_one_sentence(here: Harness, words: tuple[str, ...], said: str) -> None:
+    ended = here("init", *words)
+    assert (ended.code, said in ended.stderr) == (2, True), ended.stderr

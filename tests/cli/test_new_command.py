@@ -1,0 +1,120 @@
+"""`harness new` writes a repro from an issue in a file, in GitHub's JSON, on standard input, or behind `gh`."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from harness.cli import cli
+from harness.drafting.source import parse_report, read_report
+from harness.errors import NoNetwork, UserMistake
+
+BODY = """
+transformers 4.53.0, torch 2.7.1
+
+```python
+from transformers import AutoModelForCausalLM
+model = AutoModelForCausalLM.from_pretrained("gpt2")
+model.to("cuda")
+open("/etc/passwd", "w")
+```
+
+```
+Traceback (most recent call last):
+  File "a.py", line 3, in <module>
+    model.to("cuda")
+  File "/e/lib/python3.11/site-packages/transformers/modeling_utils.py", line 40, in to
+    raise ValueError("no such device today")
+ValueError: no such device today
+```
+"""
+GH = """#!{python}
+import json, sys
+if sys.argv[3] == "404":
+    sys.exit("GraphQL: Could not resolve to an issue")
+assert sys.argv[1:6] == ["issue", "view", "12", "--repo", "some/transformers"], sys.argv
+print(json.dumps({{"title": "A title", "body": {body!r}, "comments": [{{"body": "4.52.4 works for me"}}],
+                   "number": 12, "url": "https://github.com/some/transformers/issues/12"}}))
+"""
+
+
+@pytest.fixture
+def here(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    folder = tmp_path / "programs"
+    folder.mkdir()
+    gh = folder / "gh"
+    gh.write_text(GH.format(python=sys.executable, body=BODY), encoding="utf-8")
+    gh.chmod(0o755)
+    monkeypatch.setenv("PATH", str(folder))
+    return tmp_path
+
+
+def run(*words, text=None):
+    return CliRunner().invoke(cli, ["new", *words], input=text)
+
+
+def test_a_file_becomes_a_repro_that_is_shown_with_its_risks(here):
+    (here / "an-issue.md").write_text(BODY, encoding="utf-8")
+    ended = run("an-issue.md")
+    assert ended.exit_code == 0, ended.output
+    source = (here / "an_issue.py").read_text("utf-8")
+    assert all(line in ended.output for line in source.splitlines()[-5:])
+    assert "writes outside its own folder" in ended.output
+    assert "harness bisect transformers --repro an_issue.py" in ended.output
+    assert 'from_pretrained(tiny_model("gpt2"))' in source
+    assert 'model.to("cuda")' in source
+    assert run("an-issue.md").exit_code == 2
+    assert run("an-issue.md", "--force").exit_code == 0
+
+
+@pytest.mark.parametrize("name", ["some/transformers#12", "https://github.com/some/transformers/issues/12"])
+def test_gh_fetches_an_issue(here, name):
+    report = read_report(name)
+    assert (report.title, report.repository, report.number) == ("A title", "some/transformers", 12)
+    ended = run(name, "--json")
+    told = json.loads(ended.output)
+    assert told["repro"] == "transformers_12.py"
+    assert told["report"] == "https://github.com/some/transformers/issues/12"
+    text = Path("transformers_12.py").read_text("utf-8")
+    assert '# good = "4.52.4"' in text
+    assert '# bad = "4.53.0"' in text
+
+
+def test_an_issue_that_gh_cannot_reach_is_one_sentence(here):
+    with pytest.raises(NoNetwork, match="some/transformers#404"):
+        read_report("some/transformers#404")
+    (here / "programs" / "gh").unlink()
+    with pytest.raises(UserMistake, match="gh is not installed"):
+        read_report("some/transformers#12")
+    with pytest.raises(UserMistake, match="not an issue on GitHub"):
+        read_report("https://example.org/a")
+
+
+def test_both_forms_of_githubs_json_are_read():
+    rest = {"title": "T", "body": BODY, "comments": 3, "number": 7,
+            "url": "https://api.github.com/repos/a/peft/issues/7"}  # fmt: skip
+    report = parse_report(json.dumps([rest, {"body": "a comment"}]))
+    assert (report.repository, report.number, report.comments) == ("a/peft", 7, ("a comment",))
+    graph = {
+        "title": "T",
+        "body": BODY,
+        "comments": [{"body": "a comment"}],
+        "url": "https://github.com/a/peft/issues/7",
+    }
+    assert parse_report(json.dumps(graph)) == report
+
+
+def test_standard_input_and_what_is_no_issue(here):
+    assert run("-", text=BODY).exit_code == 0
+    for text, words in (("", "is empty"), ("Nothing works, please help me out of this!", "found no code")):
+        ended = run("-", text=text)
+        assert (ended.exit_code, words in ended.output) == (2, True), ended.output
+    (here / "picture.png").write_bytes(b"\x89PNG\0\0")
+    assert "not a text file" in run("picture.png").output
+    assert "can't read" in run("missing.md").output
+    assert run("-", text='{"a": 1}').exit_code == 2

@@ -1,0 +1,102 @@
+"""`harness pin` prints the newest set with which a command passes, as what to type; a run has confirmed it."""
+
+from __future__ import annotations
+
+import subprocess
+import tomllib
+from pathlib import Path
+
+import pytest
+from support import Harness, fill
+from wheelhouse import Wheelhouse
+
+CHECK = "import lib, tool\nlib.step()\ntool.step()\n"
+PYPROJECT = """\
+[project]
+name = "mine"
+version = "1.0"
+dependencies = [
+    "lib>=1.1; python_version >= '3'",
+]
+"""
+
+
+@pytest.fixture(scope="module")
+def two(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
+    """`lib` breaks in 1.4 and `tool` in 1.3, a month apart; `tool` comes with `lib`."""
+    house = Wheelhouse(tmp_path_factory.mktemp("two"))
+    fill(house, "lib", "GGGGBB", requires=("tool",))
+    fill(house, "tool", "GGGBBB")
+    fill(house, "fine", "GGG")
+    return house
+
+
+@pytest.fixture
+def project(harness: Harness, two: Wheelhouse) -> Harness:
+    folder = harness.folder
+    (folder / "requirements.txt").write_text("lib\nfine\n", encoding="utf-8")
+    (folder / "check.py").write_text(CHECK, encoding="utf-8")
+    return harness.with_environ(**two.environ)
+
+
+def test_todays_newest_is_the_set_if_it_passes(project: Harness) -> None:
+    (project.folder / "check.py").write_text("import fine\nfine.step()\n", encoding="utf-8")
+    ended = project("pin", "--run", "python check.py")
+    assert (ended.code, ended.stdout) == (0, "uv add fine==1.2 lib==1.5\n"), ended.stderr
+    assert "nothing has to be held back" in ended.stderr
+
+
+def test_a_repro_needs_no_project(project: Harness) -> None:
+    text = "# /// script\n# dependencies = ['fine']\n# ///\nimport fine\nfine.step()\n"
+    (project.folder / "ours.py").write_text(text, encoding="utf-8")
+    ended = project("pin", "./ours.py", "--format", "pip")
+    assert (ended.code, ended.stdout) == (0, "pip install fine==1.2\n"), ended.stderr
+    assert project("pin", "./ours.py", "--format", "constraints").stdout.splitlines()[1:] == ["fine==1.2"]
+
+
+def test_two_culprits_give_the_newest_set_without_both(project: Harness) -> None:
+    ended = project("pin", "--run", "python check.py", "--good", "2023-03-15", "--format", "pip")
+    assert ended.code == 0, ended.stderr
+    assert ended.stdout == "pip install fine==1.2 lib==1.3 tool==1.2\n"
+    assert "(a run with them passed)" in ended.stderr
+    # The same question again runs nothing, whatever the format.
+    words = ("--good", "2023-03-15", "--format", "constraints")
+    project("pin", "--run", "python check.py", *words, "-o", "constraints.txt")
+    lines = (project.folder / "constraints.txt").read_text(encoding="utf-8").splitlines()
+    assert lines[1:] == ["fine==1.2", "lib==1.3", "tool==1.2"]
+
+
+def test_a_project_gets_bounds_as_a_diff_and_only_a_named_file_is_changed(project: Harness) -> None:
+    path = project.folder / "pyproject.toml"
+    path.write_text(PYPROJECT, encoding="utf-8")
+    words = ("pin", "--run", "python check.py", "--good", "2023-03-15", "--format", "pyproject")
+    ended = project(*words)
+    assert ended.code == 0, ended.stderr
+    assert path.read_text(encoding="utf-8") == PYPROJECT
+    subprocess.run(["git", "apply"], input=ended.stdout, text=True, check=True, cwd=project.folder)
+    wanted = ["tool<1.3", "lib>=1.1,<1.4; python_version >= '3'"]
+    assert tomllib.loads(path.read_text(encoding="utf-8"))["project"]["dependencies"] == wanted
+    path.write_text(PYPROJECT, encoding="utf-8")
+    project(*words, "-o", "pyproject.toml")
+    assert tomllib.loads(path.read_text(encoding="utf-8"))["project"]["dependencies"] == wanted
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((), "say what has to pass"),
+        (("--run", "python check.py", "--constraints", "c.txt"), "--format constraints -o c.txt"),
+        (("--run", "python check.py", "--format", "pipp"), "did you mean 'pip'?"),
+    ],
+)
+def test_mistakes_are_one_sentence(project: Harness, words: tuple[str, ...], said: str) -> None:
+    ended = project("pin", *words)
+    assert ended.code == 2
+    assert said in ended.stderr
+
+
+def test_what_never_passed_has_no_set(project: Harness) -> None:
+    Path("check.py").write_text("import lib\nraise SystemExit(1)\n", encoding="utf-8")
+    ended = project("pin", "--run", "python check.py")
+    assert ended.code == 2
+    assert "no set of packages is known with which it passes" in ended.stderr

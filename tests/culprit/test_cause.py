@@ -1,0 +1,69 @@
+"""A changed region is told in one sentence, read from its syntax."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.culprit.cause import causes
+from harness.culprit.regions import FileDifference
+
+CASES = [
+    (
+        "class X:\n    def step(self, padding=0):\n        return 1\n",
+        "class X:\n    def step(self, pad=0):\n        return 1\n",
+        "the parameter `padding` of `X.step` was renamed to `pad`",
+    ),
+    (
+        "def step(a, b=1):\n    return a\n",
+        "def step(a):\n    return a\n",
+        "the parameter `b` of `step` was removed",
+    ),
+    (
+        "def step(a, b=1):\n    return a\n",
+        "def step(a, b=2):\n    return a\n",
+        "the default of the parameter `b` of `step` was changed from `1` to `2`",
+    ),
+    (
+        "class T:\n    @old_name('x')\n    def run(self):\n        pass\n",
+        "class T:\n    def run(self):\n        pass\n",
+        "the decorator `old_name('x')` of `T.run` is gone",
+    ),
+    (
+        "def quote(x):\n    return x\n\n\ndef kept():\n    pass\n",
+        "def kept():\n    pass\n",
+        "`quote` was removed from `shop.urls`",
+    ),
+    (
+        "def run(a, b):\n    return layer(a, b)\n",
+        "def run(a, b):\n    return layer(a, states=b)\n",
+        "the argument `states` of the call of `layer` in `run` is passed by name",
+    ),
+    (
+        "LIMIT = 10\n",
+        "LIMIT = 20\n",
+        "`LIMIT` in `shop.urls` was changed from `10` to `20`",
+    ),
+    (
+        "def run(a):\n    if a > 1:\n        return 2\n    return 3\n",
+        "def run(a):\n    if a >= 1:\n        return 2\n    return 3\n",
+        "the condition `a > 1` in `run` became `a >= 1`",
+    ),
+    (
+        "class A(Base):\n    pass\n",
+        "class A:\n    pass\n",
+        "`A` derives from `object` instead of `Base`",
+    ),
+]
+
+
+@pytest.mark.parametrize(("before", "after", "told"), CASES, ids=[told for _, _, told in CASES])
+def test_a_region_reads_as_a_cause(before, after, told):
+    """One sentence for each usual kind of change."""
+    difference = FileDifference.between("shop/urls.py", before, after)
+    found = [one for block in difference.blocks for one in causes(before, after, block, "shop.urls")]
+    assert told in found
+
+
+def test_what_is_not_python_has_no_cause():
+    """A text that can't be parsed says nothing."""
+    assert causes("def (", "def f(): pass", (0, 1, 0, 1), "shop") == ()

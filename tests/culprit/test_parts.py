@@ -1,0 +1,26 @@
+"""The order of the parts that are tried alone."""
+
+from __future__ import annotations
+
+from edited import edits_of, unit
+
+from harness.culprit.parts import parts_of
+
+BEFORE = "import os\n\n\ndef f():\n    a = 1\n    b = 1\n    print()\n    c = 1\n\n\nD = 1\n"
+AFTER = "import io\nimport os\n\n\ndef f():\n    a = 2\n    b = 1\n    print()\n    c = 2\n\n\nD = 2\n"
+
+
+def test_regions_come_before_their_function_and_that_before_its_file(tmp_path):
+    edits = edits_of(tmp_path, {"a.py": BEFORE}, {"a.py": AFTER})
+    first, last, other, serves = (unit(edits, text) for text in ("a = 1", "c = 1", "D = 1", "import io"))
+    weights = {first: 12.0, last: 11.0, other: 2.0, serves: 1.0}
+    assert parts_of(edits, weights, {serves}) == tuple(
+        map(frozenset, ({first}, {last}, {first, last}, {other}, {first, last, other, serves}))
+    )
+
+
+def test_a_comment_is_not_tried_alone(tmp_path):
+    edits = edits_of(tmp_path, {"a.py": BEFORE}, {"a.py": AFTER})
+    weights = dict.fromkeys(edits.all, 0.02) | {unit(edits, "D = 1"): 2.0}
+    assert parts_of(edits, weights, ())[0] == {unit(edits, "D = 1")}
+    assert len(parts_of(edits, weights, ())) == 2

@@ -1,0 +1,71 @@
+"""What a repro says is true of its bug is read, and each mistake is reported in a sentence."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.errors import BadRepro
+from harness.model.regression import parse_regression
+from harness.model.repro import parse_repro
+
+WHOLE = {
+    "kind": "crash",
+    "upstream": ["https://example.org/1"],
+    "last-good": "1.0",
+    "first-bad": "1.1",
+    "last-bad": "1.3",
+    "fixed-in": "1.4",
+    "good-again": "2.0",
+    "seen": {"release": "1.2", "error": "mod.Gone: no f in g", "frames": ["a/b.py:f"]},
+}
+
+
+def test_a_window_and_what_was_seen() -> None:
+    known = parse_regression(WHOLE)
+    assert known.seen is not None
+    assert (known.seen.exception, known.seen.message) == ("Gone", "no f in g")
+    assert [known.has(version) for version in ("1.0", "1.1", "1.3", "1.4", "local")] == [False, True, True, False, None]
+    assert known.since == "from 1.1 up to 1.3; fixed in 1.4"
+
+
+def test_a_bug_that_every_release_has() -> None:
+    known = parse_regression({"kind": "crash", "upstream": ["https://example.org"], "never-worked": True})
+    assert known.has("0.1")
+    assert known.since == "in every release; not fixed"
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"kind": "bug"}, "known.kind = 'bug' must be one of: crash"),
+        ({"upstream": []}, "known.upstream must be a list of https addresses"),
+        ({"upstream": ["issue 12"]}, "known.upstream must be a list of https addresses"),
+        ({"since": "1.0"}, "known has unknown keys: since"),
+        ({"first-bad": None}, "known.first-bad must be a string in quotes, not None"),
+        ({"first-bad": "soon"}, "known.first-bad = 'soon' is not a version"),
+        ({"last-good": "1.2"}, "known.last-good = 1.2 must be before known.first-bad = 1.1"),
+        ({"fixed-in": "1.3"}, "known.last-bad = 1.3 must be before known.fixed-in = 1.3"),
+        ({"never-worked": True}, "known needs either last-good and first-bad, or never-worked = true"),
+        ({"never-worked": "yes"}, "known.never-worked must be true or false"),
+        ({"depth": "line"}, "known.depth = 'line' must be release or region"),
+        ({"workaround": " "}, "known.workaround must be a string in quotes"),
+        ({"seen": {"release": "1.2"}}, "known.seen needs release and error as text"),
+        ({"seen": {"trace": "1.2"}}, "known.seen takes release, error and frames"),
+    ],
+)
+def test_a_mistake_is_reported(changes: dict[str, object], said: str) -> None:
+    with pytest.raises(ValueError, match=r"known") as caught:
+        parse_regression({**WHOLE, **changes})
+    assert said in str(caught.value)
+
+
+@pytest.mark.parametrize("key", ["last-good", "last-bad", "fixed-in"])
+def test_both_releases_of_an_edge_are_needed(key: str) -> None:
+    with pytest.raises(ValueError, match=r"go together|needs"):
+        parse_regression({name: value for name, value in WHOLE.items() if name != key})
+
+
+def test_a_repro_names_its_file_in_the_sentence() -> None:
+    text = '# /// script\n# [tool.harness.known]\n# kind = "crash"\n# ///\n'
+    with pytest.raises(BadRepro, match=r"a.py: known.upstream must be a list"):
+        parse_repro(text, name="a", path="a.py")

@@ -1,0 +1,62 @@
+"""The script that runs the commands of the documentation reads every block, and knows every mark."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+
+import pytest
+from support import ROOT
+
+SPEC = importlib.util.spec_from_file_location("documented_commands", ROOT / "tests/e2e/documented_commands.py")
+documented = importlib.util.module_from_spec(SPEC)
+sys.modules["documented_commands"] = documented
+SPEC.loader.exec_module(documented)
+
+PAGE = """\
+<!-- file: a.txt -->
+```python
+made
+```
+
+```console
+$ cat a.txt
+$ exit 2
+```
+
+<!-- commands: my-project -->
+```console
+$ cd my-project
+$ ls pyproject.toml
+```
+
+<!-- commands: github -->
+```console
+$ gh --version
+```
+"""
+
+
+@pytest.mark.parametrize("page", documented.PAGES)
+def test_every_mark_means_something(page: str) -> None:
+    text = (ROOT / page).read_text(encoding="utf-8")
+    blocks = [block for block in documented.blocks_of(page, text) if not block.file]
+    assert sum(len(block.commands) for block in blocks) == text.count("\n$ ")
+    assert sum(bool(block.needs) for block in blocks) >= text.count("<!-- commands: ")
+
+
+def test_a_mark_that_means_nothing_is_an_error() -> None:
+    with pytest.raises(ValueError, match="page:2: nothing is called 'moon'"):
+        list(documented.blocks_of("page", "<!-- commands: moon -->\n```console\n$ ls\n```\n"))
+
+
+def test_blocks_run_in_order_and_say_how_they_ended(tmp_path, monkeypatch) -> None:
+    (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
+    monkeypatch.setattr(documented, "ROOT", tmp_path)
+    ran = list(documented.run_page("page.md", tmp_path / "work", minutes=False))
+    assert [(one.command, one.result) for one in ran] == [
+        ("cat a.txt", "ran"),
+        ("exit 2", "failed"),
+        ("ls pyproject.toml", "ran"),
+        ("gh --version", "left out"),
+    ]
