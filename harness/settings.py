@@ -108,8 +108,11 @@ class Settings:
 
     `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `as_of` is "era", "none"
     or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
-    `from_source` names projects that may be built from source; `gpu_wait` is in seconds, `max_disk` in bytes; `sandbox`
-    is "auto", "require", "off", or None for what HARNESS_SANDBOX says; `scheduler` is the address of a Dask scheduler.
+    `from_source` names projects that may be built from source, `no_build` forbids all builds; `pass_env` are names of
+    variables for the runs, `capability` is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv.
+    `network` lets runs in a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what
+    HARNESS_SANDBOX says. `lanes` is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes;
+    `scheduler` is the address of a Dask scheduler, `results` the folder for runs, answers and reports.
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 

@@ -6,11 +6,10 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import define, field
 from packaging.version import Version
 
 from harness.errors import UserMistake
-from harness.model.combination import NO_SOURCE
 from harness.request.ends import EndKind, day_end
 
 if TYPE_CHECKING:
@@ -78,9 +77,7 @@ class StepsBack:
             return None
         try:
             end = day_end(self.bad.as_of - timedelta(days=days))
-            # Only a day that the user names is worth building anything.
-            scope = evolve(self.worlds.scope, from_source=(*self.worlds.scope.from_source, NO_SOURCE))
-            world = evolve(self.worlds, scope=scope).of(end)
+            world = self.worlds.of(end)
         except (UserMistake, OverflowError) as error:
             self.limit = str(error)
             found = _WAY_ON.search(getattr(error, "hint", "") or "")

@@ -108,14 +108,14 @@ class Repro:
     project: str = ""
     inside: str = ""
     search_path: tuple[str, ...] = ()
-    typed: frozenset[str] = field(default=frozenset(), eq=False)
+    typed: tuple[str, ...] = field(default=(), eq=False)
 
     def with_params(self, params: dict[str, Any], *, typed: bool = True) -> Repro:
         """Return the repro with these parameters; the parameter `case` selects a case's bounds and signature.
 
         With `typed=False` they come from a record instead of the user. Raises `BadRepro` if there is no such case.
         """
-        given = self.typed | (params.keys() if typed else set())
+        given = tuple(dict.fromkeys((*self.typed, *(params if typed else ()))))
         name = params.get("case")
         if name is None or not self.cases:
             return evolve(self, params={**self.params, **params}, typed=given)

@@ -14,6 +14,7 @@ from harness.environment.pylock import is_source
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
 from harness.errors import UnknownProject, UserMistake
+from harness.model.combination import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
 from harness.planning.releases import check_ends, era_of
@@ -80,6 +81,11 @@ class Worlds:
             return (other if good is not None and other.end is good else self._older(good, world)), world
         world = self.of(bad)
         return self._older(good, world), world
+
+    @property
+    def without_builds(self) -> Worlds:
+        """Worlds for days that the user did not name: they are not worth a build from source."""
+        return evolve(self, scope=evolve(self.scope, from_source=(*self.scope.from_source, NO_SOURCE)))
 
     def at_release(self, version: str, other: World) -> World:
         """Make the world of another end with the subject at a release. Raises `UserMistake`."""

@@ -57,7 +57,7 @@ def test_probes_already_stored_are_left_out_and_reported(harness, write_repro):
     arguments = ("bundle", "brittle_step", "--over", "brittle==1.6", "--over", "brittle==1.2", "--output", "carry")
     ended = harness(*arguments, "--installed", "there.txt", "--device", "cuda")
     assert ended.code == 0
-    assert "left out, as it is there: brittle 1.6" in ended.stdout
+    assert "left out, since it is there: brittle 1.6" in ended.stdout
     assert "to run on cuda" in ended.stdout
     assert [path.name for path in (harness.folder / "carry" / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
 

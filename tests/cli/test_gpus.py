@@ -79,7 +79,7 @@ def test_two_lanes_use_one_gpu_each_and_leave_out_another_model(harness, write_r
         PATH=smi(("NVIDIA A100", 15000), ("NVIDIA T4", 15000), ("NVIDIA T4", 14000)),
         CUDA_VISIBLE_DEVICES=None,
     )
-    assert "brittle 1.6 broke it: 1.5 is good" in ended.stdout
+    assert "First bad   brittle 1.6" in ended.stdout
     assert "Runs on 2 GPUs: NVIDIA T4, driver 550.54" in ended.stderr
     assert "another model: GPU 0 (NVIDIA A100)" in ended.stderr
     seen = records(harness)
@@ -106,5 +106,5 @@ def test_two_lanes_take_turns_on_one_gpu(harness, write_repro, smi, tmp_path):
     command = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--lanes", "2"]
     environ = {"MEETING": str(tmp_path / "meeting"), "PATH": smi(("NVIDIA T4", 15000))}
     ended = harness(*command, "--pass-env", "MEETING", CUDA_VISIBLE_DEVICES=None, **environ)
-    assert "brittle 1.6 broke it: 1.5 is good" in ended.stdout
+    assert "First bad   brittle 1.6" in ended.stdout
     assert {record["metrics"]["met"] for record in records(harness)} == {1.0}

@@ -91,7 +91,7 @@ def test_an_unknown_repro_suggests_a_similar_one(harness, write_repro):
     write_repro("brittle")
     told, hint = refused(harness, "bisect", "brittle", "--repro", "britle_step")
     assert told == "no repro named 'britle_step'; did you mean 'brittle_step'?"
-    assert "brittle_step" in hint
+    assert "harness repros lists them" in hint
 
 
 def test_a_package_without_a_repro(harness):

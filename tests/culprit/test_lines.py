@@ -33,7 +33,7 @@ def search_in(enough):
         trials=SimpleNamespace(proof=proof),
         sides=SimpleNamespace(before=SimpleNamespace(verdict=Verdict.GOOD)),
         exchange=SimpleNamespace(package=SimpleNamespace(packages=())),
-        names=lambda units: ", ".join(sorted(units)),
+        names=lambda units, **_: ", ".join(sorted(units)),
         reverted=lambda units: units,
     )
     return search, asked

@@ -77,7 +77,7 @@ def test_a_package_that_needs_a_newer_dependency(plant):
     package = levels(plant.answer())["package"]
     assert package["packages"] == ["shop 1.0 -> 1.1"]
     assert proved(package)
-    assert "tool moved, which it can't run without" in package["proofs"][1]["sentence"]
+    assert "tool changed, which it can't run without" in package["proofs"][1]["sentence"]
 
 
 def test_two_packages_that_need_each_other_and_one_that_only_the_older_needs(plant):

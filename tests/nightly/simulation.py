@@ -111,6 +111,7 @@ def nights(tmp_path, uv_cache, monkeypatch) -> Nights:
             **house.environ,
             "UV_CACHE_DIR": str(uv_cache),
             "HARNESS_CACHE_DIR": str(cache),
+            "HARNESS_RESULTS": "results",
             "PIP_CONFIG_FILE": "/dev/null",
         },
     )
