@@ -26,7 +26,7 @@ def written(*frames: str, error: str) -> str:
     for number, frame in enumerate(("", *frames), start=10):
         file, _, function = frame.rpartition(":")
         lines += [
-            f'  File "{SITE + file if file else "/work/run.py"}", line {number}, in {function or "<module>"}',
+            f'  File "{SITE + file if file else "/srv/run.py"}", line {number}, in {function or "<module>"}',
             "    f()",
         ]
     return "\n".join([*lines, error])
@@ -92,7 +92,7 @@ UNRELATED = [
     written(error="TypeError: 'NoneType' object is not subscriptable"),
     written(error="TypeError: main() missing 1 required positional argument: 'path'"),
     written("json/encoder.py:default", error="TypeError: Object of type datetime is not JSON serializable"),
-    written("datasets/load.py:load_dataset", error="FileNotFoundError: Couldn't find any data file at /work/data."),
+    written("datasets/load.py:load_dataset", error="FileNotFoundError: Couldn't find any data file at /srv/data."),
     written(
         "datasets/builder.py:_prepare_split", error="datasets.exceptions.DatasetGenerationError: An error occurred"
     ),

@@ -7,9 +7,9 @@ import sys
 
 LOG = """numpy==1.26.4
 Traceback (most recent call last):
-  File "/work/train.py", line 3, in <module>
+  File "/srv/train.py", line 3, in <module>
     x.astype(np.int)
-  File "/work/venv/lib/python3.11/site-packages/numpy/__init__.py", line 319, in __getattr__
+  File "/srv/venv/lib/python3.11/site-packages/numpy/__init__.py", line 319, in __getattr__
     raise AttributeError(__former_attrs__[attr])
 AttributeError: module 'numpy' has no attribute 'int'.
 """
