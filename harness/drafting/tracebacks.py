@@ -9,6 +9,7 @@ from attrs import frozen
 
 from harness.drafting.packages import LAST_SUSPECTS, project_of_file
 from harness.model.signature import normalized_message
+from harness.model.text import plain
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -38,7 +39,7 @@ _ARROW = re.compile(r"^\s*(?:-+>|❱)\s*(?P<line>\d+)\s(?P<source>.*)$")
 _LISTED = re.compile(r"^\s*(?:-+>|❱)?\s*\d+(?:\s|$)")  # IPython and rich number the lines of the source
 EXCEPTION = re.compile(
     r"^(?P<type>(?:[A-Za-z_]\w*\.)*(?:[A-Z]\w*(?:Error|Exception|Exit|Interrupt|Warning|Iteration|Exists|Failed|Failure)"
-    r"|(?<=\.)[A-Z]\w+))(?::\s?(?P<message>.*))?$"
+    r"|(?<=\.)[A-Z]\w+|Exception))(?::\s?(?P<message>.*))?$"
 )
 _INLINE = re.compile(
     r"(?<![\w.])(?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))(?::\s+|`:?\s*[`\"'])(?P<message>[^`\n]{4,400})"
@@ -127,7 +128,7 @@ class Raised:
 
 def tracebacks_of(text: str) -> tuple[Raised, ...]:
     """Return the exceptions in a text, each with its chain; the last of a chain stands for it."""
-    lines = [_stripped(line) for line in text.splitlines()]
+    lines = [_stripped(line) for line in plain(text).splitlines()]
     found: list[Raised] = []
     chain: list[Raised] = []
     frames: list[Frame] = []
