@@ -43,10 +43,6 @@ class Exchange:
         owners = {self.after.owners.get(path) or self.before.owners.get(path) for path in paths}
         return tuple(change for change in self.package.packages if change.name in owners) or self.package.packages
 
-    def is_added(self, unit: str) -> bool:
-        """Whether the older side has no file of a unit."""
-        return not any(path in self.before.digests for path in self.units[unit])
-
 
 def both_contents(trials: Trials, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
     """The files of the culprit's packages before and after; None if an environment can't be built."""

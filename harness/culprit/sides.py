@@ -11,7 +11,7 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.regions import renamed
 from harness.environment.workspace import site_packages
-from harness.model import Mixture, Observation, Verdict, normalized_name
+from harness.model import Observation, Verdict, normalized_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -107,11 +107,6 @@ def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
     chosen = set(names)
     kept = [pin for pin in lock.pins if pin.name not in chosen]
     return evolve(lock, pins=(*kept, *(pin for pin in other.pins if pin.name in chosen)))
-
-
-def mixture_of(paths: Iterable[str], source: PackageFiles, label: str) -> Mixture:
-    """The mixture that takes these files from another side; files that it lacks are removed."""
-    return Mixture(files={path: source.read(path) for path in sorted(paths)}, label=label)
 
 
 def _recorded(record: Path) -> dict[str, str]:

@@ -142,7 +142,6 @@ def make_content(
         altered=altered_rows(answer.boundary.altered),
         sides=sides,
         how_to=tuple(how_to_see_it(kept)) if sides else (),
-        repro_name=answer.repro,
         repro_file=f"{kept.repro.name}.py" if kept.repro.source else "",
         repro_source=kept.repro.source.rstrip("\n"),
         links=tuple(_links(answer, repositories or {})),

@@ -143,7 +143,6 @@ class ReportContent:
     altered: tuple[AlteredRow, ...] = ()
     sides: tuple[ReportSide, ...] = ()
     how_to: tuple[str, ...] = ()
-    repro_name: str = ""
     repro_file: str = ""
     repro_source: str = ""
     links: tuple[tuple[str, str], ...] = ()

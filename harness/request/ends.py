@@ -104,11 +104,6 @@ class Ends:
         """Whether one of them is a commit; then both are read as revisions."""
         return any(end is not None and end.kind is EndKind.COMMIT for end in (self.good, self.bad))
 
-    @property
-    def are_worlds(self) -> bool:
-        """Whether one of them is not a release."""
-        return any(end is not None and end.kind is not EndKind.RELEASE for end in (self.good, self.bad))
-
 
 def read_ends(
     good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False

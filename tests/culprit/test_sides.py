@@ -6,7 +6,7 @@ import hashlib
 
 import pytest
 
-from harness.culprit.sides import PackageFiles, differing, exchanged, mixture_of
+from harness.culprit.sides import PackageFiles, differing, exchanged
 from harness.environment import Environment
 from harness.model import Lock, Pin
 
@@ -72,11 +72,6 @@ def test_other_distributions_are_not_read(side):
 def test_a_foreign_environment_is_not_read(tmp_path):
     with pytest.raises(ValueError, match="environments that the harness built"):
         PackageFiles.of(Environment(tmp_path / "python", Lock("3.11", "linux", ())), ["shop"])
-
-
-def test_a_mixture_takes_the_other_sides_content_or_removes_the_file(side):
-    source = side("a", "1.0", {"shop/a.py": b"old"})
-    assert mixture_of(["shop/new.py", "shop/a.py"], source, "both").files == {"shop/a.py": b"old", "shop/new.py": None}
 
 
 def lock(**versions):
