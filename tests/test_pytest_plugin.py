@@ -6,11 +6,14 @@ import os
 import subprocess
 import sys
 import tomllib
+from importlib.metadata import entry_points
 from pathlib import Path
 
 import pytest
 from support import ROOT, Harness
 
+# pytest loads the plugin of an installed harness by itself, and no plugin twice.
+IS_INSTALLED = any(found.value == "harness.pytest_plugin" for found in entry_points(group="pytest11"))
 TESTS = """
 import unittest
 import brittle
@@ -28,7 +31,8 @@ def run(harness: Harness, uv_cache: Path):
 
     def start(*words: str, **environ: str) -> subprocess.CompletedProcess[str]:
         env = {**os.environ, "PYTHONPATH": str(ROOT), **harness.environ, **environ}
-        told = [sys.executable, "-m", "pytest", "-p", "harness.pytest_plugin", "-p", "no:cacheprovider", *words]
+        plugin = () if IS_INSTALLED else ("-p", "harness.pytest_plugin")
+        told = [sys.executable, "-m", "pytest", *plugin, "-p", "no:cacheprovider", *words]
         return subprocess.run(told, cwd=harness.folder, env=env, capture_output=True, text=True, check=False)
 
     return start
