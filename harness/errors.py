@@ -1,6 +1,6 @@
 """The tree of errors: user mistakes, failures of the network, disk or cluster, and internal errors.
 
-A failure of a probed release is an `Outcome`, never an exception. Only `harness.cli` catches these errors.
+A failure of a probed release is an `Outcome`, never an exception. Only `harness.cli` catches these errors::
 
     HarnessError                 exit code
     |-- UserMistake              2   the command line or a file it names is wrong
