@@ -364,7 +364,7 @@ class Answer:
         return self.culprits[0].evidence if self.culprits else ()
 
     def _repr_html_(self) -> str:
-        from harness.asking.notebook import html_of  # it needs this module
+        from harness.asking.head import html_of  # it needs this module
 
         return html_of(self)
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from harness.asking.answer import Answer, Guilty, Status
 from harness.asking.boundary import Boundary
 from harness.asking.wording import culprit_sentence, lead_of, lines_of, packages_of
-from harness.model.text import listed, listed_in_order
+from harness.model.text import counted, listed, listed_in_order, sentence_and_table
 
 if TYPE_CHECKING:
     from harness.model.culprit import Finding, Region
@@ -107,3 +107,13 @@ def _function_and_lines(region: Region, finding: Finding) -> str:
     """Name the function of a region, with its file and lines in brackets."""
     lines = lines_of(region, finding)
     return f"{region.function} ({region.file}, {lines})" if region.function else f"{region.file}, {lines}"
+
+
+def html_of(answer: Answer) -> str:
+    """Return the HTML of an answer for a notebook: the head, and the runs folded away; every text is escaped."""
+    head = sentence_and_table(answer.sentence, (), tuple(head_of(answer)))
+    if not answer.steps:
+        return head
+    runs = [(step.release, step.verdict.word, step.reason, f"{step.seconds:.1f}") for step in answer.steps]
+    table = sentence_and_table("", ("release", "verdict", "reason", "seconds"), runs)
+    return f"{head}<details><summary>{counted(len(runs), 'run')}</summary>{table}</details>"

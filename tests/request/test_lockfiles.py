@@ -176,7 +176,7 @@ def test_an_environment_gives_its_pins_without_remains_and_passwords(tmp_path):
 def test_extras_that_need_each_other_are_read_once(tmp_path):
     def package(name, other):
         return (
-            f'[[package]]\nname = "{name}"\nversion = "1.0"\nsource = {{ registry = "https://pypi.org/simple" }}\n'
+            f'[[package]]\nname = "{name}"\nversion = "1.0"\nsource = {{ registry = "https://index.example/simple" }}\n'
             f'[package.optional-dependencies]\nfull = [{{ name = "{other}", extra = ["full"] }}]\n'
         )
 
