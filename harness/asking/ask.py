@@ -13,7 +13,7 @@ from harness.asking.commits import ask_commits
 from harness.asking.evidence import with_evidence
 from harness.asking.kinds import Kind, kind_of, refuse_meaningless
 from harness.asking.known import Known
-from harness.asking.mistakes import refuse_own_mistake
+from harness.asking.mistakes import names_meant, refuse_own_mistake
 from harness.asking.pythons import ask_pythons
 from harness.asking.releases import ask_releases
 from harness.asking.wording import sentence_between
@@ -94,7 +94,8 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
     search = {Kind.RELEASES: ask_releases, Kind.COMMITS: ask_commits, Kind.WORLDS: ask_between}[kind]
-    answer = search(session, inquiry)
+    with names_meant(inquiry):
+        answer = search(session, inquiry)
     if inquiry.policy.ask:
         answer = evolve(answer, told=(*answer.told, "every run was judged by hand (--ask)"))
     else:

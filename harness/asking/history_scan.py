@@ -22,6 +22,7 @@ from harness.asking.history import (
     sentence_for,
 )
 from harness.asking.history_plan import HistoryPlan, make_history_plan
+from harness.asking.mistakes import names_meant
 from harness.culprit.line import Record, left_out_words
 from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label
 from harness.model import Verdict
@@ -64,15 +65,16 @@ class Range:
 def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[HistoryPlan, History]:
     """Plan and run a scan for windows. Raises the same errors as `harness.asking.ask.ask`."""
     device, why = session.device_for(question.repro)
-    made = make_history_plan(
-        question,
-        since=wanted.since,
-        until=wanted.until,
-        max_gap=wanted.max_gap,
-        index=session.index,
-        interpreter=session.interpreter,
-        device=device,
-    )
+    with names_meant(question):
+        made = make_history_plan(
+            question,
+            since=wanted.since,
+            until=wanted.until,
+            max_gap=wanted.max_gap,
+            index=session.index,
+            interpreter=session.interpreter,
+            device=device,
+        )
     made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, why)))
     with session.lanes(device, question.repro) as lanes:
         return made, Scanning(made, session.prober, lanes, session.reporter).run()

@@ -1,24 +1,43 @@
-"""Tells a mistake in the user's own repro, which fails wherever it runs, from a bug that no release is free of."""
+"""Tells mistakes of the user: a repro that fails wherever it runs, as no bug does, and a misspelled package."""
 
 from __future__ import annotations
 
 import difflib
 import re
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from harness.asking.answer import Answer, Status
-from harness.errors import UserMistake
+from harness.errors import UnknownProject, UserMistake
+from harness.model import normalized_name
 from harness.model.signature import last_exception
+from harness.request.repros import similar_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harness.model import Observation, RaisedException
+    from harness.planning.inquiry import Inquiry
     from harness.store import Store
 
 _MODULE = re.compile(r"No module named '(?P<name>\w+)'")
 _NAME = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
 _FIXTURE = re.compile(r"fixture '(?P<name>\w+)' not found")
+
+
+@contextmanager
+def names_meant(inquiry: Inquiry) -> Iterator[None]:
+    """Say which package was probably meant where the index has no project of a name.
+
+    Raises `UnknownProject` again, with a name that is required or is the subject of some repro.
+    """
+    try:
+        yield
+    except UnknownProject as error:
+        close = similar_package(error.project, (*inquiry.repro.dependencies, *inquiry.with_))
+        if close in (None, normalized_name(error.project)):
+            raise
+        raise UnknownProject(error.project, hint=f"did you mean {close}?") from error
 
 
 def refuse_own_mistake(answer: Answer, store: Store) -> None:

@@ -16,11 +16,12 @@ from harness.environment.index import check_project_name
 from harness.errors import BadRepro, UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
+from harness.request.parsing import required_name
 from harness.request.wrappers import unwrapped
 from harness.run.commands import recognised
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
 _SHIPPED = Path(__file__).parent.parent / "_repros"
 
@@ -125,6 +126,13 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
     )
 
 
+def similar_package(name: str, requirements: Iterable[str] = (), where: Path | None = None) -> str | None:
+    """Return the package that a misspelled name probably means: one that is required, or a subject of some repro."""
+    known = {subject for repro in list_repros(where) for subject in repro.subjects}
+    close = difflib.get_close_matches(normalized_name(name), known | set(map(required_name, requirements)), n=1)
+    return close[0] if close else None
+
+
 def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
     """Return the repro that fits a subject best. Raises `BadRepro` if none names it.
 
@@ -134,10 +142,9 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
     name = normalized_name(subject)
     naming = [repro for repro in list_repros(where) if name in repro.subjects]
     if not naming:
-        known = {subject for repro in list_repros(where) for subject in repro.subjects}
-        close = difflib.get_close_matches(name, known, n=1)
+        close = similar_package(name, where=where)
         raise BadRepro(
-            f"no repro names {subject} as its subject" + (f"; did you mean {close[0]}?" if close else ""),
+            f"no repro names {subject} as its subject" + (f"; did you mean {close}?" if close else ""),
             hint='name one with --repro PATH, or give a command with --run "COMMAND"',
         )
 

@@ -74,6 +74,14 @@ def test_a_misspelled_release_gets_a_suggestion(harness):
     assert "did you mean 1.1" in told
 
 
+def test_a_misspelled_package_of_a_command_gets_a_suggestion(harness):
+    (harness.folder / "x.py").write_text("import early")
+    ended = harness("bisect", "erly", "--run", "python x.py", "--with", "early", "--good", "1.0", "--bad", "1.2")
+    assert ended.code == 2
+    assert "no project named 'erly'" in ended.stderr
+    assert "did you mean early?" in ended.stderr
+
+
 def completed(harness, *words: str) -> list[str]:
     """What a shell offers for the last of these words."""
     asked = {"_HARNESS_COMPLETE": "bash_complete", "COMP_WORDS": shlex.join(["harness", *words])}
