@@ -25,6 +25,7 @@ def reader(tmp_path, uv_cache):
             folder = tmp_path / f"reader{number}"
             folder.mkdir()
             for name, text in {**saved, **files}.items():
+                (folder / name).parent.mkdir(exist_ok=True)
                 (folder / name).write_text(f"{text}\n", encoding="utf-8")
             ended = subprocess.run(
                 ["bash", "-c", command],

@@ -423,8 +423,7 @@ class Between:
         }
         asked = Asked(
             scope.subject,
-            # Reports must not show where the copy of the project is on this machine.
-            evolve(self.repro, project="", inside="", search_path=()),
+            self.repro.without_copies,
             device=scope.device.value,
             python=bad.lock.python,
             as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",

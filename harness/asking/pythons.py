@@ -249,7 +249,7 @@ def _answer(
     scope = newest.scope
     asked = Asked(
         SUBJECT,
-        evolve(newest.inquiry.repro, project="", inside="", search_path=()),
+        newest.inquiry.repro.without_copies,
         device=scope.device.value,
         python=newest.version,
         requirements=scope.requirements,

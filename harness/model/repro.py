@@ -5,9 +5,11 @@ from __future__ import annotations
 import hashlib
 import json
 import math
+import posixpath
 import re
 import shlex
 import tomllib
+from pathlib import PurePosixPath
 from typing import Any
 
 from attrs import evolve, field, fields_dict, frozen
@@ -109,6 +111,17 @@ class Repro:
     inside: str = ""
     search_path: tuple[str, ...] = ()
     typed: tuple[str, ...] = field(default=(), eq=False)
+
+    @property
+    def without_copies(self) -> Repro:
+        """The repro without the folders of this machine that its copies were in, as a report may show it.
+
+        `search_path` is relative to the folder that the user typed the command in; folders with built modules are gone.
+        """
+        typed_in = PurePosixPath(self.inside or ".")
+        own = (path for path in self.search_path if not PurePosixPath(path).is_absolute())
+        search_path = tuple(posixpath.relpath(path, typed_in) for path in own)
+        return evolve(self, project="", inside="", search_path=search_path)
 
     def with_params(self, params: dict[str, Any], *, typed: bool = True) -> Repro:
         """Return the repro with these parameters; the parameter `case` selects a case's bounds and signature.

@@ -98,8 +98,7 @@ class _Turned:
         combination = self.probe.combination
         return Asked(
             self.subject,
-            # Reports must not show where the copy of a commit is on this machine.
-            evolve(self.probe.repro, signature=self.signature, project="", inside="", search_path=()),
+            evolve(self.probe.repro.without_copies, signature=self.signature),
             device=combination.device.value,
             python=combination.python,
             as_of=combination.as_of.isoformat() if combination.as_of else "none",

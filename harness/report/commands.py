@@ -96,5 +96,8 @@ def _uv_run(lock: Lock) -> list[str]:
 
 def _started(repro: Repro) -> str:
     """The command of a repro as its user would type it: the tests to run are named as their tool expects them."""
-    settings = f"{shlex.join(['env', f'HARNESS_PARAMS={json.dumps(repro.params)}'])} " if repro.params else ""
+    folders = repro.without_copies.search_path
+    variables = [f"PYTHONPATH={':'.join(folders)}"] if folders else []
+    variables += [f"HARNESS_PARAMS={json.dumps(repro.params)}"] if repro.params else []
+    settings = f"{shlex.join(['env', *variables])} " if variables else ""
     return settings + (typed(repro.argv) if repro.argv else shlex.join(["python", f"{repro.name}.py"]))

@@ -140,6 +140,9 @@ class Projects:
         told = found.told
         if words:
             told = (*told, f"could not be built, so its modules are imported from the folder: {words}")
+        if untracked := _untracked(root):
+            what = f"not in the copy, because git does not track {'it' if len(untracked) == 1 else 'them'}"
+            told = (*told, f"{listed(untracked)}: {what}; git add copies {'it' if len(untracked) == 1 else 'them'} too")
         if pointers := _lfs_pointers(home / "tree", files):
             what = f"Git LFS pointers, not the files themselves: {listed(pointers)}"
             told = (*told, f"{counted(len(pointers), 'file')} are {what}; git lfs pull gets them")
@@ -258,15 +261,20 @@ def files_of(root: Path) -> Iterator[Path]:
         yield from (Path(name) for name in listed.split("\0") if name and _is_there(root / name))
         return
     for parent, folders, names in os.walk(root):
-        folders[:] = [
-            name
-            for name in folders
-            if name not in _NOT_COPIED
-            and not name.endswith(".egg-info")
-            and not Path(parent, name, "pyvenv.cfg").exists()
-        ]
+        folders[:] = [name for name in folders if not _is_made(Path(parent, name))]
         # In a worktree and in a submodule `.git` is a file that names the repository.
         yield from (Path(parent, name).relative_to(root) for name in names if name != ".git")
+
+
+def _untracked(root: Path) -> list[str]:
+    """Return the files and folders that git neither tracks nor ignores, without environments and caches."""
+    names = git_output(root, "ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
+    return sorted(name for name in names.split("\0") if name and not _is_made(root / name))
+
+
+def _is_made(path: Path) -> bool:
+    """Whether a folder is an environment, a cache or results: nothing that somebody wrote."""
+    return path.name in _NOT_COPIED or path.suffix == ".egg-info" or (path / "pyvenv.cfg").exists()
 
 
 def _is_there(path: Path) -> bool:

@@ -109,7 +109,11 @@ def test_a_build_that_needs_git_gets_files_and_version(projects, folder):
 def test_only_files_known_to_git_are_copied(projects, folder):
     (folder / "untracked.py").write_text("B = 1\n")
     (folder / "test_it.py").write_text("A = 2\n")
+    (folder / "mine.egg-info").mkdir()
+    (folder / "mine.egg-info" / "PKG-INFO").write_text("")
     project = projects.read(folder)
+    left_out = "untracked.py: not in the copy, because git does not track it; git add copies it too"
+    assert [text for text in project.told if "git" in text] == [left_out]
     assert not (project.tree / "untracked.py").exists()
     assert (project.tree / "test_it.py").read_text() == "A = 2\n"
 
