@@ -12,7 +12,8 @@ from urllib.parse import unquote, urlsplit
 import click
 
 from harness.cli.options import Choice
-from harness.errors import NoSpace, UserMistake
+from harness.cli.written import write
+from harness.errors import UserMistake
 from harness.repository.git import git_output
 
 if TYPE_CHECKING:
@@ -54,11 +55,7 @@ def init(kind: str, name: str | None, force: bool, action: str | None) -> None:
     if existing and not force:
         raise UserMistake(f"{existing[0]} is there already", hint="give another name, or replace it with --force")
     for path, text in files.items():
-        try:
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_text(text, encoding="utf-8")
-        except OSError as error:
-            raise NoSpace(f"can't write {path}: {error.strerror}") from error
+        write(path, text)
         click.echo(f"wrote {path}")
     click.echo(f"next: {_next(kind, name)}")
 

@@ -8,8 +8,9 @@ import click
 from attrs import evolve
 
 from harness.cli.options import settings_options
+from harness.cli.written import write
 from harness.drafting.smaller import Smaller, removed
-from harness.errors import Interrupted, NoSpace, UserMistake
+from harness.errors import Interrupted, UserMistake
 from harness.model import Verdict
 from harness.model.repro import parse_repro
 from harness.model.text import counted
@@ -71,19 +72,12 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
     try:
         search.reduce(lambda words: print_text(console, f"  {words}"))
     except (KeyboardInterrupt, Interrupted) as error:
-        _write(path, search)
+        write(path, search.source)
         raise Interrupted(f"stopped; the smallest so far is in {path}") from error
-    _write(path, search)
+    write(path, search.source)
     shown = Console(soft_wrap=True)
     for line in removed(found.source, search.source):
         print_text(shown, line, {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], ""))
     before, after = len(found.source.splitlines()), len(search.source.splitlines())
     print_text(shown, f"wrote {path}: {after} of {counted(before, 'line')}, {counted(search.runs, 'run')}")
     print_text(shown, f"  harness probe {path}")
-
-
-def _write(path: Path, search: Smaller) -> None:
-    try:
-        path.write_text(search.source, encoding="utf-8")
-    except OSError as error:
-        raise NoSpace(f"can't write {path}: {error.strerror}") from error

@@ -7,9 +7,10 @@ from pathlib import Path
 
 import click
 
+from harness.cli.written import write
 from harness.drafting.draft import Draft, draft
 from harness.drafting.source import Report, read_report
-from harness.errors import NoSpace, UserMistake
+from harness.errors import UserMistake
 from harness.model.text import to_json
 from harness.terminal.console import Console
 from harness.terminal.draft import next_commands, print_draft
@@ -50,11 +51,7 @@ def new(issue: str, output: Path | None, force: bool, keep_downloads: bool, as_j
     path = output or (Path("repros") if Path("repros").is_dir() else Path()) / f"{drafted.name}.py"
     if path.exists() and not force:
         raise UserMistake(f"{path} is there already", hint="--force overwrites it, --output FILE names another")
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(drafted.source, encoding="utf-8")
-    except OSError as error:
-        raise NoSpace(f"can't write {path}: {error.strerror}") from error
+    write(path, drafted.source)
     if as_json:
         click.echo(to_json(_as_json(drafted, report, path)))
     else:

@@ -14,7 +14,8 @@ from harness.asking.answer import Status
 from harness.asking.ask import ask
 from harness.cli.options import Choice, settings_options
 from harness.cli.search_options import project_options
-from harness.errors import NoSpace, UserMistake
+from harness.cli.written import write
+from harness.errors import UserMistake
 from harness.model import Outcome
 from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for
@@ -115,7 +116,8 @@ def pin(
     if output is None:
         click.echo(text, nl=False)
     else:
-        _write(output, text)
+        write(output, text)
+        click.echo(f"  written to {output}", err=True)
     sys.exit(0 if found.is_newest else _NOT_SURE)
 
 
@@ -166,11 +168,3 @@ def _pyproject(found: Pinned, project: ChosenProject, output: Path | None) -> st
     before = path.read_text(encoding="utf-8")
     after = bounded_pyproject(before, found.constraints)
     return after if output is not None and output.suffix == ".toml" else difference(before, after, _PYPROJECT)
-
-
-def _write(path: Path, text: str) -> None:
-    try:
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise NoSpace(f"can't write {path}: {error.strerror}") from error
-    click.echo(f"  written to {path}", err=True)

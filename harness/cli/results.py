@@ -11,6 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.cli.options import Choice, settings_options
+from harness.cli.written import write
 from harness.errors import NoSpace, UserMistake
 from harness.report import RENDERERS, Archive
 from harness.report.answer import content_of
@@ -69,10 +70,7 @@ def report(id: str | None, style: str, output: Path | None, settings: Settings) 
     if output is None:
         click.echo(text, nl=False)
         return
-    try:
-        output.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise NoSpace(f"can't write {output}: {error.strerror}") from error
+    write(output, text)
 
 
 def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:

@@ -1,4 +1,4 @@
-"""The files that a command writes for its user: constraints, and the paths of reports."""
+"""The files that a command writes for its user: constraints, and the paths of reports; and writing one."""
 
 from __future__ import annotations
 
@@ -13,6 +13,15 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from harness.asking.answer import Answer
+
+
+def write(path: Path, text: str) -> None:
+    """Write a file that the user asked for, and the folders above it. Raises `NoSpace`."""
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    except OSError as error:
+        raise NoSpace(f"can't write {path}: {error.strerror}") from error
 
 
 def short(path: Path) -> Path:
@@ -33,9 +42,5 @@ def write_constraints(answer: Answer, asked: Path | None, results: Path) -> Path
     culprits = "-".join(dict.fromkeys(culprit.package for culprit in answer.culprits[:3]))
     path = asked or results / f"constraints-{culprits}.txt"
     text = f"# {answer.sentence}\n" + "".join(f"{constraint}\n" for constraint in answer.constraints)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_text(text, encoding="utf-8")
-    except OSError as error:
-        raise NoSpace(f"can't write {path}: {error.strerror}") from error
+    write(path, text)
     return path
