@@ -106,7 +106,8 @@ def _new_message(
         if wanted in (text := new.read(path)):
             line = text.count(b"\n", 0, text.index(wanted)) + 1
             said = f'the message "{literal}" is new in {package} {version} ({path}:{line})'
-            yield Evidence("new-message", package, said, path, line)
+            instead = next((one for one in map(_clause_with_advice, raised.chain() if raised else ()) if one), "")
+            yield Evidence("new-message", package, said, path, line, instead)
             return
 
 
@@ -117,6 +118,8 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
     """Evidence that only the older release has a name in a module, and what replaced it."""
     known = look_up(before.api, name)
     file, line = place_of(known) if known is not None else _in_text(name, before.source)
+    if not file and (known := _only_older_definition(name, before, after)) is not None:
+        file, line = place_of(known)
     if not file or look_up(after.api, name) is not None:
         return
     if known is None and _in_text(name, after.source)[0] and not says_gone(name, after.source):
@@ -153,6 +156,26 @@ def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) ->
         )
         return
     yield Evidence("removed-name", name, f"{was} and was removed in {after.version}{advised}", file, line, said)
+
+
+def _only_older_definition(name: str, before: ReleaseApi, after: ReleaseApi) -> griffe.Object | None:
+    """Return the function, class or attribute of a module that only the older release defines, if it is the only one.
+
+    A package whose `__all__` is computed at run time shows a name that no look-up finds, for example `numpy.product`.
+    A module that became private is still the same module.
+    """
+    last = name.rpartition(".")[2]
+    definitions = [
+        {
+            one.path.replace("._", "."): one
+            for kind in ("class", "function", "attribute")
+            for one in named(release.api, last, kind)
+            if one.parent is not None and one.parent.is_module
+        }
+        for release in (before, after)
+    ]
+    gone = [one for path, one in definitions[0].items() if path not in definitions[1]]
+    return gone[0] if len(gone) == 1 else None
 
 
 def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
@@ -312,7 +335,8 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
             if _NOTICE.search(text):
                 return _ended_once(one_line(text, _LONGEST_ADVICE))
     lines = [" ".join(line.split()) for line in re.split(r"\n\s*\n", docstring) if "deprecated" in line.lower()]
-    return _ended_once(one_line(lines[0].removeprefix(".. deprecated::"), _LONGEST_ADVICE)) if lines else ""
+    said = _DIRECTIVE.sub("", lines[0]) if lines else ""
+    return _ended_once(one_line(said, _LONGEST_ADVICE))
 
 
 def _ended_once(text: str) -> str:
@@ -338,6 +362,8 @@ def _called(node: ast.Call) -> str:
 _ADVICE = re.compile(r"\b(use|using|instead|moved|renamed|replaced?|install|see|pass|call|import)\b", re.IGNORECASE)
 _WHERE_TO = re.compile(r"\b(moved|renamed) to\b|\breplaced (by|with)\b", re.IGNORECASE)
 _INSTEAD = re.compile(r"\buse\b|\binstead\b", re.IGNORECASE)
+_DIRECTIVE = re.compile(r"^\.\. deprecated::(?: v?\d\S*(?= \S))? ?")  # with the release, if a text follows
+_CLAUSE = re.compile(r"(?:^|[,;.:] )(?:please )?(use [^,;]{1,120}? instead)\b", re.IGNORECASE)
 _PRIVATE = re.compile(r"(^|/)(_(?!_init__)|vendor|vendored|third_party|extern|tests?/)")
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _LITERAL = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*\d\S*|[<\[({][^>\])}]*[>\])}]")
@@ -403,6 +429,12 @@ def advice(raised: RaisedException | None) -> str:
         if told and mentions(one):
             return _ended_once(" ".join(told[:2]))
     return ""
+
+
+def _clause_with_advice(raised: RaisedException) -> str:
+    """The part of a message that says what to use instead, for example after "please"; "" if there is none."""
+    found = _CLAUSE.search(" ".join(raised.message[:2000].split()))
+    return f"{found[1][:1].upper()}{found[1][1:]}." if found is not None else ""
 
 
 def says_where_to(told: str) -> bool:

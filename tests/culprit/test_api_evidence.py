@@ -45,6 +45,19 @@ def __getattr__(name):
     if name == "kept":
         return 4
 """,
+    "shop/counted.py": """
+__all__ = []
+__all__.extend(["lend_out"])
+
+def lend_out():
+    '''Lend something.
+
+    .. deprecated:: 0.9
+        ``lend_out`` will be removed. Please use `rent_out` instead.
+    '''
+
+def lend_in(): ...
+""",
     "shop/gone.py": "number = 1\n",
     "shop/hidden.py": "number = 1\n",
     "shop/masked.py": "def twice(): ...\n",
@@ -78,6 +91,7 @@ class Till(Counter):
     def __init__(self, size): ...
 """,
     "shop/baskets.py": "class Basket: ...\n",
+    "shop/_counted.py": "def lend_in(): ...\n",
     "shop/legacy.py": OLD["shop/legacy.py"].replace('"lazy"', '"other"'),
     "shop/new/gone.py": "number = 1\n",
     "shop/_vendor/hidden.py": "number = 1\n",
@@ -138,6 +152,8 @@ def told(releases, name, message, package="the-shop", cause=None):
          ("shop/core.py", 5), "count is gone"),
         ("TypeError", "buy() missing 1 required keyword-only argument: 'where'", "changed-parameters", "shop.core.buy",
          ("shop/core.py", 5), "where is new and required"),
+        ("AttributeError", "module 'shop' has no attribute 'lend_out'", "removed-name", "shop.lend_out",
+         ("shop/counted.py", 5), 'says: "``lend_out`` will be removed. Please use `rent_out` instead."'),
         ("TypeError", "the shop is closed on Sundays, come again", "new-message", "the-shop", ("shop/core.py", 5),
          "closed on Sundays"),
     ],
@@ -181,6 +197,7 @@ def test_only_a_public_place_to_which_it_moved_is_a_destination(releases, error,
         ("ModuleNotFoundError", "No module named 'shop'"),
         ("ValueError", "invalid literal for int() with base 10: 'x'"),
         ("KeyError", "'old_price'"),
+        ("AttributeError", "module 'shop' has no attribute 'lend_in'"),  # only its module became private
     ],
 )
 def test_an_unchanged_api_gives_no_evidence(releases, error, message):
@@ -241,3 +258,25 @@ def test_the_names_in_a_message_are_found(message, expected):
 )
 def test_the_advice_in_a_message_follows_the_removal(message, expected):
     assert advice(RaisedException("E", message)) == (message if expected is None else expected)
+
+
+@pytest.mark.parametrize(
+    ("message", "expected"),
+    [
+        ("The `field` parameter is not available in version 2, please use the `info` parameter instead.",
+         "Use the `info` parameter instead."),
+        ("the shop is closed on Sundays; use the machine outside instead", "Use the machine outside instead."),
+        ("the shop is closed on Sundays, come again", ""),
+    ],
+)  # fmt: skip
+def test_a_new_message_that_says_what_to_use_instead_is_advice(tmp_path, message, expected):
+    files = {"shop/__init__.py": f"def sell(): raise TypeError({message!r})\n"}
+    places = [tmp_path / "old", tmp_path / "new"]
+    for place in places:
+        place.mkdir()
+    wheels = [
+        Wheel("shop", version, inside).write(place)
+        for version, inside, place in zip(("1.0", "2.0"), ({"shop/__init__.py": ""}, files), places, strict=True)
+    ]
+    (found,) = told(wheels, "TypeError", message, package="shop")
+    assert (found.kind, found.advice) == ("new-message", expected)
