@@ -87,6 +87,14 @@ def test_own():
 # ///
 import asyncore
 """,
+    "train.log": """\
+Traceback (most recent call last):
+  File "train.py", line 9, in <module>
+    x = np.asfarray([1, 2])
+  File "site-packages/numpy/__init__.py", line 411, in __getattr__
+    raise AttributeError(
+AttributeError: `np.asfarray` was removed in the NumPy 2.0 release. Use `np.asarray` with a proper dtype instead.
+""",
     "freeze-may.txt": "iniconfig==2.1.0\npackaging==25.0\npluggy==1.6.0\npytest==8.3.5\n",
     "freeze-june.txt": "iniconfig==2.1.0\npackaging==25.0\npluggy==1.6.0\npygments==2.19.2\npytest==9.0.0\n",
 }
