@@ -17,10 +17,9 @@ from harness.model import Verdict
 from harness.model.text import counted
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
-from harness.report.charts import Chart, ChartPoint, metric_charts
-from harness.report.matrix_cell import Panel, Panels
+from harness.report.charts import ChartPoint
+from harness.report.matrix_cell import Panels
 from harness.report.matrix_table import (
-    HeatMap,
     Pivot,
     axis_name,
     column_name,
@@ -29,7 +28,6 @@ from harness.report.matrix_table import (
     neighbours,
     parts,
     pivot,
-    state_class,
 )
 from harness.report.page import Page
 from harness.report.phrases import device_worth
@@ -124,64 +122,31 @@ def matrix_page(
     panels = Panels(
         standings, ids, told, neighbours(laid) if is_timely else {}, (lambda _: "") if matrix.withheld else log_of
     )
-    content = MatrixContent(
-        name=matrix.name,
-        about=" ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
-        sentence=f"{counted(len(standings), 'cell')}: {told_counts}.",
-        counts=tuple(Count(state_class(word), word, counts[word]) for word in _WORDS if counts[word]),
-        readings=_readings(laid, standings) if is_timely else (),
-        facts=tuple((label, text) for label, text in _facts(runs) if text),
-        maps=heat_maps(laid, standings, ids, told),
-        plots=plots(laid, standings, ids) if is_timely else (),
-        panels=tuple(panels.panel(position) for position in range(len(standings))),
-        withheld=matrix.withheld,
-        left_out=matrix.left_out,
-        command=matrix.command,
-        footer=f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
-    )
+    content = {
+        "name": matrix.name,
+        "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
+        "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
+        "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
+        "readings": _readings(laid, standings) if is_timely else (),
+        "facts": [(label, text) for label, text in _facts(runs) if text],
+        "maps": heat_maps(laid, standings, ids, told),
+        "plots": plots(laid, standings, ids) if is_timely else (),
+        "panels": [panels.panel(position) for position in range(len(standings))],
+        "withheld": matrix.withheld,
+        "left_out": matrix.left_out,
+        "command": matrix.command,
+        "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
+    }
     return Page("matrix", redacted(content, private), redacted(_record(matrix), private))
 
 
 @frozen
-class MatrixContent:
-    """What the template of a matrix shows. `readings` describe each column, `plots` show its metrics."""
-
-    name: str
-    about: str
-    sentence: str
-    counts: tuple[Count, ...]
-    readings: tuple[tuple[str, str], ...]
-    facts: tuple[tuple[str, str], ...]
-    maps: tuple[HeatMap, ...]
-    panels: tuple[Panel, ...]
-    left_out: tuple[tuple[str, str], ...]
-    withheld: str
-    command: str
-    footer: str
-    plots: tuple[Plots, ...]
-
-
-@frozen
-class Count:
-    """The number of cells with a state."""
-
-    state: str
-    word: str
-    number: int
-
-
-@frozen
 class Plots:
-    """The charts of one part of a matrix; `note` says what is left out."""
+    """The points of one part of a matrix; `note` says what is left out."""
 
     title: str
     points: tuple[ChartPoint, ...]
     note: str = ""
-
-    @property
-    def charts(self) -> tuple[Chart, ...]:
-        """The charts of the metrics."""
-        return metric_charts(self.points)
 
 
 def _without_words(standing: Standing) -> Standing:

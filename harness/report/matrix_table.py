@@ -196,11 +196,10 @@ class Head:
 class Chip:
     """A cell in a heat map.
 
-    `id` links to its panel, `state` selects its colour; `apart` distinguishes it from others at the same place.
+    `id` links to its panel; `apart` distinguishes it from others at the same place.
     """
 
     id: str
-    state: str
     word: str
     title: str
     apart: str = ""
@@ -234,7 +233,6 @@ def heat_maps(
     chips = [
         Chip(
             one_id,
-            state_class(one.word),
             one.word,
             f"{label}: {in_words(one.word)}" + (f", {one.reason}" if one.reason else ""),
         )
@@ -242,11 +240,6 @@ def heat_maps(
     ]
     cells = [standing.cell for standing in standings]
     return tuple(_map(title, part, chips, cells) for title, part in parts(laid))
-
-
-def state_class(word: str) -> str:
-    """The CSS class for the word of a verdict."""
-    return word.replace(" ", "-")
 
 
 def _map(title: str, laid: Pivot, chips: Sequence[Chip], cells: Sequence[Cell]) -> HeatMap:

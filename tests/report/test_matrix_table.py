@@ -99,7 +99,7 @@ def test_every_cell_has_a_labelled_chip_in_its_place():
     words = [(row.text, [[chip.word for chip in place] for place in row.places]) for row in only.rows]
     assert words == [("1.9", [["good"], []]), ("1.10", [["bad"], ["bad"]]), ("1.11", [["skip"], ["not run"]])]
     assert only.rows[1].places[0][0].title == "shop 1.10, case=whole: bad, ValueError: no price"
-    assert only.rows[2].places[1][0].state == "not-run"
+    assert only.rows[2].places[1][0].word == "not run"
 
 
 def test_equal_adjacent_headings_are_merged():
