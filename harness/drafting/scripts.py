@@ -110,6 +110,11 @@ def tree_of(code: str) -> ast.Module:
         return ast.parse(code)
 
 
+def text_in(node: ast.AST | None) -> str | None:
+    """Return the text that a node of code is, None if it is no literal text."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
+
+
 def _cell(block: Block) -> tuple[Block, Script | None]:
     """Return the block with the script that it is, None if it is none."""
     if block.language in _OTHER or "Traceback (most recent call last)" in block.text:

@@ -11,7 +11,7 @@ from attrs import frozen
 
 from harness.drafting.markup import parses
 from harness.drafting.packages import FIELD
-from harness.drafting.scripts import tree_of
+from harness.drafting.scripts import text_in, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -170,8 +170,7 @@ def _model_names(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def _names_model(node: ast.Call) -> bool:
-    first = node.args[0] if node.args else None
-    return isinstance(first, ast.Constant) and isinstance(first.value, str) and "model" in first.value
+    return "model" in ((text_in(node.args[0]) if node.args else None) or "")
 
 
 def _is_model(node: ast.expr) -> ast.Constant | None:
@@ -199,7 +198,7 @@ def _data_edits(
         first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "path"), None)
         if _DATA_SETS.fullmatch(name):
             edits.append(_edit(node.func, "generated_dataset", starts))
-            text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+            text = text_in(first) or ""
             names.append(text)
             told[f"data set {text}".strip()] = None
         elif _SOUNDS.fullmatch(name):
@@ -242,8 +241,7 @@ def _columns(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _names_column(node: ast.Subscript) -> bool:
-    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-    return isinstance(key, str) and key not in _NOT_COLUMNS
+    return (text_in(node.slice) or "train") not in _NOT_COLUMNS
 
 
 def _line_starts(code: str) -> list[int]:

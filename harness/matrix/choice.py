@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.matrix.cells import Cell, Matrix
 
 _UNCOVERED = "other cells cover its pairs of values"
-_TOKEN = re.compile(r"\s*(?:([()])|([\w.=+<>~!:/@-]+))")
+_WORD = re.compile(r"[\w.=+<>~!:/@-]+")
 _OPERATORS = ("and", "or", "not")
 _Value = tuple[str, str]
 _Pair = tuple[_Value, _Value]
@@ -103,21 +103,16 @@ def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
     Python's parser does the rest; it would read a word like 4_53_0 as a number.
     """
     named: dict[str, str] = {}
-    parts, position = [], 0
-    text = words.rstrip()
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None:
-            raise _mistake(words)
-        position = token.end()
-        mark, word = token.groups()
-        if word and word.lower() not in _OPERATORS:
-            named[f"word{len(named)}"] = _plain(word)
-            parts.append(f"word{len(named) - 1}")
-        else:
-            parts.append(mark or word.lower())
+
+    def placed(word: re.Match[str]) -> str:
+        if word[0].lower() in _OPERATORS:
+            return word[0].lower()
+        named[f"word{len(named)}"] = _plain(word[0])
+        return f"word{len(named) - 1}"
+
+    text = _WORD.sub(placed, words.strip())
     try:
-        return ast.parse(" ".join(parts), mode="eval").body, named
+        return ast.parse(text, mode="eval").body, named
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise _mistake(words) from error
 

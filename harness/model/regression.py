@@ -8,16 +8,7 @@ from typing import Any
 from attrs import fields, frozen
 from packaging.version import InvalidVersion, Version
 
-KINDS = (
-    "crash",
-    "import error",
-    "wrong number",
-    "changed default",
-    "changed output",
-    "slower",
-    "more memory",
-    "hang",
-)
+KINDS = ("crash", "import error", "wrong number", "changed default", "changed output", "slower", "more memory", "hang")
 _VERSIONS = ("last_good", "first_bad", "last_bad", "fixed_in", "good_again")
 _TEXTS = ("kind", "file", "function", "removed", "commit", "pull_request", "fix", "workaround", "depth")
 

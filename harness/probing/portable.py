@@ -11,9 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import shutil
 import tarfile
-import tempfile
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +21,7 @@ import cattrs
 from attrs import evolve, field, frozen, resolve_types
 from filelock import FileLock
 
+from harness.atomic import whole_folder
 from harness.model import Combination, Lock, Mixture, Repro
 from harness.probing.probe import Probe
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
@@ -124,14 +123,9 @@ def _unpacked(repro: Repro, folders: Iterable[SentFolder], workspace: Workspace)
     for folder in folders:
         with FileLock(workspace.locks / f"sent-{folder.name}.lock"):
             if not (parent / folder.name).is_dir():
-                partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=parent))
-                try:
-                    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(folder.content))) as tar:
-                        tar.extractall(partial, filter="data")
-                    partial.chmod(0o755)
-                    partial.rename(parent / folder.name)
-                finally:
-                    shutil.rmtree(partial, ignore_errors=True)
+                content = io.BytesIO(gzip.decompress(folder.content))
+                with whole_folder(parent / folder.name) as partial, tarfile.open(fileobj=content) as tar:
+                    tar.extractall(partial, filter="data")
     return evolve(repro, search_path=tuple(str(parent / entry) for entry in repro.search_path))
 
 
