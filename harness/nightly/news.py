@@ -183,10 +183,7 @@ def releases_of(packages: tuple[Change, ...]) -> str:
 
 def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
     """Return the facts that nights add to a break's report, as label and text."""
-    facts = [
-        ("Seen in", "; ".join(known.cells)),
-        ("First seen", f"in the night of {known.first_seen[:10]}"),
-    ]
+    facts = [("Seen in", "; ".join(known.cells)), ("First seen", f"in the night of {known.first_seen[:10]}")]
     if known.similar:
         facts.append(("Looks like the known regression", known.similar))
     if known.last_seen != known.first_seen:
