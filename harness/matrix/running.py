@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.events import Progress, Reporter, SearchBegan, run_label
-from harness.model import (
-    Judgement,
-    Observation,
-    Signature,
-    Verdict,
-)
+from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import counted
 from harness.probing import Judge, Probe
 from harness.probing.probe import known_attempts

@@ -186,11 +186,7 @@ def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
 
 @contextlib.contextmanager
 def open_sessions(
-    settings: Settings,
-    pythons: Iterable[str | None],
-    reporter: Reporter = SILENT,
-    *,
-    as_of: datetime | None = None,
+    settings: Settings, pythons: Iterable[str | None], reporter: Reporter = SILENT, *, as_of: datetime | None = None
 ) -> Iterator[Sessions]:
     """Open a session for each Python (None: the harness's own), on this machine or on the cluster of the settings.
 

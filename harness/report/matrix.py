@@ -19,16 +19,7 @@ from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.charts import ChartPoint
 from harness.report.matrix_cell import Panels
-from harness.report.matrix_table import (
-    Pivot,
-    axis_name,
-    column_name,
-    heat_maps,
-    labels,
-    neighbours,
-    parts,
-    pivot,
-)
+from harness.report.matrix_table import Pivot, axis_name, column_name, heat_maps, labels, neighbours, parts, pivot
 from harness.report.page import Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of, unknown_here

@@ -231,11 +231,7 @@ def heat_maps(
 ) -> tuple[HeatMap, ...]:
     """Return the heat maps of a pivot; `ids` link to panels, `labels` name the cells."""
     chips = [
-        Chip(
-            one_id,
-            one.word,
-            f"{label}: {in_words(one.word)}" + (f", {one.reason}" if one.reason else ""),
-        )
+        Chip(one_id, one.word, f"{label}: {in_words(one.word)}" + (f", {one.reason}" if one.reason else ""))
         for one, one_id, label in zip(standings, ids, labels, strict=True)
     ]
     cells = [standing.cell for standing in standings]

@@ -134,11 +134,7 @@ def _keep_imports(written: Path, target: Path) -> None:
 
 
 def _run_with(
-    log: BinaryIO,
-    scratch: ScratchFolder,
-    job: Job,
-    cancel: threading.Event | None,
-    begins: Callable[[], object],
+    log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None, begins: Callable[[], object]
 ) -> Ran:
     """Run a job, and classify how it ended."""
     root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
