@@ -103,12 +103,12 @@ def matrix_page(
     if matrix.withheld:
         matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
     standings = matrix.standings
-    laid = pivot([standing.cell for standing in standings])
-    ids = _ids([standing.cell for standing in standings])
+    cells = [standing.cell for standing in standings]
+    laid, ids = pivot(cells), _ids(cells)
     runs = [standing.run for standing in standings if standing.run is not None]
     counts = Counter(standing.word for standing in standings)
     is_timely = laid.down.startswith(PACKAGES) or laid.down in ("python", "as-of")
-    told = labels([standing.cell for standing in standings])
+    told = labels(cells)
     told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
     panels = Panels(
         standings, ids, told, neighbours(laid) if is_timely else {}, (lambda _: "") if matrix.withheld else log_of
@@ -120,7 +120,7 @@ def matrix_page(
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "readings": _readings(laid, standings) if is_timely else (),
         "facts": [(label, text) for label, text in _facts(runs) if text],
-        "maps": heat_maps(laid, standings, ids, told),
+        "maps": heat_maps(laid, cells),
         "plots": plots(laid, standings, ids) if is_timely else (),
         "panels": [panels.panel(position) for position in range(len(standings))],
         "withheld": matrix.withheld,

@@ -50,6 +50,10 @@ def test_the_summary_has_counts_and_words():
     }
 
 
+def test_every_cell_has_a_labelled_chip():
+    assert 'title="shop 1.10, case=whole: bad, ValueError: no price">bad</a>' in page_of(SMALL).html()
+
+
 def test_a_row_that_changes_often_is_summarised():
     cells = [cell_of(shop=f"1.{n}") for n in range(20)]
     ((_, told),) = content_of(matrix_of(stand("gb" * 10, cells)))["readings"]
