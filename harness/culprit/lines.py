@@ -366,12 +366,13 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
     # A run beside forks makes them several times slower. The run in progress may go on while the first process starts.
-    with held_for(trials.spare, trials.lanes.count, stops=False):
+    with held_for(trials.spare, trials.lanes.count):
         forks = _open_forks(search, files, few, stack)
         if forks is not None:
             forked = evolve(search, trials=evolve(trials, forks=forks))
-            with held_for(trials.spare, trials.lanes.count):
-                found = _found_with_forks(forked, forks, whole, few, most=most)
+            if trials.spare is not None:
+                trials.spare.wait()
+            found = _found_with_forks(forked, forks, whole, few, most=most)
             if found is not None:
                 return forked, found
     return search, search.pursue(search.weights, most=most, after=few)
