@@ -15,8 +15,7 @@ from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versi
 from harness.culprit.evidence import Evidence, Pointers, failure_of
 from harness.culprit.exchange import Exchange
 from harness.culprit.parts import parts_of
-from harness.culprit.pursuit import Pursuit
-from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Consistency, ties_of
 from harness.culprit.trials import Claim, Trials
@@ -254,6 +253,7 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
 
 
 _MOST_NEEDED = 14
+_LIKELY_NEEDS = 4  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 _BASES = 4.0  # the bases of a class may decide how its instances are called
 _SERVES = 0.1  # an import is added with the lines that use it
@@ -385,12 +385,19 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
     if not weights:
         return None
     with_core = search.consistency.advanced
+
+    def closed(units: Candidate) -> Candidate:
+        return with_core(units | core) - core
+
+    likely = sorted((unit for unit in others - search.serving), key=lambda unit: -weights[unit])
     return Pursuit(
         trials=search.trials,
         serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
-        closed=lambda units: with_core(units | core) - core,
+        closed=closed,
+        parts=[frozenset({unit}) for unit in likely[:_LIKELY_NEEDS]],
+        complete=closed,
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),

@@ -37,8 +37,8 @@ from harness.culprit.line_search import (
     search_for_needs,
 )
 from harness.culprit.parts import parts_of
+from harness.culprit.pursuit import Candidate, Reduced
 from harness.culprit.put_back import removed_name
-from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Sides
 from harness.culprit.ties import Consistency
@@ -57,7 +57,7 @@ if TYPE_CHECKING:
 
     from harness.culprit.edits import Unit
     from harness.culprit.line_search import LineSearch
-    from harness.culprit.reduction import Reduced
+    from harness.culprit.pursuit import Reduced
     from harness.culprit.sides import Sides
     from harness.culprit.trials import Trials
     from harness.model import Verdict
@@ -345,6 +345,7 @@ def _out_of_time(search: LineSearch) -> str:
 
 
 _FRESH_FIRST = 4
+_BEFORE_CONTROL = 12  # forks that together take less time than one with every change reverted
 _SLOW_S = 3.0  # a longer run spends most of its time on imports, which forks don't repeat
 _CHECKED, _CHECKED_OF_ALL = 8, 2  # sets that forks found to be too small
 _MANY = 8  # for at most this many units, a few fresh probes are enough
@@ -385,7 +386,7 @@ def _found_with_forks(
     `whole` is the probe with every change reverted.
     """
     trials = search.trials
-    found = search.pursue(search.weights, most=1, after=few, parts=search.parts, most_runs=1)
+    found = search.pursue(search.weights, most=1, after=few, parts=search.parts, most_runs=_BEFORE_CONTROL)
     is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
     if not is_checked and not _shows_older_side(trials, search.sides, forks, whole):
         return None

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from harness.culprit.edits import Edits, Unit
-    from harness.culprit.reduction import Candidate
+    from harness.culprit.pursuit import Candidate
 
 _FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
 _BEFORE_GROUPS = 8  # likely parts that come before the groups of files

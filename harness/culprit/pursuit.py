@@ -9,19 +9,48 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.culprit.edits import Unit
-from harness.culprit.reduction import Candidate, Reduced
-
-if TYPE_CHECKING:
-    from harness.culprit.trials import Trials
-
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Probe
 from harness.scheduling.loop import Engine
 from harness.search import AloneFirst, Narrowing
 
+if TYPE_CHECKING:
+    from harness.culprit.trials import Trials
+
+Candidate = frozenset[Unit]
+
 _MOST_BROKEN = 12
 _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
+
+
+@frozen
+class Reduced:
+    """The smallest set of units that makes the difference alone, as far as the search got.
+
+    `unproven` are the units without which it could not be judged. `shown` is the run of the set, None if no set smaller
+    than all units was sufficient. `runs` counts the runs, `ran_now` those that the store did not answer,
+    `unresolved` the skips. `gave_up` means that a limit ended the search. `told` has all verdicts and runs, so that
+    another search can continue.
+    """
+
+    units: Candidate
+    is_minimal: bool
+    unproven: Candidate
+    runs: int
+    ran_now: int
+    unresolved: int
+    shown: Observation | None
+    gave_up: bool
+    told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
+
+    def after(self, earlier: Reduced) -> Reduced:
+        """Add the counts of the earlier search that this one continued."""
+        return evolve(
+            self,
+            runs=earlier.runs + self.runs,
+            ran_now=earlier.ran_now + self.ran_now,
+        )
 
 
 @frozen
@@ -40,11 +69,11 @@ class Pursuit:
     trials: Trials
     flipped: Verdict
     weights: Mapping[Unit, float]
-    closed: Callable[[Candidate], Candidate]
     probe_of: Callable[[Candidate], Probe]
     label_of: Callable[[Candidate], str]
-    learn: Callable[[Candidate, Observation], bool]
     most: int
+    closed: Callable[[Candidate], Candidate] = frozenset
+    learn: Callable[[Candidate, Observation], bool] = lambda _moved, _observation: False
     serving: Collection[Unit] = ()
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
     most_runs: int | None = None
@@ -79,7 +108,7 @@ class Pursuit:
                 return True
             return not search.are_parts_left and (sets >= self.most or judged_sets >= _PER_RUN * self.most)
 
-        Engine(
+        engine = Engine(
             self.trials.searcher,
             self.trials.lanes,
             self.probe_of,
@@ -88,7 +117,10 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
-        ).drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set
+        )
+        if self.trials.forks is None:  # forks share one folder
+            engine.drive(search, until=lambda: is_enough() or not search.are_parts_left)
+        engine.drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set
         self.trials.tally.ran_now += ran_now
         result = search.result
         return Reduced(

@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from harness.culprit.line import Searched
-from harness.culprit.reduction import Candidate, Reduced, Reduction
+from harness.culprit.pursuit import Reduced
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
 from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
@@ -164,42 +164,6 @@ class Trials:
             device=self.scope.device,
         )
         return Probe(self.scope.repro, combination, mixture=mixture, lock=lock)
-
-    def reduce(
-        self,
-        flipped: Verdict,
-        units: tuple[str, ...],
-        probe_of: Callable[[Candidate], Probe],
-        label_of: Callable[[Candidate], str],
-        requires: Callable[[Candidate], frozenset[str]] | None = None,
-        *,
-        only_first: int = 0,
-        first: bool = False,
-        singles: int = 16,
-    ) -> Reduced:
-        """Find the smallest set of units that alone makes the verdict `flipped`.
-
-        `units` are sorted by likelihood, the most likely first; `singles` of them are tried alone before sets are, all
-        of them with `first`. `first` stops at the first sufficient set. `only_first` stops after that many single
-        units (0: no such limit).
-        """
-        reduced = Reduction(
-            prober=self.prober,
-            lanes=self.lanes,
-            judge=self.searched,
-            reporter=self.reporter,
-            probe_of=probe_of,
-            label_of=label_of,
-            flipped=flipped,
-            units=units,
-            requires=requires,
-            most=self.most,
-            singles=only_first or (len(units) if first else singles),
-            first=first or only_first > 0,
-            only_singles=only_first > 0,
-        ).run()
-        self.tally.ran_now += reduced.ran_now
-        return reduced
 
     def searched(self, observation: Observation) -> Judgement:
         """Judge a run of a search, and record it as seen, so that it can't be a proof."""

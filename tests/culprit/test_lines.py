@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from harness.culprit.lines import _apart
-from harness.culprit.reduction import Reduced
+from harness.culprit.pursuit import Reduced
 from harness.model import Device, Observation, Outcome, Verdict
 from harness.model.culprit import Proof
 
