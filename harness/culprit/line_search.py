@@ -19,7 +19,7 @@ from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.ties import Consistency, ties_of
 from harness.culprit.trials import Claim, Trials
-from harness.model import Observation, Trace, Verdict
+from harness.model import Trace, Verdict
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
@@ -29,7 +29,6 @@ COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 _MOST_READ = 300  # more files than that are read once it is known what ran
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
-_MOST_LESSONS = 12
 
 Read = tuple[Edits, Consistency, Pointers]
 
@@ -69,12 +68,6 @@ class LineSearch:
         label = f"{self.names(new)} as in {versions(self.exchange.package.packages, newer=True)}"
         mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
         return self.trials.mixed(self.sides.before, mixture)
-
-    def learn(self, moved: Candidate, observation: Observation, *, reverting: bool) -> bool:
-        """Learn ties from a skipped run of these moved units; returns whether any of them is new."""
-        if self.consistency.lessons >= _MOST_LESSONS or not observation.outcome.ran:
-            return False
-        return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
 
     @property
     def parts(self) -> tuple[Candidate, ...]:
@@ -121,7 +114,6 @@ class LineSearch:
             closed=self.consistency.reverted,
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
-            learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             most=most,
             serving=self.serving,
             told=after.told if after is not None else {},
@@ -164,7 +156,6 @@ def opened(search: LineSearch, files: frozenset[Unit]) -> LineSearch:
         whole,
         differences=whole.differences | cut.differences,
         wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in cut.differences},
-        facts=whole.facts | cut.facts,
     )
     weights = search.evidence.weights(edits) if search.evidence is not None else dict.fromkeys(edits.all, 1.0)
     consistency = Consistency(edits, ties_of(edits))
@@ -286,13 +277,8 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     trials, sides = search.trials, search.sides
     proof: Proof | None = None
     runs, ran_alone = 0, False
-    tried: set[Candidate] = set()
-    attempts: list[Candidate] = [core, core, core, units]
-    for start in attempts:
+    for start in dict.fromkeys((core, units)):
         new = search.consistency.advanced(start)
-        if new in tried:
-            continue
-        tried.add(new)
         runs += 1
         besides = new - core
         claim = advance(search, core, start)
@@ -302,8 +288,6 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         if one.holds:
             return Advanced(one, besides, runs, ran_alone)
         ran_alone = ran_alone or one.verdict is sides.before.verdict
-        if one.observation is not None and one.verdict is Verdict.SKIP:
-            search.learn(new, one.observation, reverting=False)
     needed = _needed(search, core)
     runs += needed.runs
     if needed.shown is not None:
@@ -400,7 +384,6 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         complete=closed,
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
-        learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),
         most=_MOST_NEEDED,
         until=search.trials.until,
     ).without_broken()

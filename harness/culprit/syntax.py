@@ -267,92 +267,6 @@ def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tup
             waiting += children_of(node)
 
 
-def exported_names(node: ast.stmt) -> Iterator[tuple[str, int]]:
-    """The names that a statement adds to `__all__`, with their lines: a star import needs each of them."""
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
-        return
-    if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
-        for one in ast.walk(node.value):
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                yield one.value, one.lineno
-
-
-def own_nodes(node: Function) -> Iterator[ast.AST]:
-    """The nodes in the body of a function, without the bodies of nested functions, lambdas and classes."""
-    waiting: list[ast.AST] = list(node.body)
-    while waiting:
-        one = waiting.pop()
-        yield one
-        if not isinstance(one, ast.ClassDef | Function | ast.Lambda):
-            waiting += children_of(one)
-
-
-def extends_property(node: Function) -> bool:
-    """Whether a method extends one of the same name above it: `@size.setter`."""
-    return any(
-        isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == node.name
-        for one in node.decorator_list
-    )
-
-
-Lines = tuple[int, int]  # first and last, counted from 1
-
-_Display = ast.List | ast.Tuple | ast.Set
-
-
-def header_lines(node: ast.ClassDef | Function) -> Iterator[Lines]:
-    """The runs of lines that must not be split in the header of a class or function, decorators included."""
-    for decorator in node.decorator_list:
-        yield _lines_of(decorator)
-    if isinstance(node, ast.ClassDef):
-        if node.bases or node.keywords:
-            yield node.lineno, max(node.lineno, node.body[0].lineno - 1)
-        return
-    arguments = node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    without = [None] * (len(positional) - len(arguments.defaults))
-    for one, default in (
-        *zip(positional, [*without, *arguments.defaults], strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-        *((one, None) for one in (arguments.vararg, arguments.kwarg) if one is not None),
-    ):
-        yield one.lineno, _last_line(default or one)
-    if node.returns is not None:
-        yield _lines_of(node.returns)
-
-
-def statement_lines(node: ast.stmt, last: int) -> Iterator[Lines]:
-    """The runs of lines that must not be split in a statement; `last` is its last line without its body."""
-    if isinstance(node, ast.ImportFrom):
-        for alias in node.names:
-            yield _lines_of(alias)
-    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(node.value, _Display | ast.Dict):
-        yield from _displayed(node.value)
-    else:
-        yield node.lineno, max(node.lineno, last)
-
-
-def _displayed(node: ast.expr | None) -> Iterator[Lines]:
-    """The lines of the elements of a list, tuple or set, nested ones included; an entry of a dict is one element."""
-    if isinstance(node, _Display):
-        for element in node.elts:
-            yield from _displayed(element)
-    elif isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            yield (key or value).lineno, _last_line(value)
-    elif node is not None:
-        yield _lines_of(node)
-
-
-def _lines_of(node: ast.expr | ast.alias) -> Lines:
-    return node.lineno, _last_line(node)
-
-
-def _last_line(node: ast.expr | ast.arg | ast.alias) -> int:
-    return node.end_lineno or node.lineno
-
-
 LAZY = "annotations"  # the name that the import binds
 
 
@@ -362,28 +276,6 @@ def has_lazy_annotations(tree: ast.Module) -> bool:
         isinstance(node, ast.ImportFrom) and node.module == "__future__" and LAZY in {one.name for one in node.names}
         for node in tree.body
     )
-
-
-def annotations_of(node: Function) -> Iterator[ast.expr]:
-    """The annotations in the header of a function."""
-    for one in _all_parameters(node):
-        if one.annotation is not None:
-            yield one.annotation
-    if node.returns is not None:
-        yield node.returns
-
-
-def evaluated_at_definition(node: ast.ClassDef | Function) -> Iterator[ast.AST]:
-    """The parts of a definition that are evaluated if annotations are deferred.
-
-    For a function these are decorators and defaults; for a class all child nodes, its body included.
-    """
-    if isinstance(node, ast.ClassDef):
-        yield from ast.iter_child_nodes(node)
-        return
-    yield from node.decorator_list
-    yield from node.args.defaults
-    yield from (one for one in node.args.kw_defaults if one is not None)
 
 
 def without_lazy_annotations(tree: ast.Module) -> ast.Module:
