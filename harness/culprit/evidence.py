@@ -7,7 +7,6 @@ weight is a product of factors, and each factor can save a few bisection steps.
 from __future__ import annotations
 
 import contextlib
-import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -17,7 +16,6 @@ from packaging.requirements import Requirement
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
-from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
 from harness.planning.inquiry import Scope
@@ -29,14 +27,10 @@ if TYPE_CHECKING:
 
 _QUIET = 0.02  # comments, docstrings, layout
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
-_LATE = 2.0
 _FEW_UNITS = 100
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
-_NAMED = 6.0
 _POINTED_TO = 20.0
-_ASKED_FOR = 2.0  # a file that defines a name used in the repro
-_DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 _OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
 
@@ -88,10 +82,9 @@ class Pointers:
 
 @frozen
 class Evidence:
-    """What is known before the search: both sides, the source of the repro, pointers, and traces if available."""
+    """What is known before the search: both sides, pointers, and traces if available."""
 
     sides: Sides
-    source: str
     before: Trace | None = None
     after: Trace | None = None
     pointers: Pointers = field(factory=Pointers)
@@ -101,13 +94,7 @@ class Evidence:
         frames = _frames(self.sides)
         quiet = edits.quiet()
         parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
-        last = _last_rank(self.before), _last_rank(self.after)
-        wanted = used_names(self.source)
-        asked_for = {
-            path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
-        }
-        rarity = _rarity(edits, quoted_in_message(self.sides))
-        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for), rarity)
+        scale = _Scale(self, edits, frames, parted)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
 
@@ -117,34 +104,21 @@ class _Scale:
     edits: Edits
     frames: tuple[StackFrame, ...]
     parted: Mapping[Function, int]
-    last: tuple[int, int]
-    wanted: frozenset[str]
-    asked_for: frozenset[str]
-    rarity: Mapping[str, float]  # the factor for a region with a word that the message quotes
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
             return self._of_whole(unit)
         path, function = self.edits.path_of(unit), self.edits.function(unit)
         a, b, c, d = self.edits.block(unit)
-        words = self.edits.words(unit)
         weight = self._by_run(path, function, (a + 1, b), (c + 1, d))
         rank = self.parted.get((path, function))
         if rank is not None:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
-        sides = self.evidence.sides
-        weight *= max((self.rarity[word] for word in words & self.rarity.keys()), default=1.0)
-        if function and function in called_in_message(sides):
-            weight *= _NAMED
         home = self.edits.homes.get(path, path)
         if self.evidence.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
             weight *= _POINTED_TO
-        if function and function.rpartition(".")[2] in self.wanted:
-            weight *= 1.5
-        if path in self.asked_for:
-            weight *= _ASKED_FOR
-        return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
+        return weight
 
     def _of_whole(self, unit: Unit) -> float:
         if unit.startswith(METADATA) or unit not in self.edits.wholes[unit]:
@@ -162,16 +136,13 @@ class _Scale:
         home = self.edits.homes.get(path, path)
         ran = _any_within(before.lines.get(home, ()) if before else (), old)
         ran = ran or _any_within(after.lines.get(path, ()) if after else (), new)
-        called = [
-            trace.called[file][function] / (last or 1)
-            for trace, file, last in ((before, home, self.last[0]), (after, path, self.last[1]))
-            if trace is not None and function in trace.called.get(file, {})
-        ]
+        is_called = any(
+            trace is not None and function in trace.called.get(file, {})
+            for trace, file in ((before, home), (after, path))
+        )
         if not function or not self.edits.differences[path].is_function(function):
             return _AT_IMPORT
-        # Code that runs at import is called first, and code that fails is called last.
-        late = max(called, default=0.0)
-        return (_RAN if ran else _CALLED if called else _NEVER_CALLED) * (1 + _LATE * late)
+        return _RAN if ran else _CALLED if is_called else _NEVER_CALLED
 
     def _by_frames(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
         newer_failed = self.evidence.sides.after.observation.exception is not None
@@ -185,16 +156,6 @@ class _Scale:
                 elif frame.function == name:
                     best = max(best, _IN_TRACEBACK / (1 + 0.2 * depth))
         return best
-
-
-def _rarity(edits: Edits, quoted: frozenset[str]) -> dict[str, float]:
-    """The factor of each quoted word: high if few regions have it, 1 if all do."""
-    having = dict.fromkeys(quoted, 0)
-    for unit in edits.all if quoted else ():
-        for word in edits.words(unit) & quoted:
-            having[word] += 1
-    most = math.log(max(len(edits.all), 2))
-    return {word: _NAMED ** (1 - math.log(count) / most) for word, count in having.items() if count}
 
 
 def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
@@ -254,12 +215,6 @@ def _is_object(told: str) -> bool:
     return _OBJECT.match(told) is not None
 
 
-def _last_rank(trace: Trace | None) -> int:
-    """The highest rank of a call in a trace, 0 if there is none."""
-    called = trace.called.values() if trace is not None else ()
-    return max((rank for functions in called for rank in functions.values()), default=0)
-
-
 def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
     return any(ends[0] <= line <= ends[1] for line in lines)
 
@@ -279,10 +234,6 @@ def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset
 
 _NEVER = 10**9
 
-# In messages of Python's own errors: "Trainer.__init__() got ...", "'Tensor' object has no attribute 'x'".
-_CALL = re.compile(r"^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\) (?:got|missing|takes)\b", re.MULTILINE)
-_QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
-
 
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, scope: Scope) -> tuple[str, ...]:
     """The names of the changed packages, the most likely culprit first.
@@ -301,24 +252,9 @@ def ranked_packages(changes: Mapping[str, Change], sides: Sides, scope: Scope) -
     return tuple(sorted(changes, key=rank))
 
 
-def called_in_message(sides: Sides) -> frozenset[str]:
-    """The functions whose call the message is about: "Trainer.__init__" for "Trainer.__init__() got ..."."""
-    return frozenset(_CALL.findall(_message(sides)))
-
-
-def quoted_in_message(sides: Sides) -> frozenset[str]:
-    """The names in quotes in the failure's message; a dotted name is split into its parts."""
-    return frozenset(part for name in _QUOTED.findall(_message(sides)) for part in name.split("."))
-
-
 def failure_of(sides: Sides) -> RaisedException | None:
     """The exception of the failing side; None if no side has one."""
     return _failing(sides).exception
-
-
-def _message(sides: Sides) -> str:
-    raised = failure_of(sides)
-    return raised.message if raised is not None else ""
 
 
 def _failing(sides: Sides) -> Observation:

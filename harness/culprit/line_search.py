@@ -98,10 +98,7 @@ class LineSearch:
         return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
 
     def next_sets(self, count: int, after: Reduced | None = None) -> tuple[Candidate, ...]:
-        """Up to `count` sets that are tried next, if the search continues `after` an earlier one.
-
-        What they need is remembered, so `pursue` starts sooner afterwards.
-        """
+        """Up to `count` sets that are tried next, if the search continues `after` an earlier one."""
         return self._pursuit(self.weights, most=1, after=after, parts=self.parts).next_sets(count)
 
     def _pursuit(
@@ -141,7 +138,7 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
         else _read(exchange, sides, used, _that_called(exchange, sides, used, traces))
     )
     before, after = traces or (None, None)
-    evidence = Evidence(sides, trials.scope.repro.source, before, after, pointers)
+    evidence = Evidence(sides, before, after, pointers)
     search = LineSearch(
         trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving(), evidence=evidence
     )
@@ -360,10 +357,7 @@ def _needed(search: LineSearch, core: Candidate) -> Reduced:
 
 
 def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
-    """The search for the other units that must be advanced with the culprit, None if there are no others.
-
-    What its first sets need is remembered, so a second call is quick.
-    """
+    """The search for the other units that must be advanced with the culprit, None if there are no others."""
     others = search.all - core
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     if not weights:
@@ -386,7 +380,7 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         most=_MOST_NEEDED,
         until=search.trials.until,
-    ).without_broken()
+    )
 
 
 def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:

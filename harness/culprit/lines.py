@@ -14,7 +14,6 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from harness.culprit.background import Background
 from harness.culprit.cause import causes_of
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few
 from harness.culprit.edits import Unit
@@ -34,7 +33,6 @@ from harness.culprit.line_search import (
     opened,
     prepared,
     reverted_in_words,
-    search_for_needs,
 )
 from harness.culprit.parts import parts_of
 from harness.culprit.pursuit import Candidate, Reduced
@@ -123,9 +121,9 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
-    core, fine, forth = _both_ways(search, reduced := _apart(search, reduced), until)
+    core, fine, forth = _both_ways(search, reduced, until)
     if forth.is_needless and (instead := _instead(search, reduced, forth)) is not None:
-        core, fine, forth = _both_ways(search, reduced := _apart(search, instead), until)
+        core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
         _files_found(search, reduced, core, forth),
         runs=sum(one.runs for one in spent) + forth.runs + traced,
@@ -267,36 +265,6 @@ def _into_files(search: LineSearch, reduced: Reduced, files: frozenset[Unit]) ->
     return cut, found
 
 
-def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
-    """Reduce several regions to fewer, if a run shows that these are sufficient without those tied to them.
-
-    It tries the regions that no other one needs, then the most likely one alone; not those that the search has tried
-    in vain.
-    """
-    flipped = search.sides.before.verdict
-    if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
-        return reduced
-    likeliest = frozenset({max(sorted(reduced.units), key=lambda unit: search.weights.get(unit, 0.0))})
-    tried = [
-        fewer
-        for fewer in dict.fromkeys((_core(search, reduced.units), likeliest))
-        if fewer != reduced.units and (fewer not in reduced.told or reduced.told[fewer][0] is flipped)
-    ]
-    for count, fewer in enumerate(tried, 1):
-        sentence = reverted_in_words(search, fewer)
-        proof = search.trials.proof(sentence, search.reverted(fewer), flipped)
-        if proof.holds:
-            return evolve(
-                reduced,
-                units=fewer,
-                shown=proof.observation,
-                unproven=frozenset(),
-                is_minimal=reduced.is_minimal or len(fewer) == 1,
-                runs=reduced.runs + count,
-            )
-    return evolve(reduced, runs=reduced.runs + len(tried))
-
-
 def _core(search: LineSearch, units: Candidate) -> Candidate:
     """The units of a set that no other one of them needs; units that need each other are kept."""
     needs = {unit: search.consistency.reverted({unit}) for unit in units}
@@ -398,9 +366,7 @@ def _found_with_forks(
         return found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
     is_one = len(found.units) == 1
-    ahead = Background.begun(trials.prober, lambda: search_for_needs(search, found.units) if is_one else None)
     proof = trials.proof_with(back, [advance(search, found.units)] if is_one else [])
-    ahead.result()
     if not proof.holds:
         _give_up(trials, forks)
         return None
@@ -460,9 +426,7 @@ def _open_forks(
         trials.reporter.report(Note(f"not forking runs: {why}"))
         return None
     label = f"forked: the {sides.after.verdict.value} environment"
-    ahead = Background.begun(prober, lambda: search.next_sets(2, few))
     verdict = _verdict(trials, forks, label, unchanged)
-    ahead.result()
     if forks.stopped:
         trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
         return None

@@ -20,7 +20,6 @@ if TYPE_CHECKING:
 
 Candidate = frozenset[Unit]
 
-_MOST_BROKEN = 12
 _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
 
 
@@ -138,27 +137,6 @@ class Pursuit:
     def next_sets(self, count: int) -> tuple[Candidate, ...]:
         """Up to `count` sets: the one to try next, then those that follow if the difference stays."""
         return self._search().ask(count)
-
-    def without_broken(self) -> Pursuit:
-        """This search with a skip for each of the next sets that can't run at all, such as with undefined names.
-
-        It starts with a set that runs, and is not led astray by the others.
-        """
-        search, told = self._search(), dict(self.told)
-        while len(told) - len(self.told) < _MOST_BROKEN:
-            found = {candidate: self._broken(candidate) for candidate in search.ask(2)}
-            skips = {candidate: (Verdict.SKIP, seen) for candidate, seen in found.items() if seen is not None}
-            if not skips:
-                break
-            told.update(skips)
-            for candidate in skips:
-                search.tell(candidate, Verdict.SKIP)
-        return evolve(self, told=told)
-
-    def _broken(self, candidate: Candidate) -> Observation | None:
-        """The observation of a set that can't run, None for others."""
-        seen = self.trials.prober.prepare(self.probe_of(candidate)).observation
-        return seen if seen is not None and not seen.outcome.ran else None
 
     def _search(self) -> AloneFirst[Unit]:
         sets: Narrowing[Unit] = Narrowing(
