@@ -195,11 +195,6 @@ class Ranges:
     def _last_lines(self) -> list[int]:
         return [last for _, last, _ in self.rows]
 
-    def touches(self, first: int, last: int) -> bool:
-        """Whether any of these lines, from `first` to `last`, both included, belongs to a unit."""
-        index = bisect_left(self._lasts, first)
-        return index < len(self.rows) and self.rows[index][0] <= last
-
     def at(self, line: int) -> Unit:
         """The unit that a line belongs to, or `UNCHANGED`."""
         return next(iter(self.within(line, line)), UNCHANGED)

@@ -21,8 +21,7 @@ from harness.model import Change, Observation, RaisedException, Returned, StackF
 from harness.planning.inquiry import Scope
 
 if TYPE_CHECKING:
-    from harness.culprit.exchange import Exchange
-    from harness.culprit.sides import Sides
+    from harness.culprit.sides import Exchange, Sides
 
 
 _QUIET = 0.02  # comments, docstrings, layout

@@ -6,17 +6,15 @@ in the older release is searched like the culprit itself, declarations in its fi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
 from harness.culprit.background import Background
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.evidence import Evidence, Pointers, failure_of
-from harness.culprit.exchange import Exchange
-from harness.culprit.parts import parts_of
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced
-from harness.culprit.sides import METADATA, Sides
+from harness.culprit.sides import METADATA, Exchange, Sides
 from harness.culprit.ties import Consistency, ties_of
 from harness.culprit.trials import Claim, Trials
 from harness.model import Trace, Verdict
@@ -31,6 +29,37 @@ _MOST_READ = 300  # more files than that are read once it is known what ran
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
 
 Read = tuple[Edits, Consistency, Pointers]
+
+
+_FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
+_BEFORE_GROUPS = 8  # likely parts that come before the groups of files
+_LEAST = 0.1  # regions below are comments and layout, or in functions that never ran
+
+
+def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Unit]) -> tuple[Candidate, ...]:
+    """The sets of units to try alone, the likeliest first; of `serving` units, only within their files."""
+    scores: dict[Candidate, float] = {}
+    wholes: dict[tuple[str, str], set[Unit]] = {}
+    for unit, weight in weights.items():
+        if not edits.is_region(unit):
+            scores[frozenset({unit})] = weight
+            continue
+        path, function = edits.path_of(unit), edits.function(unit)
+        wholes.setdefault((path, ""), set()).add(unit)
+        if function and edits.differences[path].is_function(function):
+            wholes.setdefault((path, function), set()).add(unit)
+        if unit not in serving and weight >= _LEAST:
+            scores[frozenset({unit})] = weight
+    for (_, function), units in wholes.items():
+        share = _FUNCTION if function else _FILE
+        likeliest = max(weights[unit] for unit in units)
+        if likeliest >= _LEAST:
+            scores.setdefault(frozenset(units), share * likeliest)
+    order = sorted(scores, key=lambda part: -scores[part])
+    # One run each clears all files that the run did not import, and all compiled ones.
+    groups = [part for part in order if any(unit in edits.wholes and unit not in edits.wholes[unit] for unit in part)]
+    singles = [part for part in order if part not in groups]
+    return (*singles[:_BEFORE_GROUPS], *groups, *singles[_BEFORE_GROUPS:])
 
 
 @frozen

@@ -18,7 +18,6 @@ from harness.culprit.cause import causes_of
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few
 from harness.culprit.edits import Unit
 from harness.culprit.evidence import used_units
-from harness.culprit.exchange import Exchange
 from harness.culprit.line_search import (
     COMPILED,
     REST,
@@ -31,14 +30,14 @@ from harness.culprit.line_search import (
     file_units,
     files_of,
     opened,
+    parts_of,
     prepared,
     reverted_in_words,
 )
-from harness.culprit.parts import parts_of
 from harness.culprit.pursuit import Candidate, Reduced
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
-from harness.culprit.sides import Sides
+from harness.culprit.sides import Exchange, Sides
 from harness.culprit.ties import Consistency
 from harness.culprit.trials import Claim, Trials
 from harness.events import Judged, Note, Started
@@ -53,14 +52,7 @@ from harness.scheduling.scheduler import held_for
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.culprit.edits import Unit
-    from harness.culprit.line_search import LineSearch
-    from harness.culprit.pursuit import Reduced
-    from harness.culprit.sides import Sides
-    from harness.culprit.trials import Trials
-    from harness.model import Verdict
     from harness.probing import Probe
-
 
 _MOST = 40
 _FEW = 3
@@ -77,7 +69,6 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         return ()
     seconds = trials.scope.policy.time_s
     trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
-    exchange = evolve(exchange, trials=trials)
     removed = removed_name(trials, sides, exchange)
     if removed is not None:
         return (removed,)

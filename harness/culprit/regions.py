@@ -83,13 +83,6 @@ class FileDifference:
         """Whether a qualified name is that of a function in either text."""
         return name in functions(self.after) or name in functions(self.before)
 
-    def groups(self) -> dict[str, tuple[int, ...]]:
-        """The numbers of the regions by the qualified name of the definition around them; "" is the module level."""
-        groups: dict[str, list[int]] = {}
-        for number in range(len(self.blocks)):
-            groups.setdefault(self.function_of(number), []).append(number)
-        return {name: tuple(numbers) for name, numbers in groups.items()}
-
     def flipped(self) -> FileDifference:
         """The same difference with both texts swapped; its regions keep their numbers."""
         blocks = tuple((c, d, a, b) for a, b, c, d in self.blocks)

@@ -17,12 +17,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _MOST_TEXTS = 4096  # a search reads both texts of hundreds of files repeatedly
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
-_WITHOUT_NODES = frozenset({"ctx", "op", "ops", "id", "attr"})
-_FIELDS = {
-    kind: tuple(name for name in kind._fields if name not in _WITHOUT_NODES)
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
 
 
 @frozen
@@ -53,14 +47,13 @@ class Import:
 class Outline:
     """The outline of a text; lines are counted from 1. That of a text that is not valid Python is empty.
 
-    `decorators` have their first and last line, and their syntax tree as text. `starts` are the lines on which
-    statements start. `quiet` are the lines that are empty, comments or docstrings, None without valid Python.
+    `decorators` have their first and last line, and their syntax tree as text. `quiet` are the lines that are empty,
+    comments or docstrings, None without valid Python.
     """
 
     definitions: tuple[Definition, ...] = ()
     imports: tuple[Import, ...] = ()
     decorators: tuple[tuple[int, int, str], ...] = ()
-    starts: frozenset[int] = frozenset()
     quiet: frozenset[int] | None = None
 
 
@@ -71,29 +64,6 @@ def parsed(source: str) -> ast.Module | None:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
-
-
-def children_of(node: ast.AST) -> list[ast.AST]:
-    """The direct children of a node in order, without operators and contexts, such as `Load`.
-
-    Several times as fast as `ast.iter_child_nodes`, which is most of the time of reading a release.
-    """
-    found: list[ast.AST] = []
-    for name in _FIELDS[type(node)]:
-        value = getattr(node, name, None)
-        if type(value) is list:
-            found += [one for one in value if isinstance(one, ast.AST)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
-
-
-def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all nodes below it, level by level, without operators and contexts; see `children_of`."""
-    found = [node]
-    for one in found:
-        yield one
-        found += children_of(one)
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
@@ -113,7 +83,6 @@ def outline_of(source: str) -> Outline:
         definitions=tuple(reader.definitions),
         imports=tuple(reader.imports),
         decorators=tuple(reader.decorators),
-        starts=frozenset(reader.starts),
         quiet=frozenset(reader.docstrings.union(empty)),
     )
 
@@ -125,7 +94,6 @@ class _Reader:
     definitions: list[Definition] = field(factory=list)
     imports: list[Import] = field(factory=list)
     decorators: list[tuple[int, int, str]] = field(factory=list)
-    starts: set[int] = field(factory=set)
     docstrings: set[int] = field(factory=set)
 
     def read(self, tree: ast.Module) -> None:
@@ -146,8 +114,6 @@ class _Reader:
 
     def _noted(self, node: ast.AST, around: Definition | None) -> Definition | None:
         """Note a statement; returns the definition that it is."""
-        if isinstance(node, ast.stmt):
-            self.starts.add(node.lineno)
         if isinstance(node, ast.Import | ast.ImportFrom):
             self.imports.append(_import_of(node))
         if not isinstance(node, ast.ClassDef | Function):
@@ -216,7 +182,7 @@ def names_in(source: str) -> Names:
         return Names()
     defined: set[str] = set()
     own: set[str] = set()
-    for node in walk(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | Function):
             defined.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
@@ -243,11 +209,8 @@ def undefined_in(source: str) -> frozenset[str]:
     return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
 
 
-def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
-    """The names that these statements bind in their own scope, with their lines.
-
-    With `deep` this includes the names of walrus assignments, comprehensions and lambdas, which shadow outer ones.
-    """
+def bound_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
+    """The names that these statements bind in their own scope, with their lines."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -261,10 +224,8 @@ def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tup
             yield node.id, node.lineno
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             yield node.name, node.lineno
-        elif isinstance(node, ast.arg) and deep:
-            yield node.arg, node.lineno
-        if deep or not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
-            waiting += children_of(node)
+        if not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
+            waiting += ast.iter_child_nodes(node)
 
 
 LAZY = "annotations"  # the name that the import binds
