@@ -6,6 +6,7 @@ in the older release is searched like the culprit itself, declarations in its fi
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
@@ -33,6 +34,8 @@ Read = tuple[Edits, Consistency, Pointers]
 
 _FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
 _BEFORE_GROUPS = 8  # likely parts that come before the groups of files
+_MANY_PARTS = 40  # with more than that, whole folders are tried before the rest
+_MOST_FOLDERS = 12
 _LEAST = 0.1  # regions below are comments and layout, or in functions that never ran
 
 
@@ -56,10 +59,25 @@ def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Un
         if likeliest >= _LEAST:
             scores.setdefault(frozenset(units), share * likeliest)
     order = sorted(scores, key=lambda part: -scores[part])
-    # One run each clears all files that the run did not import, and all compiled ones.
+    # One run each clears all files that the run did not import, all compiled ones, and those of a folder.
     groups = [part for part in order if any(unit in edits.wholes and unit not in edits.wholes[unit] for unit in part)]
     singles = [part for part in order if part not in groups]
+    if len(singles) > _MANY_PARTS:
+        groups += _folders(wholes, scores)
     return (*singles[:_BEFORE_GROUPS], *groups, *singles[_BEFORE_GROUPS:])
+
+
+def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:
+    """All regions of the files in each folder, those with the most parts to try alone first."""
+    found: dict[str, set[Unit]] = {}
+    counts: Counter[str] = Counter()
+    for (path, function), units in wholes.items():
+        if not function:
+            folder = path.rpartition("/")[0]
+            found.setdefault(folder, set()).update(units)
+            counts[folder] += sum(frozenset({unit}) in scores for unit in units)
+    several = [folder for folder, count in counts.most_common(_MOST_FOLDERS) if count > 1]
+    return [frozenset(found[folder]) for folder in several] if len(found) > 1 else []
 
 
 @frozen

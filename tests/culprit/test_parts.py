@@ -24,3 +24,12 @@ def test_a_comment_is_not_tried_alone(tmp_path):
     weights = dict.fromkeys(edits.all, 0.02) | {unit(edits, "D = 1"): 2.0}
     assert parts_of(edits, weights, ())[0] == {unit(edits, "D = 1")}
     assert len(parts_of(edits, weights, ())) == 2
+
+
+def test_whole_folders_come_early_if_there_are_many_parts(tmp_path):
+    text = "A = 1\n\n\n" + "".join(f"def f{n}():\n    return 1\n\n\n" for n in range(30))
+    before = dict.fromkeys(("shop/io/a.py", "shop/io/b.py", "shop/core.py"), text)
+    edits = edits_of(tmp_path, before, {name: old.replace("return 1", "return 2") for name, old in before.items()})
+    parts = parts_of(edits, dict.fromkeys(edits.all, 12.0), ())
+    folders = [{one for one in edits.all if one.startswith(name)} for name in ("shop/io/", "shop/core")]
+    assert [parts.index(frozenset(folder)) for folder in folders] == [8, 9]
