@@ -2,11 +2,13 @@
 
 Each tie is an implication: "if this edit is reverted, that one must be too". Reversed, it says what an edit needs to be
 added to the older release, so one graph serves both directions. Ties come from imports between the changed files. What
-a set lacks within a file is read from its mixed text: a syntax error, or a name that nothing defines.
+a set lacks within a file is read from its mixed text: a syntax error, or a name that nothing defines. A function that
+returns more or fewer values is tied to the lines that take them apart: half of that may pass by accident.
 """
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
@@ -161,15 +163,22 @@ Symbol = tuple[str, str]  # a module by the path of its newer file, and a name i
 def ties_of(edits: Edits) -> Ties:
     """The ties between edits, from what the changed files import of each other."""
     before, after = (_Names.of(edits, is_newer=is_newer) for is_newer in (False, True))
-    return Ties.of(_by_names(before, after))
+    return Ties.of((*_by_names(before, after), *_by_returns(before, after)))
 
 
 @define
 class _Names:
-    """The units that define and import names on one side. Unchanged lines belong to the unit `UNCHANGED`."""
+    """The units that define and import names on one side. Unchanged lines belong to the unit `UNCHANGED`.
+
+    `returns`, `unpacked` and `calls` have the units that return values from a function, take its result apart, and call
+    it, by its name; the first two by the number of values, too.
+    """
 
     defines: dict[Symbol, set[Unit]] = field(factory=dict)
     uses: dict[Symbol, set[Unit]] = field(factory=dict)
+    returns: dict[str, dict[int, set[Unit]]] = field(factory=dict)
+    unpacked: dict[str, dict[int, set[Unit]]] = field(factory=dict)
+    calls: dict[str, set[Unit]] = field(factory=dict)
 
     @classmethod
     def of(cls, edits: Edits, *, is_newer: bool) -> _Names:
@@ -181,6 +190,8 @@ class _Names:
             tree = parsed(text)
             for name, line in bound_names(tree.body) if tree is not None else ():
                 found.defines.setdefault((key, name), set()).add(ranges.at(line))
+            for node in ast.walk(tree) if tree is not None and key not in edits.wholes else ():
+                found._read(node, ranges)
             if key in edits.wholes:
                 found.defines.setdefault((key, ""), set()).add(key)
             for one in outline_of(text).imports:
@@ -189,6 +200,53 @@ class _Names:
                     for symbol in _taken(origin, path, modules) if unit != UNCHANGED else ():
                         found.uses.setdefault(symbol, set()).add(unit)
         return found
+
+    def _read(self, node: ast.AST, ranges: Ranges) -> None:
+        """Read how many values a function returns, or a statement takes from a call."""
+        if isinstance(node, ast.FunctionDef):
+            for one in ast.walk(node):
+                if isinstance(one, ast.Return) and one.value is not None:
+                    size = len(one.value.elts) if isinstance(one.value, ast.Tuple) else 1
+                    self._add(self.returns, node.name, size, one, ranges)
+        elif isinstance(node, ast.Call):
+            self.calls.setdefault(_called(node), set()).update(_units(node, ranges))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            for target in node.targets:
+                if isinstance(target, ast.Tuple | ast.List):
+                    self._add(self.unpacked, _called(node.value), len(target.elts), node, ranges)
+
+    @staticmethod
+    def _add(kept: dict[str, dict[int, set[Unit]]], name: str, size: int, node: ast.stmt, ranges: Ranges) -> None:
+        if units := _units(node, ranges):
+            kept.setdefault(name, {}).setdefault(size, set()).update(units)
+
+
+def _units(node: ast.stmt | ast.expr, ranges: Ranges) -> frozenset[Unit]:
+    return ranges.within(node.lineno, node.end_lineno or node.lineno)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
+    for called in before.returns.keys() & after.returns.keys():
+        older, newer = before.returns[called], after.returns[called]
+        changed = {
+            unit
+            for one, other in ((older, newer), (newer, older))
+            for size in one.keys() - other.keys()
+            for unit in one[size]
+        }
+        for taken, sizes, callers, is_newer in (
+            (after.unpacked, newer.keys() - older.keys(), before.calls, True),
+            (before.unpacked, older.keys() - newer.keys(), after.calls, False),
+        ):
+            for user in {unit for size in sizes for unit in taken.get(called, {}).get(size, ())}:
+                for unit in changed:
+                    yield (unit, user) if is_newer else (user, unit)
+                    if user in callers.get(called, ()):  # it takes another result on the other side: both ways
+                        yield (user, unit) if is_newer else (unit, user)
 
 
 def _texts(edits: Edits, *, is_newer: bool) -> Iterator[tuple[Unit, str, str, Ranges]]:

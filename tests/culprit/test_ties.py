@@ -124,3 +124,20 @@ def test_places_that_define_what_they_use_are_not_tied(tmp_path):
     edits = edits_of(tmp_path, {"a.py": before}, {"a.py": after})
     assert len(edits.all) == 2
     assert not ties_of(edits).needs
+
+
+def test_a_tuple_of_another_length_is_tied_to_its_unpacking(tmp_path):
+    before = {"a.py": "def f():\n    return 1, 2\n\n\ndef run():\n    a, b = f()\n    return a\n"}
+    after = {"a.py": "def f():\n    return 1, 2, 3\n\n\ndef run():\n    a, b, c = f()\n    return a\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert reverted_with(edits, "= f()") == {unit(edits, "return 1")}
+    assert reverted_with(edits, "return 1") == {unit(edits, "= f()")}
+
+
+def test_a_value_that_became_a_pair_moves_with_those_that_take_it_apart(tmp_path):
+    """The older caller would take the pair for the value, and the newer one would take the value apart."""
+    before = {"a.py": "def f():\n    return 1\n\n\ndef run():\n    a = f()\n    return a\n"}
+    after = {"a.py": "def f():\n    return 1, None\n\n\ndef run():\n    a, _ = f()\n    return a\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert reverted_with(edits, "= f()") == {unit(edits, "return 1")}
+    assert reverted_with(edits, "return 1") == {unit(edits, "= f()")}
