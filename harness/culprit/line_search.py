@@ -46,6 +46,8 @@ def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Un
     for unit, weight in weights.items():
         if not edits.is_region(unit):
             scores[frozenset({unit})] = weight
+            if unit in edits.wholes[unit]:
+                wholes[unit, ""] = {unit}
             continue
         path, function = edits.path_of(unit), edits.function(unit)
         wholes.setdefault((path, ""), set()).add(unit)
@@ -192,17 +194,20 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     return search, len(traces)
 
 
-def opened(search: LineSearch, files: frozenset[Unit]) -> LineSearch:
-    """The search with these whole files cut into regions, as far as they are text."""
+def opened(search: LineSearch, units: frozenset[Unit]) -> LineSearch:
+    """The search with these whole files cut into regions, as far as they are text; `REST` into its files."""
     whole = search.edits
-    cut = Edits.of({unit: whole.wholes[unit] for unit in sorted(files)}, whole.before, whole.after, files)
+    rest = set(whole.wholes[REST]) if REST in units else set()
+    apart = {unit: paths for unit, paths in search.exchange.units.items() if rest.issuperset(paths)}
+    cut = Edits.of({unit: whole.wholes[unit] for unit in sorted(units - {REST})}, whole.before, whole.after, units)
+    gone = cut.differences.keys() | (units & {REST})
     edits = evolve(
         whole,
         differences=whole.differences | cut.differences,
-        wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in cut.differences},
+        wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in gone} | apart,
     )
     weights = search.evidence.weights(edits) if search.evidence is not None else dict.fromkeys(edits.all, 1.0)
-    consistency = Consistency(edits, ties_of(edits))
+    consistency = Consistency(edits, search.consistency.ties if rest else ties_of(edits))
     return evolve(search, edits=edits, consistency=consistency, weights=weights, serving=edits.serving())
 
 

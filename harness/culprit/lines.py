@@ -38,7 +38,6 @@ from harness.culprit.pursuit import Candidate, Reduced
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
-from harness.culprit.ties import Consistency
 from harness.culprit.trials import Claim, Trials
 from harness.events import Judged, Note, Started
 from harness.model import Mixture, Observation, Verdict
@@ -102,10 +101,10 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
     if REST in reduced.units:
-        search, reduced = _into_the_rest(search, reduced)
+        search, reduced = _into(search, reduced, frozenset({REST}))
         spent.append(reduced)
     if reduced.shown is not None and (files := _unread(search, reduced)):
-        search, reduced = _into_files(search, reduced, files)
+        search, reduced = _into(search, reduced, files)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
         # Nothing smaller was sufficient, but all of it is only a few files.
@@ -223,34 +222,18 @@ def _lines_found(
     )
 
 
-def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Reduced]:
-    """Continue the search with each unused file as a unit, because the unit of all of them is part of the result."""
-    rest = {
-        unit: paths for unit, paths in search.exchange.units.items() if set(paths) <= set(search.edits.wholes[REST])
-    }
-    wholes = {unit: paths for unit, paths in search.edits.wholes.items() if unit != REST} | rest
-    edits = evolve(search.edits, wholes=wholes)
-    consistency = Consistency(edits, search.consistency.ties)
-    weights = {unit: search.weights.get(unit, 1.0) for unit in (*sorted(reduced.units - {REST}), *rest)}
-    split = evolve(search, edits=edits, consistency=consistency, weights=weights)
-    found = split.pursue(weights, most=_MOST)
-    if found.shown is None:
-        found = evolve(found, shown=reduced.shown)
-    return split, found
-
-
 def _unread(search: LineSearch, reduced: Reduced) -> frozenset[Unit]:
     """The Python files of a result that both sides have and that were not cut into regions."""
     before, after = search.edits.before.digests, search.edits.after.digests
     return frozenset(unit for unit in reduced.units if unit.endswith(".py") and unit in before and unit in after)
 
 
-def _into_files(search: LineSearch, reduced: Reduced, files: frozenset[Unit]) -> tuple[LineSearch, Reduced]:
-    """Continue the search with the regions of some whole files of its result."""
-    cut = opened(search, files)
-    units = {unit for unit in cut.all if unit in reduced.units or cut.edits.path_of(unit) in files}
+def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tuple[LineSearch, Reduced]:
+    """Continue the search with the regions of some whole files of its result, or with each of the unused files."""
+    cut = opened(search, wholes)
+    units = (cut.all - search.all) | (cut.all & reduced.units)
     weights = {unit: cut.weights[unit] for unit in sorted(units)}
-    found = cut.pursue(weights, most=_MOST, parts=parts_of(cut.edits, weights, cut.serving))
+    found = cut.pursue(weights, most=_MOST, parts=() if REST in wholes else parts_of(cut.edits, weights, cut.serving))
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return cut, found
