@@ -166,6 +166,7 @@ class LineSearch:
             until=self.trials.until,
             parts=parts,
             complete=self.consistency.reverted_alone,
+            at_once=1 if self.trials.forks is not None else None,  # forks share one folder
         )
 
 

@@ -60,9 +60,9 @@ class Pursuit:
     called with each skip and returns whether `closed` has learned from it. `serving` units matter only to others that
     need them. `told` has the verdicts and runs of an earlier search over the same units.
 
-    `parts` are tried alone before sets are, each completed by `complete`. `most` limits the runs of sets, `most_runs`
-    all runs. `until` is the time on the monotonic clock at which the search stops. `judge` defaults to the judge of the
-    trials.
+    `parts` are tried alone before sets are, `at_once` at a time (None: on all lanes), each completed by `complete`.
+    `most` limits the runs of sets, `most_runs` all runs. `until` is the time on the monotonic clock at which the search
+    stops. `judge` defaults to the judge of the trials.
     """
 
     trials: Trials
@@ -80,6 +80,7 @@ class Pursuit:
     judge: Callable[[Observation], Judgement] | None = None
     parts: Sequence[Candidate] = ()
     complete: Callable[[Candidate], Candidate] = frozenset
+    at_once: int | None = None
 
     def run(self) -> Reduced:
         """Run the search to its end or to a limit."""
@@ -117,8 +118,7 @@ class Pursuit:
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
         )
-        if self.trials.forks is None:  # forks share one folder
-            engine.drive(search, until=lambda: is_enough() or not search.are_parts_left)
+        engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
         engine.drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set
         self.trials.tally.ran_now += ran_now
         result = search.result
