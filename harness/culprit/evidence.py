@@ -7,6 +7,7 @@ weight is a product of factors, and each factor can save a few bisection steps.
 from __future__ import annotations
 
 import contextlib
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -16,6 +17,7 @@ from packaging.requirements import Requirement
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
+from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
 from harness.planning.inquiry import Scope
@@ -27,9 +29,12 @@ if TYPE_CHECKING:
 _QUIET = 0.02  # comments, docstrings, layout
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _FEW_UNITS = 100
+_LATE = 2.0
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
+_ASKED_FOR = 2.0  # a file that defines a name used in the repro
+_DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 _OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
 
@@ -81,9 +86,10 @@ class Pointers:
 
 @frozen
 class Evidence:
-    """What is known before the search: both sides, pointers, and traces if available."""
+    """What is known before the search: both sides, the source of the repro, pointers, and traces if available."""
 
     sides: Sides
+    source: str
     before: Trace | None = None
     after: Trace | None = None
     pointers: Pointers = field(factory=Pointers)
@@ -93,7 +99,12 @@ class Evidence:
         frames = _frames(self.sides)
         quiet = edits.quiet()
         parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
-        scale = _Scale(self, edits, frames, parted)
+        last = _last_rank(self.before), _last_rank(self.after)
+        wanted = used_names(self.source)
+        asked_for = {
+            path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
+        }
+        scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for))
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
 
@@ -103,6 +114,8 @@ class _Scale:
     edits: Edits
     frames: tuple[StackFrame, ...]
     parted: Mapping[Function, int]
+    last: tuple[int, int]
+    asked_for: frozenset[str]
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -117,7 +130,9 @@ class _Scale:
         home = self.edits.homes.get(path, path)
         if self.evidence.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
             weight *= _POINTED_TO
-        return weight
+        if path in self.asked_for:
+            weight *= _ASKED_FOR
+        return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
 
     def _of_whole(self, unit: Unit) -> float:
         if unit.startswith(METADATA) or unit not in self.edits.wholes[unit]:
@@ -135,13 +150,16 @@ class _Scale:
         home = self.edits.homes.get(path, path)
         ran = _any_within(before.lines.get(home, ()) if before else (), old)
         ran = ran or _any_within(after.lines.get(path, ()) if after else (), new)
-        is_called = any(
-            trace is not None and function in trace.called.get(file, {})
-            for trace, file in ((before, home), (after, path))
-        )
+        called = [
+            trace.called[file][function] / (last or 1)
+            for trace, file, last in ((before, home, self.last[0]), (after, path, self.last[1]))
+            if trace is not None and function in trace.called.get(file, {})
+        ]
         if not function or not self.edits.differences[path].is_function(function):
             return _AT_IMPORT
-        return _RAN if ran else _CALLED if is_called else _NEVER_CALLED
+        # Code that runs at import is called first, and code that fails is called last.
+        late = max(called, default=0.0)
+        return (_RAN if ran else _CALLED if called else _NEVER_CALLED) * (1 + _LATE * late)
 
     def _by_frames(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
         newer_failed = self.evidence.sides.after.observation.exception is not None
@@ -212,6 +230,12 @@ def _arguments(text: str) -> dict[str, str]:
 def _is_object(told: str) -> bool:
     """Whether a recorded value is an instance of some class, rather than a number, text, tensor or container."""
     return _OBJECT.match(told) is not None
+
+
+def _last_rank(trace: Trace | None) -> int:
+    """The highest rank of a call in a trace, 0 if there is none."""
+    called = trace.called.values() if trace is not None else ()
+    return max((rank for functions in called for rank in functions.values()), default=0)
 
 
 def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:

@@ -188,7 +188,7 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
         else _read(exchange, sides, used, _that_called(exchange, sides, used, traces))
     )
     before, after = traces or (None, None)
-    evidence = Evidence(sides, before, after, pointers)
+    evidence = Evidence(sides, trials.scope.repro.source, before, after, pointers)
     search = LineSearch(
         trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving(), evidence=evidence
     )

@@ -7,6 +7,7 @@ imports, decorators, and definitions that were added or removed.
 
 from __future__ import annotations
 
+import ast
 import bisect
 import difflib
 import functools
@@ -17,7 +18,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.syntax import Import, names_in, outline_of, undefined_in
+from harness.culprit.syntax import Import, names_in, outline_of, parsed, undefined_in
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
@@ -128,6 +129,19 @@ class FileDifference:
         lines += [f"-{line}" for line in before[a:b]] + [f"+{line}" for line in after[c:d]]
         lines += [f" {line}" for line in after[d:last]]
         return "\n".join([head, *(line.rstrip("\r\n") for line in lines)])
+
+
+def used_names(source: str) -> frozenset[str]:
+    """Names, attributes and imports in a Python text; empty if it is not valid Python."""
+    tree = parsed(source)
+    if tree is None:
+        return frozenset()
+    names = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name)}
+    names |= {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute)}
+    names |= {
+        alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom | ast.Import) for alias in node.names
+    }
+    return frozenset(names)
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)

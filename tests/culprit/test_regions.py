@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.culprit.regions import FileDifference
+from harness.culprit.regions import FileDifference, used_names
 from harness.culprit.syntax import error_line, undefined_in
 
 LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "def f():", "    return 1", "# note", "x\u2028y"]), max_size=25)
@@ -183,4 +183,5 @@ def test_a_pure_addition_has_an_empty_old_range():
 
 def test_only_python_has_names():
     assert error_line("x = 1\ndef (:") == 2
-    assert undefined_in("def (:") == frozenset()
+    for read in (used_names, undefined_in):
+        assert read("def (:") == frozenset()
