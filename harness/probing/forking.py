@@ -27,7 +27,7 @@ from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessFault
 from harness.model import Device, Mixture, Observation, Outcome
-from harness.probing.probe import Prepared, Probe, observation_of
+from harness.probing.probe import Prepared, Probe, observation_of, seed_of
 from harness.run.devices import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.launch import process_environment, repro_variables, scratch_folder
@@ -95,6 +95,7 @@ def forking(
             invoked_from=prober.invoked_from,
             sandbox=prober.sandbox,
             readable=(prober.workspace.root,),
+            hash_seed=seed_of(probe, lock),
         )
 
         def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:

@@ -32,8 +32,10 @@ from harness.probing.probe import (
     Probe,
     observation_of,
     observation_without_run,
+    path_of,
     probe_key,
     question_of,
+    seed_of,
     unresolvable_key,
 )
 from harness.run.child_report import read_imports
@@ -261,8 +263,8 @@ class Prober:
         no longer exists and can't be rebuilt.
         """
         probe = prepared.probe
-        seed = probe.attempt if probe.hash_seed is None else probe.hash_seed
-        alias = seed if probe.trace is None else 0  # the files to trace are named by their usual path
+        lock = environment.lock
+        alias = path_of(probe, lock) if probe.trace is None else 0  # the files to trace are named by their usual path
         with watched_environment(
             self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, cancel=cancel
         ) as place:
@@ -282,7 +284,7 @@ class Prober:
                 sandbox=self.sandbox,
                 readable=(self.workspace.root, *environment.readable),
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
-                hash_seed=seed,
+                hash_seed=seed_of(probe, lock),
             )
             with self.memory.entered(cancel):
                 ran = run_repro(job, cancel=cancel)
