@@ -125,7 +125,7 @@ def local_session(
     uv = Uv(
         pip,
         extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {},
-        builds=Builds.inside(sandbox, workspace.build_cache),
+        builds=Builds(sandbox),
     )
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)

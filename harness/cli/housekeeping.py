@@ -154,7 +154,7 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         prune_wheels(workspace)
     if everything and not dry_run:
         BytecodeStore.of(workspace, "").remove_all()
-        for folder in (workspace.index, workspace.built, workspace.build_cache):
+        for folder in (workspace.index, workspace.built):
             shutil.rmtree(folder, ignore_errors=True)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)

@@ -197,7 +197,10 @@ class Uv:
             told = self.builds.timed_out if is_build else f"uv timed out after {wall_s:g} s"
             return UvAnswer(1, told, timed_out=True)
         if ended.returncode != 0:
-            raise_surroundings(words)
+            if is_build:  # it has no network, and what it prints is a stranger's
+                _raise_if_full(words)
+            else:
+                raise_surroundings(words)
         return UvAnswer(ended.returncode, words)
 
     def find_python(self, asked: str | None) -> Path:
@@ -256,8 +259,7 @@ def doubted_projects(words: str) -> tuple[str, ...]:
 
 def raise_surroundings(words: str) -> None:
     """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
-    if _SPACE.search(words):
-        raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
+    _raise_if_full(words)
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
     host = host_of(address.group()) if address else ""
     if refused := _REFUSED.search(words):
@@ -273,3 +275,8 @@ def raise_surroundings(words: str) -> None:
         raise no_list(host, "it sends a web page in place of a wheel")
     if _NETWORK.search(words):
         raise unreachable(host)
+
+
+def _raise_if_full(words: str) -> None:
+    if _SPACE.search(words):
+        raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")

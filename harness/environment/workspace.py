@@ -74,7 +74,6 @@ class Workspace:
     environments = _Folder()  # finished environments, one folder per lock
     building = _Folder()  # environments under construction; nothing in it is used
     aliases = _Folder()  # other paths to environments, one folder each
-    build_cache = _Folder()  # uv's cache for builds from source, which builds can write
     locks = _Folder()  # lock files, so that two harnesses do not do the same work
     built = _Folder()  # wheels built from source distributions, one folder each
     wheels = _Folder()  # installed wheels, one folder each, from which environments are linked
