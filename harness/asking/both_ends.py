@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from harness.probing import Probe
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
-_RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
-_RATE_FAILURES = 4
+RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
+RATE_FAILURES = 4
 _AGAIN = 2  # repetitions that tell a test that depends on others from a flaky one
 _NAMED = 3  # tests that a sentence names
 # Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
@@ -252,8 +252,8 @@ class BothEnds:
         probe = self.bad.itself(repro)
         seen = {run.key: run for run in self.bad_runs[-1:]}
         failed = [1] * len(judges)
-        for number in range(_RATE_RUNS[1] - 1):
-            if number >= _RATE_RUNS[0] - 1 and min(failed) >= _RATE_FAILURES:
+        for number in range(RATE_RUNS[1] - 1):
+            if number >= RATE_RUNS[0] - 1 and min(failed) >= RATE_FAILURES:
                 break
             run = self.observer.observe(run_label("the bad end", number + 1), evolve(probe, attempt=number))
             seen[run.key] = run
