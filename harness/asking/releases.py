@@ -74,7 +74,7 @@ def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
             trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
             culprit = find_culprit(trials, sides, depth)
             ran_now = trials.tally.ran_now
-            count_proofs(searched, sides, culprit)
+            count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
         if not searched.search.done:
             searched = line.run(searched, spare)

@@ -83,7 +83,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
     later. `reading` has the files that are read in the background, by their units of difference. `ahead` has proofs
-    that were run early, with their claims.
+    that were run early, with their claims. `failed` counts the proofs that did not hold, also of what is not a finding.
     """
 
     ran_now: int = 0
@@ -91,6 +91,7 @@ class Tally:
     seen: set[str] = field(factory=set)
     reading: dict[frozenset[str], Awaited] = field(factory=dict)
     ahead: list[tuple[Claim, Proof]] = field(factory=list)
+    failed: int = 0
 
 
 @frozen
@@ -257,6 +258,7 @@ class Trials:
                 is_proof=True,
             ).drive(grid)
         self.tally.seen.update(proof.observation.key for proof in found.values() if proof.observation is not None)
+        self.tally.failed += sum(not proof.holds for proof in found.values())
         return tuple(found[number] for number in range(len(claims)))
 
     def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
