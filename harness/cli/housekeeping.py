@@ -16,6 +16,7 @@ from harness.cli.options import settings_options
 from harness.environment import Workspace
 from harness.environment.bytecode import BytecodeStore
 from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
+from harness.environment.workspace import remove_abandoned
 from harness.errors import HarnessError, NoSpace, UserMistake
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
@@ -115,8 +116,6 @@ def _disk(session: Session) -> tuple[str, bool, str]:
     except NoSpace as error:
         return "cache", False, f"{error.message}. {error.hint}"
     words = f"{size_in_words(free)} free at {workspace.root}, which takes {taken} for {count} environments"
-    wheels = session.local.builder.uv.cache_folder
-    words += f"; uv downloads and unpacks wheels to {wheels}"
     return "cache", free > _SCARCE, words if free > _SCARCE else f"{words}; harness clean frees some"
 
 
@@ -156,6 +155,7 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         BytecodeStore.of(workspace, "").remove_all()
         for folder in (workspace.index, workspace.built, workspace.build_cache):
             shutil.rmtree(folder, ignore_errors=True)
+        remove_abandoned(workspace.downloads)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in kept) - freed

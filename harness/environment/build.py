@@ -1,7 +1,7 @@
 """Builds an environment from a lock: completely or not at all, and again if it changed since it was built.
 
-It is built under a temporary name, then renamed to its location. Wheels come from the harness's wheel store; uv
-installs what the store lacks into a bare environment, as copies, which the store then keeps.
+It is built under a temporary name, then renamed to its location. Wheels come from the harness's wheel store. What the
+store lacks, uv downloads and installs into a bare environment, from where the files are moved to the store.
 """
 
 from __future__ import annotations
@@ -18,11 +18,11 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
-from harness.environment.disk_space import DiskEstimate, DiskSpace
+from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
 from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
@@ -31,9 +31,10 @@ from harness.environment.workspace import MARK, Hold, Location, acquire, claimed
 from harness.errors import NoSpace
 from harness.events import Note
 from harness.model import Lock
+from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.layout import Tree
@@ -193,17 +194,16 @@ class Builder:
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
-            building = self.workspace.building
-            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, building, self.builds)
+            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.workspace, self.builds)
             return installer.install(lock, folder, apart=apart, cancel=cancel)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
         try:
-            self.disk_space.reserve(estimate, self.uv.cache_folder)
+            self.disk_space.reserve(estimate)
         except NoSpace:
             self.let_go(but=_KEPT_ON_A_FULL_DISK)
             self.disk_space.make_room(estimate)
-            self.disk_space.reserve(estimate, self.uv.cache_folder)
+            self.disk_space.reserve(estimate)
 
     def _keep(self, record: EnvironmentRecord) -> None:
         """Keep an environment from being removed while this process lives; the most recently used come last."""
@@ -247,16 +247,13 @@ class Uninstallable:
 
 @frozen
 class Installer:
-    """Installs locks for one interpreter; `builds` has the wheels of source distributions.
-
-    `building` is a folder for temporary ones.
-    """
+    """Installs locks for one interpreter; `builds` has the wheels of source distributions."""
 
     uv: Uv
     interpreter: Interpreter
     wheels: WheelStore
     bytecode: BytecodeStore
-    building: Path
+    workspace: Workspace
     builds: SourceBuilds
 
     def install(
@@ -273,8 +270,7 @@ class Installer:
         loose: dict[str, Tree] = {}
         with contextlib.ExitStack() as stages:
             for _ in range(_TRIES):  # another process may drop a wheel between the two steps
-                words = self._fetch([pin for pin in lock.pins if pin.name not in loose], folder, loose, stages, cancel)
-                if words:
+                if words := self._fetch(lock, folder, loose, stages, cancel):
                     return Uninstallable(words)
                 linked = self.wheels.install(lock.pins, folder, loose=loose, apart=apart, cancel=cancel)
                 if not linked.missing:
@@ -289,7 +285,7 @@ class Installer:
 
     def _fetch(
         self,
-        pins: Iterable[Pin],
+        lock: Lock,
         bare: Path,
         loose: dict[str, Tree],
         stages: contextlib.ExitStack,
@@ -300,36 +296,60 @@ class Installer:
         uv starts the Python that it installs for, which runs code of what is installed there already. So each call has
         a stage of its own: a copy of the `bare` environment. Returns uv's error message, "" if there is none.
         """
-        wanted = [pin for pin in pins if not self.wheels.has(pin)]
+        wanted = [pin for pin in lock.pins if pin.name not in loose and not self.wheels.has(pin)]
         if not wanted:
             return ""
-        with self.wheels.claimed(wanted, cancel):
+        with self.wheels.claimed(wanted, cancel), self._downloads(lock, cancel) as downloads:
             # Another build may have stored some of them while this one waited.
             wanted = [pin for pin in wanted if not self.wheels.has(pin)]
-            groups = [wanted] if wanted else []
+            there = [pin for pin in wanted if not pin.sha256]  # never stored, so uv's cache should keep it
+            there += cached_by_uv([pin for pin in wanted if pin.sha256], self.uv.wheels_folder)
+            groups = [(there, True), ([pin for pin in wanted if pin not in there], False)]
             while groups:
-                group = groups.pop()
+                group, is_cached = groups.pop()
+                if not group:
+                    continue
                 stage = self._stage(bare, stages)
-                if words := self._install_with_uv(group, stage, cancel):
+                if words := self._install_with_uv(group, stage, None if is_cached else downloads, cancel):
+                    if all(pin.name in loose for pin in group):  # can't be fetched again
+                        continue
                     return words
+                for path in downloads.iterdir():
+                    remove_tree(path)  # before the change times are noted
                 taken = self.wheels.take_in(group, stage)
-                if taken.damaged:  # in uv's cache
-                    again = self._stage(bare, stages)
-                    if not self._install_with_uv(taken.damaged, again, cancel, "--no-cache"):
-                        taken = evolve(taken, loose={**taken.loose, **self.wheels.take_in(taken.damaged, again).loose})
-                loose |= {name: tree for name, tree in taken.loose.items() if not self.wheels.has(_named(group, name))}
+                loose |= taken.loose
                 # Each wheel in a stage of its own has all of its files.
-                groups += [[pin] for pin in taken.overwritten]
+                groups += [([pin], is_cached) for pin in taken.overwritten]
+                groups += [(list(taken.damaged), False)] if is_cached else []
+            for pin in filter(self.wheels.has, wanted):
+                loose.pop(pin.name, None)
             self.bytecode.forget(self.wheels.key(pin) for pin in wanted if pin.sha256)
         return ""
 
+    @contextlib.contextmanager
+    def _downloads(self, lock: Lock, cancel: threading.Event | None) -> Iterator[Path]:
+        """A cache of uv for what it downloads for a lock, removed at the end; an interrupted build leaves it.
+
+        It is on the file system of the stages, so uv links from it, and a wheel is on the disk once.
+        """
+        folder = self.workspace.downloads / lock.id
+        folder.mkdir(exist_ok=True)
+        with acquire(folder, cancel=cancel):
+            yield folder
+            remove_tree(folder)
+
     def _stage(self, bare: Path, stages: contextlib.ExitStack) -> Path:
-        stage = stages.enter_context(claimed_folder(self.building, "stage-"))
+        stage = stages.enter_context(claimed_folder(self.workspace.building, "stage-"))
         shutil.copytree(bare, stage, symlinks=True, dirs_exist_ok=True)
         return stage
 
-    def _install_with_uv(self, pins: Sequence[Pin], stage: Path, cancel: threading.Event | None, *options: str) -> str:
-        """Install pins as copies from uv's cache into a bare environment; returns uv's error message, "" if none."""
+    def _install_with_uv(
+        self, pins: Sequence[Pin], stage: Path, downloads: Path | None, cancel: threading.Event | None
+    ) -> str:
+        """Install pins into a bare environment; returns uv's error message, "" if none.
+
+        Without a folder for `downloads` they are copied from uv's own cache.
+        """
         wheels = self.builds.installable(pins, cancel)
         if isinstance(wheels, NotBuilt):
             return f"{wheels.release} {CANT_BUILD}: {wheels.words}"
@@ -337,7 +357,8 @@ class Installer:
         with tempfile.TemporaryDirectory(prefix="harness-install-") as folder:
             requirements = Path(folder, "requirements.txt")
             requirements.write_text(lock.as_requirements(), encoding="utf-8")
-            install = [*self._install_into(stage, lock, requirements), *options, *self.builds.options(wheels.folders)]
+            cache = ["--link-mode", "hardlink", "--cache-dir", downloads] if downloads else ["--link-mode", "copy"]
+            install = [*self._install_into(stage, lock, requirements), *cache, *self.builds.options(wheels.folders)]
             answer = self.uv.call("--quiet", *install, cwd=stage, cancel=cancel)
             if answer.returncode != 0 and _OTHER_FILE in answer.words:
                 answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=stage, cancel=cancel)
@@ -348,15 +369,10 @@ class Installer:
         return ["venv", *options, "--python", self.interpreter.path, folder]
 
     def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
-        options = ["--no-deps", "--link-mode", "copy"]
-        options += ["--only-binary", ":all:"]
+        options = ["--no-deps", "--only-binary", ":all:"]
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
         return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
-
-
-def _named(pins: Iterable[Pin], name: str) -> Pin:
-    return next(pin for pin in pins if pin.name == name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:

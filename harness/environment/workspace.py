@@ -82,6 +82,7 @@ class Workspace:
     bytecode = _Folder()  # compiled modules, one folder per wheel and interpreter
     pycache = _Folder()  # trees of linked bytecode, one per environment, that interpreters read and extend
     index = _Folder()  # cached lists of releases
+    downloads = _Folder()  # wheels that uv is unpacking, one folder per lock, until they are stored
     clones = _Folder()  # bare clones of repositories, one per URL, and folders of commits
     imports = _Folder()  # import graphs of traced runs
     scratch = _Folder()  # scratch folders of running probes; see `harness.environment.watched`
@@ -258,13 +259,15 @@ def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
         hold.release()
 
 
-def remove_abandoned(parent: Path, prefix: str = "") -> list[Path]:
+def remove_abandoned(parent: Path, prefix: str = "", *, older_than_s: float = 0.0) -> list[Path]:
     """Remove the folders below `parent` that no living process claims; returns those."""
     removed = []
     for folder in list(parent.iterdir()):
         if not folder.name.startswith(prefix) or folder.is_symlink():
             continue
         with contextlib.suppress(Busy, OSError), acquire(folder, wait=False):
+            if older_than_s and time.time() - folder.stat().st_mtime < older_than_s:
+                continue
             if folder.is_dir():
                 remove_tree(folder)
             else:
