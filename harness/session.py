@@ -23,6 +23,7 @@ from harness.environment import (
     read_pip_settings,
 )
 from harness.environment.disk_space import remove_leftovers
+from harness.environment.uv import TORCH_BACKEND
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
@@ -33,7 +34,7 @@ from harness.probing.by_hand import ByHand
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.scheduler import Lanes
-from harness.settings import Settings
+from harness.settings import NO_BACKEND, Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -124,7 +125,7 @@ def local_session(
     sandbox, rights = _sandbox(settings, reporter)
     uv = Uv(
         pip,
-        extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {},
+        extra_environment=_torch_backend(settings),
         builds=Builds.inside(sandbox, workspace.build_cache),
     )
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
@@ -139,6 +140,7 @@ def local_session(
         at=environment,
         disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
+        has_gpu_libraries=bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND,
     )
     _release_at_end_of_command(builder)
     prober = Prober(
@@ -169,6 +171,7 @@ def at_python(session: Session, python: str) -> Session:
         here.workspace,
         disk_space=here.builder.disk_space,
         size_of=session.index.size_of,
+        has_gpu_libraries=here.builder.has_gpu_libraries,
     )
     _release_at_end_of_command(builder)
     prober = evolve(here, resolver=Resolver(uv, session.index, interpreter, builder.builds), builder=builder)
@@ -229,6 +232,14 @@ def _local_lanes(device: Device, repro: Repro | None) -> int:
     if signature is not None and (signature.hang or signature.metric is not None):
         return 1
     return min(_LANES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _torch_backend(settings: Settings) -> dict[str, str]:
+    """The variable of uv for the chosen builds of PyTorch. Raises `UserMistake` if they can't run on the device."""
+    backend = settings.torch_backend
+    if backend == "cpu" and settings.device == "cuda":
+        raise UserMistake("--torch-backend cpu installs no CUDA", hint="leave out one of --device cuda and it")
+    return {TORCH_BACKEND: "" if backend == NO_BACKEND else backend} if backend else {}
 
 
 def _disk_limit() -> int | None:

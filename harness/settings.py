@@ -21,6 +21,7 @@ from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
 from harness.store import OWN_FOLDER
 
+NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 
@@ -109,9 +110,9 @@ class Settings:
     `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `as_of` is "era", "none"
     or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
     `from_source` names projects that may be built from source, `no_build` forbids all builds; `pass_env` are names of
-    variables for the runs, `capability` is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv.
-    `network` lets runs in a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what
-    HARNESS_SANDBOX says. `lanes` is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes;
+    variables for the runs, `capability` is that of the stand-in for CUDA, `torch_backend` a build of torch, as for
+    uv, or "none". `network` lets runs in a sandbox use the network; `sandbox` is "auto", "require", "off", or None for
+    what HARNESS_SANDBOX says. `lanes` is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes;
     `scheduler` is the address of a Dask scheduler, `results` the folder for runs, answers and reports.
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
@@ -177,7 +178,12 @@ class Settings:
         shown_default=True,
     )
     torch_backend: str | None = _setting(
-        None, "--torch-backend", Group.RUNS, "Which PyTorch builds uv installs: auto, cpu, cu128, ...", metavar="NAME"
+        None,
+        "--torch-backend",
+        Group.RUNS,
+        "Which PyTorch builds uv installs: auto, cpu, cu128, ...; none: those of the index, with all GPU libraries.",
+        metavar="NAME",
+        shown_default="those of the index, on a machine without a GPU without GPU libraries [UV_TORCH_BACKEND]",
     )
     sandbox: str | None = _setting(
         None,

@@ -18,11 +18,12 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
 from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
+from harness.environment.gpu_libraries import left_out, stand_in, uncalled
 from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
@@ -67,8 +68,9 @@ class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
     With `at`, a folder that the user named, each environment replaces the one before in that folder. `disk_space` keeps
-    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown. `compared` knows which
-    environments matched their manifests a moment ago.
+    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown. Without
+    `has_gpu_libraries` NVIDIA's libraries are left out. `compared` knows which environments matched their manifests a
+    moment ago.
     """
 
     uv: Uv
@@ -78,8 +80,10 @@ class Builder:
     at: Path | None = None
     disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = attrgetter("size")
+    has_gpu_libraries: bool = True
     compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
+    _told: list[str] = field(factory=list, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
 
     @bytecode.default
@@ -102,13 +106,19 @@ class Builder:
 
     def estimate(self, lock: Lock) -> DiskEstimate | None:
         """The disk space that the environment of a lock needs, None if it exists."""
-        if (self.workspace.environments / lock.id).is_dir():
+        if self.location(lock).folder.is_dir():
             return None
         return self._estimate(lock)
 
     def location(self, lock: Lock) -> Location:
         """Where the environment of a lock belongs. Raises `UserMistake` if the user's folder can't be used."""
-        return Location.given(self.at) if self.at is not None else Location.under_lock(self.workspace, lock)
+        if self.at is not None:
+            return Location.given(self.at)
+        return Location.under_lock(self.workspace, lock, "-without-gpu" if self._uncalled(lock) else "")
+
+    def _uncalled(self, lock: Lock) -> tuple[Pin, ...]:
+        """The pins that are left out; none where the user gets the environment."""
+        return () if self.has_gpu_libraries or self.at is not None else uncalled(lock)
 
     def record(self, location: Location) -> EnvironmentRecord:
         """The record of the environment at a location."""
@@ -194,8 +204,12 @@ class Builder:
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
+            without = self._uncalled(lock)
+            if without and not self._told:
+                self._told.append(left_out(without))
+                self.disk_space.reporter.report(Note(self._told[0]))
             installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.workspace, self.builds)
-            return installer.install(lock, folder, apart=apart, cancel=cancel)
+            return installer.install(lock, folder, without=without, apart=apart, cancel=cancel)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
         try:
@@ -230,7 +244,8 @@ class Builder:
             raise
 
     def _estimate(self, lock: Lock) -> DiskEstimate:
-        missing = (pin for pin in lock.pins if not self.wheels.has(pin))
+        without = self._uncalled(lock)
+        missing = (pin for pin in lock.pins if pin not in without and not self.wheels.has(pin))
         return DiskEstimate.of(missing, self.size_of, self.uv.wheels_folder)
 
 
@@ -257,9 +272,15 @@ class Installer:
     builds: SourceBuilds
 
     def install(
-        self, lock: Lock, folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
+        self,
+        lock: Lock,
+        folder: Path,
+        *,
+        without: Sequence[Pin] = (),
+        apart: bool = False,
+        cancel: threading.Event | None = None,
     ) -> Manifest | Uninstallable:
-        """Install a lock into an empty folder and record its files.
+        """Install a lock into an empty folder and record its files; stand-ins replace the pins `without`.
 
         With `apart` it shares no file with other environments. Raises `OSError`, `NoNetwork` and `Cancelled`.
         """
@@ -268,18 +289,23 @@ class Installer:
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
         loose: dict[str, Tree] = {}
+        pins = [pin for pin in lock.pins if pin not in without]
         with contextlib.ExitStack() as stages:
             for _ in range(_TRIES):  # another process may drop a wheel between the two steps
-                if words := self._fetch(lock, folder, loose, stages, cancel):
+                if words := self._fetch(evolve(lock, pins=pins), folder, loose, stages, cancel):
                     return Uninstallable(words)
-                linked = self.wheels.install(lock.pins, folder, loose=loose, apart=apart, cancel=cancel)
+                linked = self.wheels.install(pins, folder, loose=loose, apart=apart, cancel=cancel)
                 if not linked.missing:
                     break
             else:
                 return Uninstallable(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
             told: dict[str, object] = {"lock": lock.id, "python": lock.python}
-            if linked.overwritten or linked.clashes:
-                told |= {"overwritten": linked.overwritten, "clashes": linked.clashes}
+            clashes = linked.clashes
+            if without:
+                stand_in(without, folder)
+                clashes = (*clashes, left_out(without))
+            if linked.overwritten or clashes:
+                told |= {"overwritten": linked.overwritten, "clashes": clashes}
             (folder / MARK).write_text(json.dumps(told), encoding="utf-8")
             return Manifest.of(folder, lock.id, self.wheels.kind, linked.wheels, self.wheels.ledger)
 

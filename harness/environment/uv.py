@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _LONGEST_S = 3600.0
+TORCH_BACKEND = "UV_TORCH_BACKEND"
 # Settings of the user's shell and project that must not affect what is built here.
 _NOT_PASSED = (
     "VIRTUAL_ENV",
@@ -142,7 +143,7 @@ class Uv:
     @property
     def has_torch_backend(self) -> bool:
         """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
-        return bool(self._environment().get("UV_TORCH_BACKEND"))
+        return TORCH_BACKEND in self._environment()
 
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
         """Run uv. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
@@ -217,7 +218,10 @@ class Uv:
         environ = {
             key: value for key, value in os.environ.items() if key not in _NOT_PASSED and not key.startswith("GIT_")
         }
-        return {**environ, **self.settings.as_uv_environment(environ), **self.extra_environment}
+        merged = {**environ, **self.settings.as_uv_environment(environ), **self.extra_environment}
+        if not merged.get(TORCH_BACKEND):  # uv refuses an empty one
+            merged.pop(TORCH_BACKEND, None)
+        return merged
 
 
 def _of_pyenv(asked: str) -> Path | None:

@@ -108,9 +108,10 @@ class Location:
     is_users: bool = False
 
     @classmethod
-    def under_lock(cls, workspace: Workspace, lock: Lock) -> Location:
-        """The location of a lock in the cache."""
-        return cls(workspace.environments / lock.id, lock.id, workspace.building)
+    def under_lock(cls, workspace: Workspace, lock: Lock, variant: str = "") -> Location:
+        """The location of a lock in the cache; one of its environments may have a `variant`."""
+        name = f"{lock.id}{variant}"
+        return cls(workspace.environments / name, name, workspace.building)
 
     @classmethod
     def given(cls, folder: Path) -> Location:
