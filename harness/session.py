@@ -22,6 +22,7 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
+from harness.environment.cpu_builds import CpuBuilds
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.uv import TORCH_BACKEND
 from harness.environment.workspace import check_ours
@@ -133,6 +134,7 @@ def local_session(
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
     gpus = find_gpus(os.environ)
+    has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND
     builder = Builder(
         uv,
         interpreter,
@@ -140,7 +142,8 @@ def local_session(
         at=environment,
         disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
-        has_gpu_libraries=bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND,
+        has_gpu_libraries=has_gpu_libraries,
+        cpu_builds=None if has_gpu_libraries else CpuBuilds(uv, interpreter, workspace, reporter),
     )
     _release_at_end_of_command(builder)
     prober = Prober(
@@ -172,6 +175,7 @@ def at_python(session: Session, python: str) -> Session:
         disk_space=here.builder.disk_space,
         size_of=session.index.size_of,
         has_gpu_libraries=here.builder.has_gpu_libraries,
+        cpu_builds=evolve(here.builder.cpu_builds, interpreter=interpreter) if here.builder.cpu_builds else None,
     )
     _release_at_end_of_command(builder)
     prober = evolve(here, resolver=Resolver(uv, session.index, interpreter, builder.builds), builder=builder)

@@ -22,8 +22,9 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
+from harness.environment.cpu_builds import BACKEND, CpuBuilds
 from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
-from harness.environment.gpu_libraries import left_out, stand_in, uncalled
+from harness.environment.gpu_libraries import left_out, replaced_by, stand_in, uncalled
 from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
@@ -53,7 +54,8 @@ _TRIES = 3
 class Environment:
     """A Python interpreter and what is installed for it; `folder` is None if the harness did not build it.
 
-    `clashes` says which wheel's file is installed where several have one. `readable` is where its Python is.
+    `installed` is the lock with other builds of PyTorch, if those of `lock` were not installed. `clashes` says which
+    wheel's file is installed where several have one. `readable` is where its Python is.
     """
 
     python: Path
@@ -61,6 +63,7 @@ class Environment:
     folder: Path | None = None
     readable: tuple[Path, ...] = field(default=(), eq=False)
     clashes: tuple[str, ...] = field(default=(), eq=False)
+    installed: Lock | None = field(default=None, eq=False)
 
 
 @frozen
@@ -81,6 +84,7 @@ class Builder:
     disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = attrgetter("size")
     has_gpu_libraries: bool = True
+    cpu_builds: CpuBuilds | None = None
     compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
     _told: list[str] = field(factory=list, init=False, repr=False, eq=False)
@@ -114,11 +118,23 @@ class Builder:
         """Where the environment of a lock belongs. Raises `UserMistake` if the user's folder can't be used."""
         if self.at is not None:
             return Location.given(self.at)
-        return Location.under_lock(self.workspace, lock, "-without-gpu" if self._uncalled(lock) else "")
+        without, builds = self._for_a_cpu(lock)
+        return Location.under_lock(self.workspace, lock, "-cpu" if builds else "-without-gpu" if without else "")
 
-    def _uncalled(self, lock: Lock) -> tuple[Pin, ...]:
-        """The pins that are left out; none where the user gets the environment."""
-        return () if self.has_gpu_libraries or self.at is not None else uncalled(lock)
+    def _for_a_cpu(self, lock: Lock) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
+        """The pins that are left out, and builds for CPUs that replace pins; none where the user gets the environment.
+
+        Stand-ins for what is left out are only needed without such builds.
+        """
+        if self.has_gpu_libraries or self.at is not None or not (without := uncalled(lock)):
+            return (), ()
+        return without, self.cpu_builds.of(lock) if self.cpu_builds is not None else ()
+
+    def _installed(self, lock: Lock) -> Lock:
+        """The lock with the builds that are installed."""
+        _, builds = self._for_a_cpu(lock)
+        instead = {pin.name: pin for pin in builds}
+        return evolve(lock, pins=[instead.get(pin.name, pin) for pin in lock.pins]) if builds else lock
 
     def record(self, location: Location) -> EnvironmentRecord:
         """The record of the environment at a location."""
@@ -130,7 +146,9 @@ class Builder:
         inside = f"{site_packages(now).relative_to(now).as_posix()}/"
         overwritten = mark_of(now).get("overwritten", ())
         unclear = frozenset(str(path).removeprefix(inside) for path in overwritten)
-        return Sources(lock, site_packages(folder, at), site_packages(now), self.interpreter.stdlib, unclear)
+        return Sources(
+            self._installed(lock), site_packages(folder, at), site_packages(now), self.interpreter.stdlib, unclear
+        )
 
     def build(
         self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
@@ -159,7 +177,10 @@ class Builder:
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
         clashes = mark_of(location.folder).get("clashes", ())
-        return Environment(location.python, lock, location.folder, clashes=tuple(map(str, clashes)))
+        installed = self._installed(lock)
+        return Environment(
+            location.python, lock, location.folder, clashes=tuple(map(str, clashes)), installed=installed
+        )
 
     def sound(self, location: Location, lock: Lock) -> Manifest | None:
         """The manifest if every file of the environment matches it now, else None."""
@@ -204,12 +225,13 @@ class Builder:
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
-            without = self._uncalled(lock)
-            if without and not self._told:
-                self._told.append(left_out(without))
-                self.disk_space.reporter.report(Note(self._told[0]))
+            without, builds = self._for_a_cpu(lock)
+            told = replaced_by(builds) if builds else left_out(without) if without else ""
+            if told and not self._told:
+                self._told.append(told)
+                self.disk_space.reporter.report(Note(told))
             installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.workspace, self.builds)
-            return installer.install(lock, folder, without=without, apart=apart, cancel=cancel)
+            return installer.install(lock, folder, without=without, builds=builds, apart=apart, cancel=cancel)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
         try:
@@ -244,8 +266,8 @@ class Builder:
             raise
 
     def _estimate(self, lock: Lock) -> DiskEstimate:
-        without = self._uncalled(lock)
-        missing = (pin for pin in lock.pins if pin not in without and not self.wheels.has(pin))
+        without, _ = self._for_a_cpu(lock)
+        missing = (pin for pin in self._installed(lock).pins if pin not in without and not self.wheels.has(pin))
         return DiskEstimate.of(missing, self.size_of, self.uv.wheels_folder)
 
 
@@ -277,10 +299,13 @@ class Installer:
         folder: Path,
         *,
         without: Sequence[Pin] = (),
+        builds: Sequence[Pin] = (),
         apart: bool = False,
         cancel: threading.Event | None = None,
     ) -> Manifest | Uninstallable:
         """Install a lock into an empty folder and record its files; stand-ins replace the pins `without`.
+
+        Other `builds` of PyTorch replace those of the lock.
 
         With `apart` it shares no file with other environments. Raises `OSError`, `NoNetwork` and `Cancelled`.
         """
@@ -289,10 +314,11 @@ class Installer:
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
         loose: dict[str, Tree] = {}
-        pins = [pin for pin in lock.pins if pin not in without]
+        instead = {pin.name: pin for pin in builds}
+        pins = [instead.get(pin.name, pin) for pin in lock.pins if pin not in without]
         with contextlib.ExitStack() as stages:
             for _ in range(_TRIES):  # another process may drop a wheel between the two steps
-                if words := self._fetch(evolve(lock, pins=pins), folder, loose, stages, cancel):
+                if words := self._fetch(evolve(lock, pins=pins), folder, loose, stages, cancel, builds):
                     return Uninstallable(words)
                 linked = self.wheels.install(pins, folder, loose=loose, apart=apart, cancel=cancel)
                 if not linked.missing:
@@ -303,7 +329,7 @@ class Installer:
             clashes = linked.clashes
             if without:
                 stand_in(without, folder)
-                clashes = (*clashes, left_out(without))
+                clashes = (*clashes, replaced_by(builds) if builds else left_out(without))
             if linked.overwritten or clashes:
                 told |= {"overwritten": linked.overwritten, "clashes": clashes}
             (folder / MARK).write_text(json.dumps(told), encoding="utf-8")
@@ -316,6 +342,7 @@ class Installer:
         loose: dict[str, Tree],
         stages: contextlib.ExitStack,
         cancel: threading.Event | None,
+        builds: Sequence[Pin] = (),
     ) -> str:
         """Store the wheels that the store lacks, as uv installs them; `loose` gets those that can't be stored.
 
@@ -330,13 +357,16 @@ class Installer:
             wanted = [pin for pin in wanted if not self.wheels.has(pin)]
             there = [pin for pin in wanted if not pin.sha256]  # never stored, so uv's cache should keep it
             there += cached_by_uv([pin for pin in wanted if pin.sha256], self.uv.wheels_folder)
-            groups = [(there, True), ([pin for pin in wanted if pin not in there], False)]
+            fresh = [pin for pin in wanted if pin not in there]
+            groups = [(there, True), ([pin for pin in fresh if pin not in builds], False)]
+            groups += [([pin for pin in fresh if pin in builds], False)]
             while groups:
                 group, is_cached = groups.pop()
                 if not group:
                     continue
                 stage = self._stage(bare, stages)
-                if words := self._install_with_uv(group, stage, None if is_cached else downloads, cancel):
+                backend = ["--torch-backend", BACKEND] if set(group) <= set(builds) else []
+                if words := self._install_with_uv(group, stage, None if is_cached else downloads, backend, cancel):
                     if all(pin.name in loose for pin in group):  # can't be fetched again
                         continue
                     return words
@@ -370,7 +400,12 @@ class Installer:
         return stage
 
     def _install_with_uv(
-        self, pins: Sequence[Pin], stage: Path, downloads: Path | None, cancel: threading.Event | None
+        self,
+        pins: Sequence[Pin],
+        stage: Path,
+        downloads: Path | None,
+        options: Sequence[str],
+        cancel: threading.Event | None,
     ) -> str:
         """Install pins into a bare environment; returns uv's error message, "" if none.
 
@@ -384,7 +419,12 @@ class Installer:
             requirements = Path(folder, "requirements.txt")
             requirements.write_text(lock.as_requirements(), encoding="utf-8")
             cache = ["--link-mode", "hardlink", "--cache-dir", downloads] if downloads else ["--link-mode", "copy"]
-            install = [*self._install_into(stage, lock, requirements), *cache, *self.builds.options(wheels.folders)]
+            install = [
+                *self._install_into(stage, lock, requirements),
+                *cache,
+                *options,
+                *self.builds.options(wheels.folders),
+            ]
             answer = self.uv.call("--quiet", *install, cwd=stage, cancel=cancel)
             if answer.returncode != 0 and _OTHER_FILE in answer.words:
                 answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=stage, cancel=cancel)

@@ -16,7 +16,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.environment.elf import empty_library, needed_by, returns, writes_one_of
 from harness.environment.workspace import site_packages
-from harness.model.text import counted
+from harness.model.text import counted, listed
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -44,6 +44,12 @@ def left_out(pins: Sequence[Pin]) -> str:
     """A sentence about what was left out."""
     told = f"{counted(len(pins), 'package')} of NVIDIA's libraries left out, because no GPU is here to call them on"
     return f"{told} (--torch-backend none installs them)"
+
+
+def replaced_by(builds: Sequence[Pin]) -> str:
+    """A sentence about builds for CPUs that were installed instead."""
+    told = listed([f"{pin.name} {pin.version}" for pin in builds])
+    return f"{told} instead of the build for CUDA, because no GPU is here (--torch-backend none installs that)"
 
 
 def stand_in(pins: Sequence[Pin], folder: Path) -> None:

@@ -216,7 +216,9 @@ class Prober:
             if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
                 apart = True
                 continue
-            differs = _differing(lock, ran, probe.mixture) if environment.folder is not None else ""
+            differs = (
+                _differing(environment.installed or lock, ran, probe.mixture) if environment.folder is not None else ""
+            )
             if not differs:
                 break
             if retried:
