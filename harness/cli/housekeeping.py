@@ -77,7 +77,9 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
         free = f"{size_in_words(gpu.free)} of {size_in_words(gpu.memory)} free" if gpu.memory else "memory unknown"
         yield "gpu", True, f"{gpu.index}: {gpu.name}, driver {gpu.driver}, {free}{kind}"
     if not session.local_gpus:
-        yield "gpu", True, "none found; repros that need CUDA run with a stand-in"
+        words = "none found; repros that need CUDA run with a stand-in"
+        has_all = session.local.builder.has_gpu_libraries
+        yield "gpu", True, words if has_all else f"{words}, and NVIDIA's libraries are left out of environments"
     taken = [choose_device("auto", needed, session.local_gpus)[0].value for needed in ("cuda", "any", "cpu")]
     yield _sandbox(settings)
     yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
