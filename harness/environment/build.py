@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -48,6 +48,7 @@ _WORTH_TELLING = 100 * 2**20
 _KEPT_ON_A_FULL_DISK = 3  # the one being built, and the two sides of a change
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 _TRIES = 3
+_FOR_CPUS = ("--torch-backend", BACKEND)
 
 
 @frozen
@@ -355,18 +356,23 @@ class Installer:
         with self.wheels.claimed(wanted, cancel), self._downloads(lock, cancel) as downloads:
             # Another build may have stored some of them while this one waited.
             wanted = [pin for pin in wanted if not self.wheels.has(pin)]
-            there = [pin for pin in wanted if not pin.sha256]  # never stored, so uv's cache should keep it
-            there += cached_by_uv([pin for pin in wanted if pin.sha256], self.uv.wheels_folder)
-            fresh = [pin for pin in wanted if pin not in there]
-            groups = [(there, True), ([pin for pin in fresh if pin not in builds], False)]
-            groups += [([pin for pin in fresh if pin in builds], False)]
+            uv = partial(self._install_with_uv, cancel=cancel)
+            fetch = partial(uv, cache=("--link-mode", "hardlink", "--cache-dir", downloads))
+            groups: list[tuple[list[Pin], Callable[[Sequence[Pin], Path], str]]] = []
+            stored = [pin for pin in wanted if self.wheels.elsewhere(pin) is not None]
+            groups.append((stored, self._copy))
+            cached = [pin for pin in wanted if not pin.sha256]  # never stored, so uv's cache should keep it
+            cached += cached_by_uv([pin for pin in wanted if pin.sha256 and pin not in stored], self.uv.wheels_folder)
+            groups.append((cached, uv))
+            fresh = [pin for pin in wanted if pin not in (*stored, *cached)]
+            groups.append(([pin for pin in fresh if pin not in builds], fetch))
+            groups.append(([pin for pin in fresh if pin in builds], partial(fetch, options=_FOR_CPUS)))
             while groups:
-                group, is_cached = groups.pop()
+                group, install = groups.pop()
                 if not group:
                     continue
                 stage = self._stage(bare, stages)
-                backend = ["--torch-backend", BACKEND] if set(group) <= set(builds) else []
-                if words := self._install_with_uv(group, stage, None if is_cached else downloads, backend, cancel):
+                if words := install(group, stage):
                     if all(pin.name in loose for pin in group):  # can't be fetched again
                         continue
                     return words
@@ -375,8 +381,8 @@ class Installer:
                 taken = self.wheels.take_in(group, stage)
                 loose |= taken.loose
                 # Each wheel in a stage of its own has all of its files.
-                groups += [([pin], is_cached) for pin in taken.overwritten]
-                groups += [(list(taken.damaged), False)] if is_cached else []
+                groups += [([pin], install) for pin in taken.overwritten]
+                groups += [(list(taken.damaged), fetch)] if install in (uv, self._copy) else []
             for pin in filter(self.wheels.has, wanted):
                 loose.pop(pin.name, None)
             self.bytecode.forget(self.wheels.key(pin) for pin in wanted if pin.sha256)
@@ -399,17 +405,27 @@ class Installer:
         shutil.copytree(bare, stage, symlinks=True, dirs_exist_ok=True)
         return stage
 
+    def _copy(self, pins: Sequence[Pin], stage: Path) -> str:
+        """Install pins that the store of another interpreter has into a bare environment."""
+        with acquire(self.wheels.lock):  # nobody drops it meanwhile
+            for folder in filter(None, map(self.wheels.elsewhere, pins)):
+                shutil.copytree(site_packages(folder), site_packages(stage), symlinks=True, dirs_exist_ok=True)
+                if (folder / "bin").is_dir():
+                    shutil.copytree(folder / "bin", stage / "bin", symlinks=True, dirs_exist_ok=True)
+        return ""
+
     def _install_with_uv(
         self,
         pins: Sequence[Pin],
         stage: Path,
-        downloads: Path | None,
-        options: Sequence[str],
+        *,
+        cache: Sequence[str | Path] = ("--link-mode", "copy"),
+        options: Sequence[str] = (),
         cancel: threading.Event | None,
     ) -> str:
-        """Install pins into a bare environment; returns uv's error message, "" if none.
+        """Install pins into a bare environment, by default as copies from uv's own cache.
 
-        Without a folder for `downloads` they are copied from uv's own cache.
+        Returns uv's error message, "" if none.
         """
         wheels = self.builds.installable(pins, cancel)
         if isinstance(wheels, NotBuilt):
@@ -418,7 +434,6 @@ class Installer:
         with tempfile.TemporaryDirectory(prefix="harness-install-") as folder:
             requirements = Path(folder, "requirements.txt")
             requirements.write_text(lock.as_requirements(), encoding="utf-8")
-            cache = ["--link-mode", "hardlink", "--cache-dir", downloads] if downloads else ["--link-mode", "copy"]
             install = [
                 *self._install_into(stage, lock, requirements),
                 *cache,

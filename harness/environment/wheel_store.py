@@ -15,6 +15,7 @@ import fcntl
 import json
 import os
 import posixpath
+import re
 import shutil
 import zlib
 from collections import Counter
@@ -51,6 +52,7 @@ if TYPE_CHECKING:
 
 
 _CLAIMS = 16  # lock files for wheels that are being installed
+_FOR_ALL = re.compile(r"-(py2\.)?py3-none-")
 _LEDGER, _PARTIAL = "ledger.json", ".partial-"
 
 
@@ -109,6 +111,15 @@ class WheelStore:
     def has(self, pin: Pin) -> bool:
         """Whether the store has a wheel."""
         return bool(pin.sha256) and (self.root / self.key(pin) / _LEDGER).is_file()
+
+    def elsewhere(self, pin: Pin) -> Path | None:
+        """The files of a wheel in the store of another interpreter, if it is a wheel for all of them."""
+        if pin.sha256 and _FOR_ALL.search(pin.wheel):
+            for entry in self.root.parent.glob(f"*/{self.key(pin)}/{STORED}"):
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.parents[1] != self.root and {path.name for path in entry.iterdir()} <= {"bin", "lib"}:
+                        return entry
+        return None
 
     @contextlib.contextmanager
     def claimed(self, pins: Iterable[Pin], cancel: threading.Event | None) -> Iterator[None]:
