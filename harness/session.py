@@ -30,6 +30,7 @@ from harness.model import Device
 from harness.model.text import parse_size
 from harness.probing import Prober
 from harness.probing.by_hand import ByHand
+from harness.probing.making import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.scheduler import Lanes
@@ -41,7 +42,7 @@ if TYPE_CHECKING:
 
     from harness.model import Repro
     from harness.probing.by_hand import Person
-    from harness.probing.probe import Probing
+    from harness.probing.probe import Probe, Probing
     from harness.scheduling.cluster import ClusterProber
 
 _LANES = 2
@@ -52,7 +53,8 @@ class Session:
     """What commands need to answer questions: where probes run, and the store of what is known.
 
     `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` runs them on the workers of a cluster
-    (None: no cluster). `person` judges each run, None if the machine does.
+    (None: no cluster). `person` judges each run, None if the machine does. With `reader`, probes are first steps of
+    `writers`, and it reads what they wrote.
     """
 
     settings: Settings
@@ -64,10 +66,14 @@ class Session:
     local_gpus: tuple[Gpu, ...]
     remote: ClusterProber | None = None
     person: Person | None = None
+    reader: Probe | None = None
+    writers: tuple[str, ...] = ()
 
     @property
     def prober(self) -> Probing:
         """What prepares and runs a probe."""
+        if self.reader is not None:
+            return ByWriter(self.local, self.reader, self.writers)
         prober = self.remote or self.local
         return ByHand(prober, self.person) if self.person is not None else prober
 

@@ -106,8 +106,9 @@ def _from_here(folder: Path, here: Path) -> Path:
 class Settings:
     """The settings of one question or command.
 
-    `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `as_of` is "era", "none"
-    or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
+    `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `made_with` are those of
+    the repro's first step; `as_of` is "era", "none" or an ISO date; `python` a version or a path; `device` "auto",
+    "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
     `from_source` names projects that may be built from source, `no_build` forbids all builds; `pass_env` are names of
     variables for the runs, `capability` is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv.
     `network` lets runs in a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what
@@ -118,6 +119,13 @@ class Settings:
 
     with_: tuple[str, ...] = _setting(
         (), "--with", Group.QUESTION, "Install this too, or instead of the repro's own requirement.", metavar="REQ"
+    )
+    made_with: tuple[str, ...] = _setting(
+        (),
+        "--made-with",
+        Group.QUESTION,
+        "Run the repro's first step, which writes the files that it reads, with this instead.",
+        metavar="REQ",
     )
     hold: tuple[str, ...] = _setting(
         (),

@@ -17,6 +17,7 @@ from harness.asking.mistakes import refuse_own_mistake
 from harness.asking.pythons import ask_pythons
 from harness.asking.releases import ask_releases
 from harness.asking.wording import sentence_between
+from harness.asking.writers import other_step, sentence_about, with_files
 from harness.culprit.line import left_out_words
 from harness.errors import UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
@@ -63,8 +64,8 @@ def ask_in(session: Session, question: Question) -> Answer:
     """Answer a question with an open session. Raises as `ask` does."""
     kind, ends = kind_of(question, session.settings)
     if kind is Kind.PYTHONS:
-        return ask_pythons(session, question, lambda one: inquiry_of(one, question, kind, None))
-    inquiry = inquiry_of(session, question, kind, ends)
+        return ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+    session, inquiry = asked_in(session, question, kind, ends)
     answer = ask_inquiry(session, inquiry, kind)
     return _without_limits(session, inquiry, answer) if answer.limits else answer
 
@@ -102,6 +103,9 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
     refuse_own_mistake(answer, session.store)
     if kind is Kind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
+    if files := other_step(session, inquiry):
+        sentence = f"{answer.sentence} {sentence_about(files)}"
+        answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
     known.keep(answer)
     return answer
 
@@ -113,6 +117,16 @@ def command_of(session: Session, question: Question, ends: Ends | None = None) -
     if ends is not None and ends.good is not None and ends.good.moment is not None:
         project = evolve(project, good_day=ends.good.moment.isoformat())
     return chosen_command(question.repro, question.run, question.subject, session.settings, project, projects)
+
+
+def asked_in(
+    session: Session, question: Question, kind: Kind = Kind.RELEASES, ends: Ends | None = None
+) -> tuple[Session, Inquiry]:
+    """Look up what a question names, and make or fetch the files that its runs read.
+
+    Raises `UserMistake`, `BadRepro`, `NotMade` and `NoInput`.
+    """
+    return with_files(session, inquiry_of(session, question, kind, ends))
 
 
 def inquiry_of(session: Session, question: Question, kind: Kind, ends: Ends | None) -> Inquiry:

@@ -89,7 +89,7 @@ def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: St
     Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.
     """
     for cell in cells:
-        probe = bench.probe(cell)
+        probe = bench.probe(cell, run=False)
         if seen := known_attempts(probe, knows):
             yield _cell_run(cell, probe, [(observation, True) for observation in seen], store)
 

@@ -32,7 +32,7 @@ from harness.run.devices import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.launch import process_environment, repro_variables, scratch_folder
 from harness.run.process import end_strays
-from harness.run.runner import INSIDE, Job, run_repro, search_path
+from harness.run.runner import INSIDE, Job, run_repro, search_path, variables_of
 from harness.run.sandbox import FileAccess
 
 if TYPE_CHECKING:
@@ -311,6 +311,7 @@ def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
             extra={
                 **repro_variables(job.repro.params, job.device.value, job.hash_seed),
                 **search_path(folder, job.repro),
+                **variables_of(folder, job.repro),
                 **(hidden() if job.device is Device.CPU else {}),
             },
         )

@@ -200,6 +200,7 @@ def observation_of(
         trace=ran.trace,
         tests=ran.tests,
         mistake=ran.mistake,
+        wrote=ran.wrote,
     )
 
 
@@ -222,6 +223,7 @@ def observation_without_run(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         attempt=probe.attempt,
         mixture=probe.mixture.label if probe.mixture else "",
+        given={one.variable: one.record for one in probe.repro.given if not one.flaw},
     )
 
 

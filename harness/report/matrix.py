@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from harness.matrix.axes import PACKAGES
+from harness.matrix.axes import project_of
 from harness.matrix.running import NOT_RUN
 from harness.model import Verdict
 from harness.model.text import counted
@@ -118,7 +118,7 @@ def matrix_page(
     ids = _ids([standing.cell for standing in standings])
     runs = [standing.run for standing in standings if standing.run is not None]
     counts = Counter(standing.word for standing in standings)
-    is_timely = laid.down.startswith(PACKAGES) or laid.down in ("python", "as-of")
+    is_timely = bool(project_of(laid.down)) or laid.down in ("python", "as-of")
     told = labels([standing.cell for standing in standings])
     told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
     panels = Panels(

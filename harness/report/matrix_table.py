@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.environment.index import parsed_version
-from harness.matrix.axes import PACKAGES, PARAMETERS
+from harness.matrix.axes import MADE, PACKAGES, PARAMETERS, project_of
 from harness.model.verdict import in_words
 
 if TYPE_CHECKING:
@@ -102,6 +102,8 @@ def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
 
 def axis_name(axis: str) -> str:
     """The name of an axis without its prefix."""
+    if axis.startswith(MADE):
+        return f"made with {axis.removeprefix(MADE)}"
     return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
 
 
@@ -163,7 +165,7 @@ def _text(value: Value) -> str:
 def _ordered(axis: str, texts: Sequence[str]) -> list[str]:
     """The values of an axis, each once, in the order of a table."""
     known = list(dict.fromkeys(texts))
-    if axis.startswith(PACKAGES) or axis == "python":
+    if project_of(axis) or axis == "python":
         known.sort(key=_release_order)
     elif axis == "as-of":
         known.sort()

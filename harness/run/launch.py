@@ -102,6 +102,11 @@ class ScratchFolder:
         return self.root / "harness" / "report.json"
 
     @property
+    def artifacts(self) -> Path:
+        """The folder in which the first step of a repro writes its files."""
+        return self.root / "artifacts"
+
+    @property
     def imports(self) -> Path:
         """The file with the import graph, which the child driver of a traced run writes."""
         return self.root / "harness" / "imports.json"
@@ -261,6 +266,18 @@ def repro_variables(params: Mapping[str, Any], device: str, hash_seed: int) -> d
     told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device, "PYTHONHASHSEED": str(hash_seed)}
     # A verdict on the CPU must not come from a GPU.
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
+
+
+def given_variables(scratch: ScratchFolder, step: str, given: Mapping[str, str], *, offline: bool) -> dict[str, str]:
+    """Return the environment variables for a step, and for the folders `given` to it by the names of variables.
+
+    With `offline` its files are those of a hub, which must not be asked for others.
+    """
+    told = {**given, **({"HARNESS_STEP": step} if step else {})}
+    if step == "make":
+        scratch.artifacts.mkdir(exist_ok=True)
+        told["HARNESS_ARTIFACTS"] = str(scratch.artifacts)
+    return {**told, **({"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"} if offline else {})}
 
 
 class Limits(NamedTuple):
