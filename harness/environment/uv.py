@@ -120,7 +120,7 @@ class Uv:
     @property
     def cache_folder(self) -> Path:
         """The folder where it unpacks wheels."""
-        if named := self._environment().get("UV_CACHE_DIR"):
+        if named := self.environment.get("UV_CACHE_DIR"):
             return Path(named).absolute()
         if not self._folders:  # its configuration may name one; called once
             answer = self.call("cache", "dir", cwd=Path.cwd())
@@ -137,12 +137,12 @@ class Uv:
     @property
     def find_links(self) -> tuple[str, ...]:
         """The user's own folders and pages of links."""
-        return tuple(filter(None, self._environment().get("UV_FIND_LINKS", "").split(",")))
+        return tuple(filter(None, self.environment.get("UV_FIND_LINKS", "").split(",")))
 
     @property
     def has_torch_backend(self) -> bool:
         """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
-        return bool(self._environment().get("UV_TORCH_BACKEND"))
+        return bool(self.environment.get("UV_TORCH_BACKEND"))
 
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
         """Run uv. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
@@ -171,7 +171,7 @@ class Uv:
 
     def _answer(self, arguments: Sequence[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
-        env, sandbox, wall_s = self._environment(), list[str](), _LONGEST_S
+        env, sandbox, wall_s = self.environment, list[str](), _LONGEST_S
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log"))
             is_build = "build" in arguments[:2]
@@ -213,7 +213,9 @@ class Uv:
             )
         return path
 
-    def _environment(self) -> dict[str, str]:
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that it runs with: ours, and the user's index settings."""
         environ = {
             key: value for key, value in os.environ.items() if key not in _NOT_PASSED and not key.startswith("GIT_")
         }

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.environment.inputs import Fetcher
 from harness.errors import NotMade, UserMistake
 from harness.model.given import ARTIFACTS, USE, Given
 from harness.planning.releases import merged_requirements, one_date, pinned_prereleases
@@ -51,8 +53,11 @@ class Giver:
         return repro.with_given(self.made(repro, made, asked, as_of, run=run), step=USE)
 
     def with_inputs(self, repro: Repro) -> Repro:
-        """Return the repro with the folder of its inputs. Raises `NoInput`."""
-        return repro
+        """Return the repro with the folder of its inputs, fetched unless they are kept. Raises `NoInput`."""
+        if not repro.inputs:
+            return repro
+        fetcher = Fetcher(self.prober.trees, self.prober.builder.uv, Path(repro.path).absolute().parent)
+        return repro.with_given(fetcher.fetch(repro.inputs))
 
     def made(self, repro: Repro, made: Made, asked: Combination, as_of: str | None, *, run: bool = True) -> Given:
         """Return what a first step writes; it is run unless that was done before."""
