@@ -14,7 +14,7 @@ A failure of a probed release is an `Outcome`, never an exception. Only `harness
     |   `-- IndexFault           5   the package index refuses, fails, or is something else
     |-- NoSpace                  6   the disk is full, or the store can't be written
     |-- NoWorkers              7   no worker of the cluster can run probes, or its scheduler can't be reached
-    |-- NoInput                8   an input of a repro can't be had, or is not what the repro says
+    |-- NoInput                8   an input of a repro is not available, or is not what the repro says
     |-- NotMade                9   the first step of a repro failed, so there is nothing to read
     |-- Interrupted            130   Ctrl-C
     `-- HarnessFault            70   internal error
@@ -107,7 +107,7 @@ class NoWorkers(HarnessError):
 
 
 class NoInput(HarnessError):
-    """An input of a repro can't be had: no network, no such revision or file, another hash, or no access."""
+    """An input of a repro is not available: no network, no such revision or file, another hash, or no access."""
 
     exit_code = 8
 

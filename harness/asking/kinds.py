@@ -147,7 +147,7 @@ def _refuse_with_made(question: Question, given: set[str]) -> None:
         raise UserMistake(f"{mine[0]} goes with a repro: --run has no first step", hint=f"leave out {mine[0]}")
     if question.policy.made and (mine := sorted(given & {"--ask", "--git", "--scheduler", "--fork", "--no-fork"})):
         raise UserMistake(
-            f"{mine[0]} does not apply with --made: each release writes the files anew, on this machine",
+            f"{mine[0]} does not apply with --made: each release writes files of its own, on this machine",
             hint=f"leave out {mine[0]}",
         )
 

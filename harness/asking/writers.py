@@ -59,7 +59,8 @@ def with_files(session: Session, inquiry: Inquiry) -> tuple[Session, Inquiry]:
     )
     by = released(resolution.lock, names)
     told = f"the files that each release writes are read by {by} (--with changes it)"
-    inquiry = evolve(inquiry, repro=writer, with_=(), told=(*inquiry.told, told))
+    typed = (*inquiry.typed, "--made")
+    inquiry = evolve(inquiry, repro=writer, with_=(), typed=typed, told=(*inquiry.told, told))
     return evolve(session, reader=evolve(reader, lock=resolution.lock), writers=names[:1]), inquiry
 
 

@@ -45,6 +45,11 @@ class Entry:
         return made.subjects if made is not None and self.known.written else self.repro.subjects
 
     @property
+    def releases(self) -> str:
+        """The releases that have the bug, in words."""
+        return f"{'written by ' if self.known.written else ''}{self.subject} {self.known.since}"
+
+    @property
     def command(self) -> tuple[str, ...]:
         """The words of `harness` that find the release that broke it, or that fixed it if none was good before."""
         case = ("--param", f"case={self.case}") if self.case else ()

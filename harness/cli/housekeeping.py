@@ -20,6 +20,7 @@ from harness.errors import HarnessError, NoSpace, UserMistake
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
+from harness.run.launch import remove_tree
 from harness.run.sandbox import SandboxMode, choose
 from harness.session import Session, local_session
 from harness.settings import Settings
@@ -154,8 +155,8 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         prune_wheels(workspace)
     if everything and not dry_run:
         BytecodeStore.of(workspace, "").remove_all()
-        for folder in (workspace.index, workspace.built, workspace.build_cache):
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in (workspace.index, workspace.built, workspace.build_cache, workspace.trees, workspace.made):
+            remove_tree(folder)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in kept) - freed

@@ -161,14 +161,13 @@ def _said(failed: str, words: str, name: str, revision: str, host: str) -> tuple
 def _unpack(one: Input, archive: Path, place: Path) -> None:
     try:
         if zipfile.is_zipfile(archive):
-            with zipfile.ZipFile(archive) as packed:
-                packed.extractall(place)
+            shutil.unpack_archive(archive, place, "zip")
         elif tarfile.is_tarfile(archive):
-            with tarfile.open(archive) as packed_tar:
-                packed_tar.extractall(place, filter="data")  # noqa: S202 - the filter refuses what is unsafe
+            with tarfile.open(archive) as packed:
+                packed.extractall(place, filter="data")
         else:
             raise _flaw(one, "it is neither a zip nor a tar archive")
-    except (zipfile.BadZipFile, tarfile.TarError, OSError) as error:
+    except (shutil.ReadError, zipfile.BadZipFile, tarfile.TarError, OSError) as error:
         raise _flaw(one, f"it can't be unpacked: {error}") from None
 
 

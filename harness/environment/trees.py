@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.environment.workspace import claimed_folder
+from harness.environment.workspace import acquire, claimed_folder
 from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
@@ -38,12 +38,17 @@ class Trees:
     _seen: dict[str, _Look] = field(factory=dict, init=False, eq=False, repr=False)
 
     def keep(self, folder: Path) -> str:
-        """Move the content of a folder into the cache, and return its hash. Raises `NotKept` if it is empty."""
+        """Copy the content of a folder into the cache, and return its hash. Raises `NotKept` if it is empty."""
         if not any(folder.iterdir()):
             raise NotKept("nothing was written")
         digest = tree_digest(folder)
-        if self.folder(digest) is not None:
-            return digest
+        with acquire(self.workspace.locks / f"tree-{digest[:32]}.lock"):
+            if self.folder(digest) is None:
+                self._put(folder, digest)
+        return digest
+
+    def _put(self, folder: Path, digest: str) -> None:
+        """Put a read-only copy of a folder in place of what is missing or was changed."""
         place = self.workspace.trees / digest
         with claimed_folder(self.workspace.building, f"tree-{digest[:12]}-") as partial:
             inside = partial / "tree"
@@ -52,10 +57,11 @@ class Trees:
                 if not path.is_symlink():
                     keeps = path.stat().st_mode & _EXECUTABLE if path.is_file() else 0
                     path.chmod(_READ_ONLY_FILE | keeps if path.is_file() else _READ_ONLY_FOLDER)
-            remove_tree(place)
+            if place.is_dir():
+                place.chmod(0o700)
+                remove_tree(place)
             inside.rename(place)
             place.chmod(_READ_ONLY_FOLDER)
-        return digest
 
     def folder(self, digest: str) -> Path | None:
         """Return the folder with this hash, or None if it is not in the cache or was changed there."""
