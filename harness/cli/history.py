@@ -88,8 +88,8 @@ def history(
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session,
     ):
-        made, found = ask(*asked_in(session, question), Range(**wanted))
-    reports = keep_history_report(session.store, made, found, settings.pass_env)
+        plan, found = ask(*asked_in(session, question), Range(**wanted))
+    reports = keep_history_report(session.store, plan, found, settings.pass_env)
     if as_json:
         click.echo(to_json(found.as_json()))
     else:
