@@ -58,6 +58,13 @@ class Script:
             dict.fromkeys(name for one in sorted(self.modules) if (name := project_of_module(one)) is not None)
         )
 
+    @property
+    def imported_names(self) -> tuple[tuple[str, str], ...]:
+        """The names that it imports from modules, each with its module."""
+        nodes = ast.walk(tree_of(self.code)) if self.wrong_line is None else ()
+        froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+        return tuple((name.name, str(node.module)) for node in froms for name in node.names)
+
 
 def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
     """Return the script that a report is about, None if it has none; comments count if the report has no code."""

@@ -201,12 +201,22 @@ def stable_part(message: str) -> str:
     best = max(parts, key=lambda part: len(" ".join(_WORDS.findall(part))))
     if len(_WORDS.findall(best)) < 2 and len(parts) > 1:
         return ""
-    best = best.rstrip(" -=")
+    best = _with_its_quotes(best.rstrip(" -="), first)
     if f"{best})" in first and best.count("(") > best.count(")"):
         best += ")"
     if best.count("(") > best.count(")"):
         best = best.rpartition("(")[0].rstrip() or best
     return best if len(best) <= _LONGEST else best[:_LONGEST].rpartition(" ")[0]
+
+
+def _with_its_quotes(part: str, whole: str) -> str:
+    """Return a part of a message with the quotes at its ends, which are only left out where their pair is, too."""
+    for quote in "'\"`":
+        if part.count(quote) % 2 and f"{quote}{part}" in whole:
+            part = quote + part
+        elif part.count(quote) % 2 and f"{part}{quote}" in whole:
+            part += quote
+    return part
 
 
 def matches(part: str, message: str) -> bool:
