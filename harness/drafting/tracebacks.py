@@ -24,6 +24,7 @@ _PREFIX = re.compile(
     r"|\d{4}-\d\d-\d\dT[\d:.]+Z\s?"
     r"|E {3,7}(?=\w))"
 )
+_QUOTED = re.compile(r"(?m)(?:^ {0,3}>.*\n?)+")
 _BOX = re.compile(r"^\s*[│|║╭╰]\s?(.*?)\s*[│|║╮╯]?\s*$")
 _START = re.compile(r"Traceback \(most recent call last\)")
 _FILE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$')
@@ -128,7 +129,7 @@ class Raised:
 
 def tracebacks_of(text: str) -> tuple[Raised, ...]:
     """Return the exceptions in a text, each with its chain; the last of a chain stands for it."""
-    lines = [_stripped(line) for line in plain(text).splitlines()]
+    lines = [_stripped(line) for line in _unquoted(plain(text)).splitlines()]
     found: list[Raised] = []
     chain: list[Raised] = []
     frames: list[Frame] = []
@@ -229,6 +230,13 @@ def suspects(raised: Raised | None) -> tuple[str, ...]:
     inner = [frame.project for frame in reversed(raised.all_frames)] if raised is not None else []
     names = [name for name in dict.fromkeys(inner) if name is not None]
     return (*(n for n in names if n not in LAST_SUSPECTS), *(n for n in names if n in LAST_SUSPECTS))
+
+
+def _unquoted(text: str) -> str:
+    """Return a text whose Markdown quotations are plain lines where a traceback is quoted."""
+    return _QUOTED.sub(
+        lambda found: re.sub(r"(?m)^ {0,3}> ?", "", found[0]) if _START.search(found[0]) else found[0], text
+    )
 
 
 def _stripped(line: str) -> str:

@@ -10,7 +10,7 @@ from attrs import frozen
 from harness.drafting.draft import MARK, draft
 from harness.drafting.scripts import tree_of
 from harness.drafting.source import read_report
-from harness.drafting.tracebacks import stable_part
+from harness.drafting.tracebacks import stable_part, tracebacks_of
 from harness.model.repro import Repro, parse_repro
 
 ISSUES = Path(__file__).parent / "issues"
@@ -296,3 +296,15 @@ def test_what_the_error_names_is_suspected_before_what_only_loads_the_data(tmp_p
     assert draft(read_report(str(report)), "r").subjects == ("trl", "datasets")
     report.write_text(f"```python\n{code}\n```\n\nAttributeError: 'NoneType' object has no attribute 'init_kwargs'\n")
     assert draft(read_report(str(report)), "r").subjects == ("trl", "datasets")
+
+
+def test_a_quoted_traceback_has_its_frames():
+    text = (
+        "## Actual results\n\n> Traceback (most recent call last):\n"
+        '>   File "C:\\envs\\main\\lib\\site-packages\\datasets\\arrow_dataset.py", line 2169, in filter\n'
+        ">     indices = self.map(\n> TypeError: unexpected keyword argument\n\n> a quotation\n"
+    )
+    (raised,) = tracebacks_of(text)
+    assert (raised.name, raised.frames[0].short, raised.frames[0].source) == (
+        "TypeError", "datasets/arrow_dataset.py", "indices = self.map("
+    )  # fmt: skip
