@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _NAME = re.compile(
     r"['`\"][A-Za-z_][\w.\[\]<> -]*['`\"]|\b\w+\(\)|\b\w+_\w+\b|\b[a-z]\w*\.\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b"
+    r"|(?<=\bof type )\w+"
 )
 _SAME_WORDS = 0.75
 _SOME_FRAMES, _MOST_FRAMES = 0.4, 0.6
