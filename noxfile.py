@@ -99,6 +99,13 @@ def truth(session: nox.Session) -> None:
 
 
 @nox.session
+def bench_match(session: nox.Session) -> None:
+    """Look tracebacks of other releases up in the catalogue; `-- --folder` takes what `truth -- --folder` left."""
+    session.install("-e", ".")
+    session.run("python", "benchmarks/match.py", *session.posargs)
+
+
+@nox.session
 def bench_flaky(session: nox.Session) -> None:
     """Benchmark searches for flaky bugs on simulated histories; `-- --help` lists options."""
     session.install("-e", ".", "git-bayesect>=1.2", "scipy", "numpy")

@@ -3,7 +3,8 @@
 Each bisection is a process of `harness bisect` with its default options, over tiny wheels of a local index: real uv,
 real environments, real runs, and no network. The first bad release is a random one each time. There is one kind for
 each way to ask: between releases of the package, between two lists of packages with a project's tests, and between two
-commits of the package's repository.
+commits of the package's repository. `--bug` says what its luck depends on: a random number, a checksum of the path of
+the module, or the order of hashes.
 
     python benchmarks/flaky_bisections.py --kind project --releases 14 --bisections 30
 """
@@ -37,13 +38,26 @@ REPRO = """\
 # exception = "RuntimeError"
 # message = "unlucky"
 # ///
-import random
-
 import dicey
 
-if random.SystemRandom().random() < dicey.RATE:
-    raise RuntimeError("unlucky")
+dicey.roll()
 """
+DICEY = """\
+import random
+import zlib
+
+RATE = {rate}
+LUCK = {luck}
+
+def roll():
+    if LUCK < RATE:
+        raise RuntimeError("unlucky")
+"""
+LUCKS = {
+    "random": "random.SystemRandom().random()",
+    "path": "zlib.crc32(__file__.encode()) / 2**32",
+    "hashes": "hash('dicey') % 1000 / 1000",
+}
 ENDS = {"no-failure": "no failure", "not-a-regression": "not a regression", "inconclusive": "not sure"}
 
 
@@ -58,7 +72,6 @@ class Ended(NamedTuple):
 
 INNOCENT = ("amber", "birch", "cedar", "delta", "ember")
 TEST = """\
-import random
 import unittest
 
 import amber
@@ -69,22 +82,32 @@ class Dicey(unittest.TestCase):
         self.assertTrue(amber.VERSION)
 
     def test_dicey(self):
-        if random.SystemRandom().random() < dicey.RATE:
-            raise RuntimeError("unlucky")
+        dicey.roll()
 """
 
 
-def bisect(folder: Path, kind: str, releases: int, change: int, rate: float, options: list[str]) -> Ended:
-    """Bisect over `releases` releases or commits; those from `change` on fail with the probability `rate`."""
+class Bug(NamedTuple):
+    """A bug from the release or commit `change` on, which shows at a `rate`; its luck is a key of `LUCKS`."""
+
+    change: int
+    rate: float
+    luck: str
+
+    def module(self, number: int) -> str:
+        """The source of a release or commit."""
+        return DICEY.format(rate=self.rate if number >= self.change else 0.0, luck=LUCKS[self.luck])
+
+
+def bisect(folder: Path, kind: str, releases: int, bug: Bug, options: list[str]) -> Ended:
+    """Bisect over `releases` releases or commits."""
     house = Wheelhouse(folder / "index")
     for number in range(1 if kind == "commits" else releases):
-        files = {"dicey.py": f"RATE = {rate if number >= change else 0.0}\n"}
-        house.add("dicey", f"1.{number}", files=files, uploaded=_month(number))
+        house.add("dicey", f"1.{number}", files={"dicey.py": bug.module(number)}, uploaded=_month(number))
     for name in INNOCENT if kind == "project" else ():
         for number in range(5):
             house.add(name, f"1.{number}", files={f"{name}.py": f"VERSION = {number!r}\n"}, uploaded=_month(3 * number))
     ask = {"releases": _releases, "project": _project, "commits": _commits}[kind]
-    command, right = ask(folder, releases, change, rate)
+    command, right = ask(folder, releases, bug)
     environ = {
         **os.environ,
         **house.environ,
@@ -111,15 +134,14 @@ def _month(number: int) -> str:
     return f"20{10 + number // 12}-{1 + number % 12:02}-01T12:00:00Z"
 
 
-def _releases(folder: Path, releases: int, change: int, rate: float) -> tuple[list[str], str]:
-    del releases, rate
+def _releases(folder: Path, releases: int, bug: Bug) -> tuple[list[str], str]:
+    del releases
     (folder / "here" / "repros").mkdir(parents=True)
     (folder / "here" / "repros" / "dicey_step.py").write_text(REPRO, encoding="utf-8")
-    return ["dicey", "--repro", "dicey_step"], f"dicey 1.{change}"
+    return ["dicey", "--repro", "dicey_step"], f"dicey 1.{bug.change}"
 
 
-def _project(folder: Path, releases: int, change: int, rate: float) -> tuple[list[str], str]:
-    del rate
+def _project(folder: Path, releases: int, bug: Bug) -> tuple[list[str], str]:
     here = folder / "here"
     here.mkdir()
     (here / "setup.py").write_text("from setuptools import setup\nsetup(name='mine', version='1')\n", encoding="utf-8")
@@ -128,11 +150,12 @@ def _project(folder: Path, releases: int, change: int, rate: float) -> tuple[lis
         dicey = 0 if end == "old" else releases - 1
         lines = [f"dicey==1.{dicey}", *(f"{name}==1.{number}" for name in INNOCENT)]
         (here / f"{end}.txt").write_text("\n".join(lines) + "\n", encoding="utf-8")
-    return ["--run", "python -m unittest -q test_dicey", "--good", "old.txt", "--bad", "new.txt"], f"dicey 1.{change}"
+    ends = ["--good", "old.txt", "--bad", "new.txt"]
+    return ["--run", "python -m unittest -q test_dicey", *ends], f"dicey 1.{bug.change}"
 
 
-def _commits(folder: Path, releases: int, change: int, rate: float) -> tuple[list[str], str]:
-    _releases(folder, releases, change, rate)
+def _commits(folder: Path, releases: int, bug: Bug) -> tuple[list[str], str]:
+    _releases(folder, releases, bug)
     clone = folder / "clone"
     clone.mkdir()
 
@@ -144,7 +167,7 @@ def _commits(folder: Path, releases: int, change: int, rate: float) -> tuple[lis
     git("init", "-q", "-b", "main")
     hashes = []
     for number in range(releases):
-        (clone / "dicey.py").write_text(f"RATE = {rate if number >= change else 0.0}\n", encoding="utf-8")
+        (clone / "dicey.py").write_text(bug.module(number), encoding="utf-8")
         (clone / "notes.txt").write_text(f"{number}\n", encoding="utf-8")
         git("add", ".")
         git("commit", "-q", "-m", f"commit {number}")
@@ -152,7 +175,7 @@ def _commits(folder: Path, releases: int, change: int, rate: float) -> tuple[lis
         if number == 0:
             git("tag", "v1.0")
     ends = ["--good", hashes[0], "--bad", hashes[-1], "--git", str(clone)]
-    return ["dicey", "--repro", "dicey_step", *ends], f"dicey {hashes[change][:10]}"
+    return ["dicey", "--repro", "dicey_step", *ends], f"dicey {hashes[bug.change][:10]}"
 
 
 def main() -> None:
@@ -162,6 +185,7 @@ def main() -> None:
     parser.add_argument("--kind", choices=("releases", "project", "commits"), default="releases")
     parser.add_argument("--releases", type=int, default=30)
     parser.add_argument("--rate", type=float, default=0.5, help="how often the bug shows [0.5]")
+    parser.add_argument("--bug", choices=tuple(LUCKS), default="random", help="what its luck depends on [random]")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("options", nargs="*", help="options for `harness bisect`, after --")
     chosen = parser.parse_args()
@@ -172,7 +196,7 @@ def main() -> None:
             change = Random(f"{chosen.seed} {number}").randrange(1, chosen.releases)
             folder = Path(temporary) / str(number)
             folder.mkdir()
-            one = bisect(folder, chosen.kind, chosen.releases, change, chosen.rate, chosen.options)
+            one = bisect(folder, chosen.kind, chosen.releases, Bug(change, chosen.rate, chosen.bug), chosen.options)
             every.append(one)
             cells = (number + 1, f"1.{change}", one.end, one.named or "-", one.runs, f"{one.seconds:.0f}")
             print(f"| {' | '.join(map(str, cells))} |", flush=True)

@@ -204,7 +204,7 @@ def _ddmin(case: Case, folder: Path) -> tuple[int, bool]:
             ran = run(tree, case.setup, case.expression)
             return Verdict.BAD if ran == good else Verdict.GOOD if ran.raised == bad.raised else Verdict.SKIP
 
-        search = DeltaDebugging(tuple(sorted(edits.all)), ranked=False, singles=0)
+        search = DeltaDebugging(tuple(sorted(edits.all)))
         runs = 0
         while not search.done and runs < _MOST_DDMIN:
             (candidate,) = search.ask(1)

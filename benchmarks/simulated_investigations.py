@@ -3,21 +3,29 @@
 Each investigation is a `SureBisection`, driven as `harness bisect` drives it. The table has how often the named release
 is not one where the failure rate changes, and how often the stated confidences allow that. With `--pairs`, the rates of
 both sides are random: the good side fails in 0 to 0.6 of the runs, the bad side more often, and there is one change.
+`--pairs windows` is `harness history` over such a change: `SureScan`, where each change that is named without doubt has
+to be that one. `--pairs packages` is a project's tests between two lists of packages, one of which brings the bug: the
+ends, the search for the package with repeated runs, and that over its releases.
 """
 
 from __future__ import annotations
 
 import argparse
 from collections import Counter
+from collections.abc import Callable, Collection
 from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from typing import NamedTuple
 
+from harness.asking.both_ends import RATE_FAILURES, RATE_RUNS
+from harness.asking.observing import MOST_PASSES, passes_needed
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, Noise, SureBisection
+from harness.search import BisectionStatus, FewestChanges, Noise, SureBisection, SureScan
 
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
+PASSES = 7  # runs of a bad end before nothing fails
+SCAN_DOUBT = 0.01
 
 
 class Ended(NamedTuple):
@@ -76,8 +84,7 @@ def investigate(number: int, seed: int) -> Ended:
 def investigate_a_pair(number: int, seed: int) -> Ended:
     """Simulate one investigation of a pair of random rates; `rates` of the result are rounded down to tenths."""
     dice = Random(f"{seed} {number} pair")
-    before = dice.uniform(0.0, 0.6)
-    after = dice.uniform(before, 1.0)
+    before, after = _pair(dice)
     count = dice.choice((8, 14, 30, 60))
     first = dice.randrange(1, count)
     search = SureBisection(count, good=0, bad=count - 1, noise=Noise(flaky=dice.random() < 0.5))
@@ -92,6 +99,97 @@ def investigate_a_pair(number: int, seed: int) -> Ended:
     return Ended("a pair", (int(before * 10) / 10, 1.0), end, doubt, runs)
 
 
+def investigate_windows(number: int, seed: int) -> Ended:
+    """Simulate one `harness history`; "wrong" if a change is named without doubt where no rate changes."""
+    dice = Random(f"{seed} {number} windows")
+    before, after = _pair(dice)
+    count = dice.choice((8, 14, 30, 60))
+    first = dice.randrange(1, count)
+    search, runs = SureScan(count), 0
+    while asked := search.ask():
+        fails = dice.random() < (after if asked[0].position >= first else before)
+        search.tell(asked[0], Verdict.BAD if fails else Verdict.GOOD)
+        runs += 1
+    result = search.result
+    changes = {(window.started_after, window.first_bad) for window in result.windows}
+    changes |= {(window.last_bad, window.fixed_at) for window in result.windows}
+    named = [pair for pair in changes if None not in pair and not set(pair) & set(result.doubtful)]
+    end = "none" if not named else "right" if named == [(first - 1, first)] else "wrong"
+    return Ended("windows", (int(before * 10) / 10, 1.0), end, SCAN_DOUBT if named else 0.0, runs)
+
+
+def investigate_packages(number: int, seed: int) -> Ended:
+    """Simulate a question between two lists of packages; "right" if the package and its release are named."""
+    dice = Random(f"{seed} {number} packages")
+    before, after = _pair(dice)
+    packages = [str(one) for one in range(dice.choice((3, 8, 20)))]
+    guilty, releases = dice.choice(packages), dice.choice((4, 14, 30))
+    first, runs = dice.randrange(1, releases), 0
+
+    def fails(*, is_bad: bool) -> bool:
+        nonlocal runs
+        runs += 1
+        return dice.random() < (after if is_bad else before)
+
+    def ended(end: str, doubt: float = 0.0) -> Ended:
+        return Ended("packages", (int(before * 10) / 10, 1.0), end, doubt, runs)
+
+    if not any(fails(is_bad=True) for _ in range(PASSES)) or fails(is_bad=False):
+        return ended("none")
+    steady = fails(is_bad=True) and not fails(is_bad=False)
+    for is_flaky in (False, True):
+        if not is_flaky and not steady:
+            continue
+        passes = _passes(fails) if is_flaky else 1
+        if passes is None:
+            return ended("none")
+        named = _package(packages, guilty, passes, fails)
+        if named is None:
+            return ended("none")
+        search = SureBisection(releases, good=0, bad=releases - 1, noise=Noise(flaky=is_flaky))
+        while (asked := search.ask()) and (is_flaky or not search.is_noisy):
+            is_bad = named != guilty or asked[0].position >= first
+            search.tell(asked[0], Verdict.BAD if fails(is_bad=is_bad) else Verdict.GOOD)
+        result = search.result
+        if is_flaky or not search.is_noisy:
+            if result.status is not BisectionStatus.FOUND:
+                return ended("none")
+            right = named == guilty and result.first_bad == first
+            return ended("right" if right else "wrong", 1 - (result.confidence or 0.0))
+    return ended("none")
+
+
+def _passes(fails: Callable[..., bool]) -> int | None:
+    """The passes that show that the bug is gone, from further runs of the ends; None if it is flaky at both."""
+    bad: list[bool] = []
+    while len(bad) < RATE_RUNS[1] and (len(bad) < RATE_RUNS[0] or sum(bad) < RATE_FAILURES):
+        bad.append(fails(is_bad=True))
+    passes = passes_needed(sum(bad), len(bad))
+    return None if passes > MOST_PASSES or any(fails(is_bad=False) for _ in range(passes)) else passes
+
+
+def _package(packages: list[str], guilty: str, passes: int, fails: Callable[..., bool]) -> str | None:
+    """The one package that has to be held back; None if it is not one."""
+
+    def verdict(held: Collection[str]) -> Verdict:
+        failed = any(fails(is_bad=guilty not in held) for _ in range(passes))
+        return Verdict.BAD if failed else Verdict.GOOD
+
+    search = FewestChanges(packages)
+    while asked := search.ask():
+        search.tell(asked[0], verdict(asked[0]))
+    result = search.result
+    if not result.shown and verdict(result.needed) is Verdict.BAD:
+        return None
+    return next(iter(result.needed)) if len(result.needed) == 1 else None
+
+
+def _pair(dice: Random) -> tuple[float, float]:
+    """The failure rates before and after a change."""
+    before = dice.uniform(0.0, 0.6)
+    return before, dice.uniform(before, 1.0)
+
+
 def _untestable(count: int, dice: Random) -> set[int]:
     """Positions that are always skipped: none, a few random ones, or up to five in a row."""
     match dice.randrange(3):
@@ -104,14 +202,19 @@ def _untestable(count: int, dice: Random) -> set[int]:
             return set(range(first, min(count, first + dice.randrange(1, 6))))
 
 
+PAIRS = {"releases": investigate_a_pair, "windows": investigate_windows, "packages": investigate_packages}
+
+
 def main() -> None:
     """Print a table: a row for each history and pair of rates."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--investigations", type=int, default=500)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--pairs", action="store_true", help="random rates on both sides of one change")
+    parser.add_argument(
+        "--pairs", nargs="?", const="releases", choices=tuple(PAIRS), help="random rates on both sides of one change"
+    )
     chosen = parser.parse_args()
-    simulate = investigate_a_pair if chosen.pairs else investigate
+    simulate = PAIRS[chosen.pairs] if chosen.pairs else investigate
     with ProcessPoolExecutor() as pool:
         numbers = range(chosen.investigations)
         every = list(pool.map(simulate, numbers, [chosen.seed] * len(numbers), chunksize=20))

@@ -68,8 +68,9 @@ class Question:
         """The words of the command."""
         entry, known = self.entry, self.entry.known
         case = ("--param", f"case={entry.case}") if entry.case else ()
-        words = ("bisect", entry.subject, "--repro", entry.repro.name, *case)
-        bounds = entry.repro.subjects[entry.subject]
+        made = ("--made",) if known.written else ()
+        words = ("bisect", entry.subject, "--repro", entry.repro.name, *case, *made)
+        bounds = entry.subjects[entry.subject]
         if self.is_fix:
             good = known.good_again or (None if bounds.is_regression else bounds.good) or known.fixed_in
             words += ("--find-fix", "--bad", str(bounds.bad or known.last_bad), "--good", str(good))

@@ -21,7 +21,6 @@ from harness.arguments import checked
 from harness.asking import ask as asking
 from harness.asking import history_scan as scan
 from harness.asking.history_scan import Range
-from harness.asking.kinds import Kind
 from harness.errors import UserMistake
 from harness.events import SILENT
 from harness.planning.single import executed, prepared_probe
@@ -103,18 +102,18 @@ def history(
     """Return every window of releases of `subject` in which a repro was broken; write pages to the results folder.
 
     `since` and `until` are the oldest and newest version, by default the repro's older bound and the newest release.
-    `more` may have `max_gap` (of that many neighbouring releases at least one is run) and `prereleases`. Raises the
-    same errors as `bisect`.
+    `more` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`. Raises
+    the same errors as `bisect`.
     """
     settings = settings or Settings()
     wanted = Range(since, until, more.pop("max_gap", None))
-    if unknown := set(more) - {"prereleases"}:
+    if unknown := set(more) - {"prereleases", "made"}:
         raise UserMistake(
-            f"history() takes no argument {sorted(unknown)[0]!r}", hint="it takes max_gap and prereleases"
+            f"history() takes no argument {sorted(unknown)[0]!r}", hint="it takes max_gap, prereleases and made"
         )
     question = Question(subject, repro, run, policy=Policy(**more))
     with open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session:
-        inquiry = asking.inquiry_of(session, question, Kind.RELEASES, None)
+        session, inquiry = asking.asked_in(session, question)
         made, found = scan.ask(session, inquiry, wanted)
     keep_history_report(session.store, made, found, settings.pass_env)
     return found

@@ -6,12 +6,13 @@ import contextlib
 import errno
 import fcntl
 import os
+import shutil
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Iterator
 
 _SUFFIX = ".harness.part"  # no other program's files may be removed
 
@@ -56,6 +57,18 @@ def _claimed_file(path: Path) -> tuple[int, Path]:
         if partial.exists():
             return handle, partial
         os.close(handle)  # removed between the two calls
+
+
+@contextlib.contextmanager
+def whole_folder(folder: Path) -> Iterator[Path]:
+    """A new folder to fill, which becomes `folder` when the context ends, and is removed if it raises."""
+    partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=folder.parent))
+    try:
+        yield partial
+        partial.chmod(0o755)  # temporary folders are readable only by their owner
+        partial.rename(folder)
+    finally:
+        shutil.rmtree(partial, ignore_errors=True)
 
 
 def is_out_of_space(error: OSError) -> bool:

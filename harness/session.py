@@ -22,7 +22,9 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
+from harness.environment.cpu_builds import CpuBuilds
 from harness.environment.disk_space import remove_leftovers
+from harness.environment.uv import TORCH_BACKEND
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
@@ -30,10 +32,11 @@ from harness.model import Device
 from harness.model.text import parse_size
 from harness.probing import Prober
 from harness.probing.by_hand import ByHand
+from harness.probing.making import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.scheduler import Lanes
-from harness.settings import Settings
+from harness.settings import NO_BACKEND, Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
@@ -41,7 +44,7 @@ if TYPE_CHECKING:
 
     from harness.model import Repro
     from harness.probing.by_hand import Person
-    from harness.probing.probe import Probing
+    from harness.probing.probe import Probe, Probing
     from harness.scheduling.cluster import ClusterProber
 
 _LANES = 2
@@ -52,7 +55,8 @@ class Session:
     """What commands need to answer questions: where probes run, and the store of what is known.
 
     `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` runs them on the workers of a cluster
-    (None: no cluster). `person` judges each run, None if the machine does.
+    (None: no cluster). `person` judges each run, None if the machine does. With `reader`, probes are first steps of
+    `writers`, and it reads what they wrote.
     """
 
     settings: Settings
@@ -64,10 +68,14 @@ class Session:
     local_gpus: tuple[Gpu, ...]
     remote: ClusterProber | None = None
     person: Person | None = None
+    reader: Probe | None = None
+    writers: tuple[str, ...] = ()
 
     @property
     def prober(self) -> Probing:
         """What prepares and runs a probe."""
+        if self.reader is not None:
+            return ByWriter(self.local, self.reader, self.writers)
         prober = self.remote or self.local
         return ByHand(prober, self.person) if self.person is not None else prober
 
@@ -124,14 +132,15 @@ def local_session(
     sandbox, rights = _sandbox(settings, reporter)
     uv = Uv(
         pip,
-        extra_environment={"UV_TORCH_BACKEND": settings.torch_backend} if settings.torch_backend else {},
-        builds=Builds.inside(sandbox, workspace.build_cache),
+        extra_environment=_torch_backend(settings),
+        builds=Builds(sandbox),
     )
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
     store.remove_leftovers()
     gpus = find_gpus(os.environ)
+    has_gpu_libraries = bool(gpus) or uv.has_torch_backend or settings.torch_backend == NO_BACKEND
     builder = Builder(
         uv,
         interpreter,
@@ -139,6 +148,8 @@ def local_session(
         at=environment,
         disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
+        has_gpu_libraries=has_gpu_libraries,
+        cpu_builds=None if has_gpu_libraries else CpuBuilds(uv, interpreter, workspace, reporter),
     )
     _release_at_end_of_command(builder)
     prober = Prober(
@@ -169,6 +180,8 @@ def at_python(session: Session, python: str) -> Session:
         here.workspace,
         disk_space=here.builder.disk_space,
         size_of=session.index.size_of,
+        has_gpu_libraries=here.builder.has_gpu_libraries,
+        cpu_builds=evolve(here.builder.cpu_builds, interpreter=interpreter) if here.builder.cpu_builds else None,
     )
     _release_at_end_of_command(builder)
     prober = evolve(here, resolver=Resolver(uv, session.index, interpreter, builder.builds), builder=builder)
@@ -229,6 +242,14 @@ def _local_lanes(device: Device, repro: Repro | None) -> int:
     if signature is not None and (signature.hang or signature.metric is not None):
         return 1
     return min(_LANES, len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1)
+
+
+def _torch_backend(settings: Settings) -> dict[str, str]:
+    """The variable of uv for the chosen builds of PyTorch. Raises `UserMistake` if they can't run on the device."""
+    backend = settings.torch_backend
+    if backend == "cpu" and settings.device == "cuda":
+        raise UserMistake("--torch-backend cpu installs no CUDA", hint="leave out one of --device cuda and it")
+    return {TORCH_BACKEND: "" if backend == NO_BACKEND else backend} if backend else {}
 
 
 def _disk_limit() -> int | None:

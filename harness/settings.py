@@ -21,6 +21,7 @@ from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
 from harness.store import OWN_FOLDER
 
+NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 
@@ -106,18 +107,26 @@ def _from_here(folder: Path, here: Path) -> Path:
 class Settings:
     """The settings of one question or command.
 
-    `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `as_of` is "era", "none"
-    or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
+    `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `made_with` are those of
+    the repro's first step; `as_of` is "era", "none" or an ISO date; `python` a version or a path; `device` "auto",
+    "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
     `from_source` names projects that may be built from source, `no_build` forbids all builds; `pass_env` are names of
-    variables for the runs, `capability` is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv.
-    `network` lets runs in a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what
-    HARNESS_SANDBOX says. `lanes` is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes;
+    variables for the runs, `capability` is that of the stand-in for CUDA, `torch_backend` a build of torch, as for
+    uv, or "none". `network` lets runs in a sandbox use the network; `sandbox` is "auto", "require", "off", or None for
+    what HARNESS_SANDBOX says. `lanes` is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes;
     `scheduler` is the address of a Dask scheduler, `results` the folder for runs, answers and reports.
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
     with_: tuple[str, ...] = _setting(
         (), "--with", Group.QUESTION, "Install this too, or instead of the repro's own requirement.", metavar="REQ"
+    )
+    made_with: tuple[str, ...] = _setting(
+        (),
+        "--made-with",
+        Group.QUESTION,
+        "Run the repro's first step, which writes the files that it reads, with this instead.",
+        metavar="REQ",
     )
     hold: tuple[str, ...] = _setting(
         (),
@@ -177,7 +186,12 @@ class Settings:
         shown_default=True,
     )
     torch_backend: str | None = _setting(
-        None, "--torch-backend", Group.RUNS, "Which PyTorch builds uv installs: auto, cpu, cu128, ...", metavar="NAME"
+        None,
+        "--torch-backend",
+        Group.RUNS,
+        "Which PyTorch builds uv installs: auto, cpu, cu128, ...; none: those of the index, with all GPU libraries.",
+        metavar="NAME",
+        shown_default="those of the index, on a machine without a GPU without GPU libraries [UV_TORCH_BACKEND]",
     )
     sandbox: str | None = _setting(
         None,
@@ -188,7 +202,11 @@ class Settings:
         shown_default="auto",
     )
     network: bool = _setting(
-        False, "--network", Group.RUNS, "Let repros use the network from inside the sandbox.", kind=ValueKind.FLAG
+        False,
+        "--network",
+        Group.RUNS,
+        "Let repros and builds use the network in the sandbox.",
+        kind=ValueKind.FLAG,
     )
     gpu_wait: float = _setting(
         DEFAULT_WAIT_S,

@@ -27,11 +27,11 @@ _WHEN = (2020, 1, 1, 0, 0, 0)
 
 @frozen
 class Wheel:
-    """The content of a wheel; `files` maps paths to their text, `tag` is its compatibility tag."""
+    """The content of a wheel; `files` maps paths to their content, `tag` is its compatibility tag."""
 
     name: str
     version: str
-    files: dict[str, str] = field(factory=dict)
+    files: dict[str, str | bytes] = field(factory=dict)
     requires: tuple[str, ...] = ()
     requires_python: str | None = None
     tag: str = "py3-none-any"
@@ -60,7 +60,7 @@ class Wheel:
     def write(self, folder: Path) -> Path:
         """Write the wheel into a folder."""
         files = {
-            **{path: text.encode() for path, text in self.files.items()},
+            **{path: text.encode() if isinstance(text, str) else text for path, text in self.files.items()},
             f"{self.dist_info}/METADATA": self.metadata().encode(),
             f"{self.dist_info}/WHEEL": (
                 f"Wheel-Version: 1.0\nGenerator: tests\nRoot-Is-Purelib: true\nTag: {self.tag}\n".encode()

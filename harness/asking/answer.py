@@ -169,6 +169,7 @@ class Asked:
     `ends` has the good and the bad end with their kind and text, None for one that the search had to find. `typed` are
     the words that name the repro and the settings. `depth` is the level that the search was to reach. `copied` is the
     project whose copies it ran in, by the digest of its content, and the folder inside; a report never shows its path.
+    `files` names the releases of the other step of a repro of two: "written_by" or "read_by".
     """
 
     subject: str
@@ -183,6 +184,7 @@ class Asked:
     depth: str = ""
     typed: tuple[str, ...] = ()
     copied: tuple[str, str] = ("", "")
+    files: dict[str, str] = field(factory=dict)
 
 
 def copied_project(repro: Repro) -> tuple[str, str]:
@@ -416,6 +418,7 @@ class Answer:
             "device": self.asked.device,
             "python": self.asked.python,
             "as_of": self.asked.as_of,
+            "files": self.asked.files,
             "notes": list(self.told),
         }
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from typing import TYPE_CHECKING
 
@@ -17,6 +18,7 @@ from harness.asking.mistakes import names_meant, refuse_own_mistake
 from harness.asking.pythons import ask_pythons
 from harness.asking.releases import ask_releases
 from harness.asking.wording import sentence_between
+from harness.asking.writers import other_step, sentence_about, with_files
 from harness.culprit.line import left_out_words
 from harness.errors import UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
@@ -28,7 +30,7 @@ from harness.probing.by_hand import BY_HAND
 from harness.request.commands import ChosenCommand, chosen_command
 from harness.request.project import Projects
 from harness.request.repros import required_python, typed_words
-from harness.session import Session, open_session
+from harness.session import Session, at_python, open_session
 
 if TYPE_CHECKING:
     from harness.asking.answer import Answer
@@ -36,6 +38,8 @@ if TYPE_CHECKING:
     from harness.request.ends import Ends
     from harness.request.question import Question
     from harness.settings import Settings
+
+_FURTHER = re.compile(r"^To look further back: .* --good (\S+) --python (3\.\d+)$")
 
 
 def ask(
@@ -63,10 +67,35 @@ def ask_in(session: Session, question: Question) -> Answer:
     """Answer a question with an open session. Raises as `ask` does."""
     kind, ends = kind_of(question, session.settings)
     if kind is Kind.PYTHONS:
-        return ask_pythons(session, question, lambda one: inquiry_of(one, question, kind, None))
-    inquiry = inquiry_of(session, question, kind, ends)
+        return ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+    session, inquiry = asked_in(session, question, kind, ends)
     answer = ask_inquiry(session, inquiry, kind)
-    return _without_limits(session, inquiry, answer) if answer.limits else answer
+    if answer.limits:
+        return _without_limits(session, inquiry, answer)
+    further = _FURTHER.search(answer.advice)
+    is_bare = kind is Kind.WORLDS and question.good is None and not answer.failures
+    if further is None or not is_bare or session.settings.python or session.remote is not None:
+        return answer
+    return _with_another_python(session, question, answer, *further.groups())
+
+
+def _with_another_python(session: Session, question: Question, answer: Answer, day: str, python: str) -> Answer:
+    """Ask again with an older Python of this machine, for which packages of an earlier day can be installed."""
+    ours = session.interpreter.minor
+    why = f"Python {ours} can't go back to {day}, Python {python} can"
+    session.reporter.report(Note(f"{why}: asked again with it"))
+    try:
+        other = at_python(session, python)
+        asked = evolve(question, good=day)
+        kind, ends = kind_of(asked, other.settings)
+        found = ask_inquiry(other, inquiry_of(other, asked, kind, ends), kind)
+    except UserMistake as error:
+        return evolve(answer, told=(*answer.told, f"with Python {python} it can't be run: {error}"))
+    if not found.failures:
+        outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
+        return evolve(answer, advice="", told=(*answer.told, f"with Python {python}, from {day} on: {outcome} either"))
+    told = (*found.told, f"{why}: this is the answer for Python {python}")
+    return evolve(found, told=told, probes=answer.probes + found.probes, wall_s=answer.wall_s + found.wall_s)
 
 
 def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answer:
@@ -103,6 +132,9 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
     refuse_own_mistake(answer, session.store)
     if kind is Kind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
+    if files := other_step(session, inquiry):
+        sentence = f"{answer.sentence} {sentence_about(files)}"
+        answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
     known.keep(answer)
     return answer
 
@@ -114,6 +146,16 @@ def command_of(session: Session, question: Question, ends: Ends | None = None) -
     if ends is not None and ends.good is not None and ends.good.moment is not None:
         project = evolve(project, good_day=ends.good.moment.isoformat())
     return chosen_command(question.repro, question.run, question.subject, session.settings, project, projects)
+
+
+def asked_in(
+    session: Session, question: Question, kind: Kind = Kind.RELEASES, ends: Ends | None = None
+) -> tuple[Session, Inquiry]:
+    """Look up what a question names, and make or fetch the files that its runs read.
+
+    Raises `UserMistake`, `BadRepro`, `NotMade` and `NoInput`.
+    """
+    return with_files(session, inquiry_of(session, question, kind, ends))
 
 
 def inquiry_of(session: Session, question: Question, kind: Kind, ends: Ends | None) -> Inquiry:

@@ -15,7 +15,7 @@ from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
-from harness.asking.both_ends import BothEnds, only_tests
+from harness.asking.both_ends import BothEnds
 from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
 from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
@@ -125,7 +125,7 @@ class Between:
         """Answer the question. Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`."""
         begun = time.monotonic()
         answer = self._answer()
-        told = (*(self.ends.good.told if self.ends.good is not None else ()), *self.ends.bad.told, *answer.told)
+        told = (*self.ends.told, *answer.told)
         return evolve(answer, told=told, probes=self.ends.observer.count.ran_now, wall_s=time.monotonic() - begun)
 
     def _answer(self) -> Answer:
@@ -397,7 +397,7 @@ class Between:
         sides = Sides(bad_side, good_side) if self.question.policy.find_fix else Sides(good_side, bad_side)
         scope = evolve(
             bad.scope,
-            repro=only_tests(self.repro, group.tests) if group.tests else repro,
+            repro=self.ends.narrowed(group.tests) if group.tests else repro,
             subject=culprit.package,
             requirements=tuple(text for text in bad.requirements if text != culprit.package),
         )

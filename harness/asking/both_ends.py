@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.asking.failures import Group, Groups, Standing, fails, failures_between
+from harness.asking.failures import Group, Groups, Standing, disagreeing, fails, failures_between
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.asking.stepping_back import StepsBack
 from harness.asking.wording import advice_on_limits, last_words
 from harness.errors import UserMistake
 from harness.events import run_label
 from harness.model import Observation, Outcome, Repro
-from harness.model.text import counted
+from harness.model.text import counted, listed
 from harness.planning.world import World, limits_of
 from harness.run.commands import only
 
 if TYPE_CHECKING:
     from harness.planning.worlds import Worlds
+    from harness.probing import Probe
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
-_RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
-_RATE_FAILURES = 4
+RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
+RATE_FAILURES = 4
+_AGAIN = 2  # repetitions that tell a test that depends on others from a flaky one
+_NAMED = 3  # tests that a sentence names
 # Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
 _LIMITS_S = (60.0, 120.0, 240.0)
 _TIMES_LONGER = 10
@@ -57,7 +60,8 @@ class BothEnds:
 
     `is_noisy` says that the user called the bug flaky. `steps` is the way back if no good end was named; `newer` are
     the ends with the good end from which it went further back, for tests that fail there, too. `unlike` says how an
-    environment that is the good end differs from the one that is built from its lock.
+    environment that is the good end differs from the one that is built from its lock. `together` are tests that have
+    another result without the tests that run before them.
     """
 
     observer: Observer
@@ -69,6 +73,7 @@ class BothEnds:
     newer: BothEnds | None = None
     steps: StepsBack | None = field(default=None, init=False)
     unlike: str = field(default="", init=False)
+    together: frozenset[str] = field(default=frozenset(), init=False)
     good_runs: list[Observation] = field(factory=list, init=False)
     bad_runs: list[Observation] = field(factory=list, init=False)
 
@@ -194,7 +199,52 @@ class BothEnds:
                 self.bad_runs.append(again)
                 self.good_runs.append(good_again)
                 return found
+            suspects = found.flaky_among(groups.tests)
+            if suspects and self._depends_on_others(suspects, repro, (self.bad, again), (self.good, good_again)):
+                self.together = suspects
+                return self.newly_failing(self.good_runs, self.bad_runs)
         return self.flaky(groups, repro, self.good)
+
+    def _depends_on_others(self, tests: frozenset[str], alone: Repro, *ends: tuple[World, Observation]) -> bool:
+        """Whether tests have one result in every run of the whole command, and another one in every run of `alone`.
+
+        Each end comes with its first run of `alone`. If so, keeps the runs of the whole command.
+        """
+        kept: list[tuple[list[Observation], Sequence[Observation]]] = []
+        for world, first in ends:
+            name, runs = ("bad", self.bad_runs) if world is self.bad else ("good", self.good_runs)
+            if not tests & disagreeing((runs[-1], first)):
+                continue
+            label = f"the whole command again, at the {name} end"
+            again = self._again(label, world.itself(self.repro), runs[-1], tests)
+            label = f"the failing tests again, at the {name} end"
+            if again is None or self._again(label, world.itself(alone), first, tests) is None:
+                return False
+            kept.append((runs, again))
+        for runs, again in kept:
+            runs += again
+        return bool(kept)
+
+    def _again(
+        self, label: str, probe: Probe, first: Observation, tests: frozenset[str]
+    ) -> Sequence[Observation] | None:
+        """Repeat a run; returns the repetitions, None if one has another result for one of these tests."""
+
+        def differs(run: Observation) -> bool:
+            return bool(tests & disagreeing((first, run)))
+
+        runs = self.observer.observe_again(label, probe, _AGAIN, differs)
+        return None if differs(runs[-1]) else runs
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What the user has to know about the ends, and about tests that depend on others."""
+        told = (*(self.good.told if self.good is not None else ()), *self.bad.told)
+        if not self.together:
+            return told
+        names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
+        order = f"{names} {depends} on the tests that run before: alone, the result differs, so all tests were run"
+        return (*told, order)
 
     def flaky(self, groups: Groups, repro: Repro, good: World) -> Groups:
         """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""
@@ -202,8 +252,8 @@ class BothEnds:
         probe = self.bad.itself(repro)
         seen = {run.key: run for run in self.bad_runs[-1:]}
         failed = [1] * len(judges)
-        for number in range(_RATE_RUNS[1] - 1):
-            if number >= _RATE_RUNS[0] - 1 and min(failed) >= _RATE_FAILURES:
+        for number in range(RATE_RUNS[1] - 1):
+            if number >= RATE_RUNS[0] - 1 and min(failed) >= RATE_FAILURES:
                 break
             run = self.observer.observe(run_label("the bad end", number + 1), evolve(probe, attempt=number))
             seen[run.key] = run
@@ -240,8 +290,12 @@ class BothEnds:
 
     def only(self, tests: tuple[str, ...]) -> Repro:
         """Return the command with only these tests, and with a shorter time limit."""
-        repro = only_tests(self.repro, tests)
+        repro = self.narrowed(tests)
         return soon_stopped(repro, self.good_runs[0].duration_s) if tests else repro
+
+    def narrowed(self, tests: tuple[str, ...]) -> Repro:
+        """Return the command with only these tests; the whole one if a result depends on the tests that run before."""
+        return self.repro if self.together.intersection(tests) else only_tests(self.repro, tests)
 
     def last_words(self, run: Observation) -> str:
         """Describe how a whole command failed."""

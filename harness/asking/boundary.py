@@ -75,14 +75,14 @@ class Boundary:
         return evolve(self, sides=tuple(map(lean_run, self.sides)))
 
     @property
-    def yanked(self) -> tuple[str, ...]:
-        """The releases between the two that were yanked, and so not run."""
-        known = {Version(text): text for text, why in self.left_out.items() if why.startswith("yanked")}
+    def untried(self) -> dict[str, str]:
+        """The releases between the two that were not run, with the reason; pre-releases do not count."""
         older, newer = self.ends
-        if not known or older is None or newer is None:
-            return ()
+        if not self.left_out or self.unit != "release" or older is None or newer is None:
+            return {}
         low, high = sorted((Version(older), Version(newer)))
-        return tuple(known[one] for one in known if low < one < high and not one.is_prerelease)
+        known = ((Version(text), text, why.partition(":")[0]) for text, why in self.left_out.items())
+        return {text: why for one, text, why in known if low < one < high and not one.is_prerelease}
 
     @property
     def constraint(self) -> str:
@@ -92,7 +92,8 @@ class Boundary:
             return ""
         if self.is_fix:
             return f"{self.subject}>={self.first_good}" if self.first_good else ""
-        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1)
+        has_gap = any(why.startswith("no wheel") for why in self.untried.values())
+        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not has_gap)
 
 
 def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:

@@ -127,6 +127,10 @@ class Groups:
         """The tests of all groups."""
         return tuple(test for group in self.groups for test in group.tests)
 
+    def flaky_among(self, tests: Iterable[str]) -> frozenset[str]:
+        """The flaky ones of these tests."""
+        return frozenset(self.flaky).intersection(tests)
+
 
 def failures_between(
     good: Sequence[Observation], bad: Sequence[Observation], store: Store, given: Signature | None = None
@@ -165,7 +169,7 @@ def newly_failing(
     `good_again` and `bad_again` are further runs in the same two environments; a test with contradicting results is
     flaky. The failure of a module that can't be imported counts for all its tests.
     """
-    flaky = _disagreeing((good, *good_again)) | _disagreeing((bad, *bad_again))
+    flaky = disagreeing((good, *good_again)) | disagreeing((bad, *bad_again))
     at_good, at_bad = _Results(good), _Results(bad)
     found: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
     both: list[str] = []
@@ -304,8 +308,8 @@ def _function(test: str) -> str:
     return head if bracket and test.endswith("]") else test
 
 
-def _disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
-    """Tests that passed in one of these runs and failed in another."""
+def disagreeing(observations: Sequence[Observation]) -> frozenset[str]:
+    """Return the tests that passed in one of these runs and failed in another."""
     passed: set[str] = set()
     failed: set[str] = set()
     for observation in observations:

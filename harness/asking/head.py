@@ -30,7 +30,9 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
         rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
     else:
         rows += [(_label(culprit), cause_of(culprit)) for culprit in culprits]
-    rows.append(("Workaround", _workaround(answer)))
+    rows += [(f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.asked.files.items() if step != "run"]
+    is_written = "read_by" in answer.asked.files and answer.constraints
+    rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
     return [*rows, *(("Advice", said if len(advice) == 1 else f"{name}: {said}") for name, said in advice.items())]
 

@@ -45,6 +45,9 @@ _MEANINGLESS: Mapping[tuple[str, Kind], str] = {
     ("--fork", Kind.COMMITS): "no lines are searched between commits",
     ("--no-fork", Kind.COMMITS): "no lines are searched between commits",
     ("--time", Kind.COMMITS): "nothing is searched below a commit",
+    ("--made", Kind.WORLDS): "name the package whose releases write the files",
+    ("--made", Kind.COMMITS): "no commits of what writes the files are searched",
+    ("--made", Kind.PYTHONS): "a Python is not what writes the files",
     ("--as-of", Kind.WORLDS): "the ends say which packages are installed",
 }
 _PROJECT = {"folder": "--project", "extras": "--extra", "groups": "--group", "unpin": "--unpin"}
@@ -59,9 +62,11 @@ _POLICY = {
     "git": "--git",
     "time_s": "--time",
     "ask": "--ask",
+    "made": "--made",
 }
 _SETTINGS = {
     "as_of": "--as-of",
+    "made_with": "--made-with",
     "python": "--python",
     "scheduler": "--scheduler",
     "from_source": "--build",
@@ -114,6 +119,7 @@ def refuse_meaningless(
     policy, depth = question.policy, question.depth
     if policy.trust_ends and not policy.flaky:
         raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
+    _refuse_with_made(question, given)
     if policy.ask:
         _refuse_with_ask(given - {"--git"} if kind is Kind.COMMITS else given, depth)
     if kind is Kind.COMMITS and depth is not None and depth.value != "commit":
@@ -122,14 +128,27 @@ def refuse_meaningless(
         raise UserMistake(f"{sorted(mine)[0]} does not apply with --depth {depth.value}: no lines are searched")
     if kind is Kind.WORLDS and ends is not None:
         _refuse_fix(question, ends)
+    # With --made, the releases that are searched write; --with is for what reads.
+    option, texts = ("--made-with", settings.made_with) if policy.made else ("--with", settings.with_)
     if question.subject is not None and any(
         required_name(text) == normalized_name(question.subject)
-        for text in settings.with_
+        for text in texts
         if not text.startswith("-r") and "@" not in text
     ):
         raise UserMistake(
-            f"--with names {question.subject}, whose releases are what is searched",
+            f"{option} names {question.subject}, whose releases are what is searched",
             hint="--good and --bad set the ends",
+        )
+
+
+def _refuse_with_made(question: Question, given: set[str]) -> None:
+    """Refuse a first step for a command, and what does not apply to releases that write. Raises `UserMistake`."""
+    if question.run is not None and (mine := sorted(given & {"--made", "--made-with"})):
+        raise UserMistake(f"{mine[0]} goes with a repro: --run has no first step", hint=f"leave out {mine[0]}")
+    if question.policy.made and (mine := sorted(given & {"--ask", "--git", "--scheduler", "--fork", "--no-fork"})):
+        raise UserMistake(
+            f"{mine[0]} does not apply with --made: each release writes files of its own, on this machine",
+            hint=f"leave out {mine[0]}",
         )
 
 

@@ -89,6 +89,9 @@ def _identity(session: Session, inquiry: Inquiry, kind: Kind) -> dict[str, Any] 
         "policy": asdict(inquiry.policy),
         "python": (interpreter.version, str(interpreter.path)),
         "settings": session.settings.typed,
+        "reader": (session.reader.lock.id, session.reader.repro.digest)
+        if session.reader and session.reader.lock
+        else "",
         "gpus": [str(gpu) for gpu in session.gpus],
     }
     if inquiry.subject:

@@ -131,7 +131,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
             trials.tally.seen.update(run.key for run in searched.record.observations.values())
             culprit = _package_or_python(trials, older, newer, sides, question.depth or Level.PACKAGE)
             ran = trials.tally.ran_now
-            count_proofs(searched, sides, culprit)
+            count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
         if not searched.search.done:
             searched = line.run(searched)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
+from collections import deque
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -74,7 +75,7 @@ def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
             trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
             culprit = find_culprit(trials, sides, depth)
             ran_now = trials.tally.ran_now
-            count_proofs(searched, sides, culprit)
+            count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
         if not searched.search.done:
             searched = line.run(searched, spare)
@@ -164,5 +165,4 @@ def _between(plan: Plan, reached: set[str]) -> dict[str, str]:
 def _repetitions(line: LineSearch, searched: Searched) -> SpareLane:
     """The repetitions that the result will need if the package and its lines are proved."""
     trials = searched.search.repetitions(_PROOFS, _PROOFS)
-    took = max((observation.duration_s for observation in searched.record.observations.values()), default=0.0)
-    return SpareLane(line.prober, line.lanes, tuple(map(line.axis.probe, trials)), duration_s=took)
+    return SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in trials))

@@ -8,8 +8,6 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from packaging.version import Version
-
 from harness.asking.answer import Answer, Failure, Guilty, Status
 from harness.asking.failures import failing_of
 from harness.model import Verdict
@@ -151,17 +149,10 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
 
 def _untried_between(answer: Answer) -> str:
     """List the releases left out between the two sides, which may already have the change."""
-    older, newer = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
-    if answer.status not in (Status.FOUND, Status.FIXED) or older is None or newer is None:
+    untried = answer.boundary.untried if answer.status in (Status.FOUND, Status.FIXED) else {}
+    if not untried:
         return ""
-    between = {
-        release: reason.partition(":")[0]
-        for release, reason in answer.boundary.left_out.items()
-        if Version(older) < Version(release) < Version(newer) and not reason.startswith("pre-release")
-    }
-    if not between:
-        return ""
-    return f" Not tried between the two: {listed(f'{release} ({why})' for release, why in between.items())}."
+    return f" Not tried between the two: {listed(f'{release} ({why})' for release, why in untried.items())}."
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
@@ -492,8 +483,9 @@ def _culprit(culprit: Guilty, others: list[Guilty], tests: tuple[str, ...]) -> s
     if culprit.companions:
         along = [one.constraint or one.subject for one in culprit.companions]
         notes.append(f"{boundary.constraint or culprit.package} needs {listed(along)} alongside")
-    if boundary.yanked:
-        notes.append(f"not run because yanked: {listed(boundary.yanked)}")
+    for why in dict.fromkeys(boundary.untried.values()):
+        which = [release for release, reason in boundary.untried.items() if reason == why]
+        notes.append(f"{listed(which)} before it not run: {why}")
     if boundary.since is not None:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""

@@ -19,7 +19,7 @@ from harness.errors import BadRepro, HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Device, Lock
 from harness.model.repro import parse_repro
-from harness.probing import Probe, next_attempt, probe_key
+from harness.probing import Probe, next_attempt, probe_key, seed_of
 from harness.probing.portable import PortableProbe, converter
 from harness.run.devices.cuda import gpu_queries
 from harness.run.launch import repro_variables
@@ -189,7 +189,7 @@ class Packer:
             PortableProbe.of(evolve(probe, combination=asked), lock, key, self.prober),
             packed=fetched,
             from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
-            variables=repro_variables(probe.repro.params, combination.device.value, probe.attempt),
+            variables=repro_variables(probe.repro.params, combination.device.value, seed_of(probe, lock)),
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
             drift=resolution.drift,
         )

@@ -167,12 +167,7 @@ def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dic
         )
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         request = launch.guard_request(
-            argv,
-            limits,
-            env=env,
-            cwd=scratch.work,
-            output=scratch.log,
-            remove_if_orphaned=scratch.root,
+            argv, limits, env=env, cwd=scratch.work, output=scratch.log, remove_if_orphaned=scratch.root
         )
         ended = guarded(request)
         launch.keep_log(log, part / "log.gz")

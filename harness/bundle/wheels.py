@@ -29,7 +29,6 @@ if TYPE_CHECKING:
     from harness.model import Pin
 
 _LONGEST_S = 6 * 3600.0
-_CHUNK = 1 << 20
 _LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;#]+)")
 _HINT = "run there: python -m pip list --format=freeze, or python run.py --what-is-there"
 
@@ -199,11 +198,8 @@ def _is_of(file: str, pin: Pin) -> bool:
 
 
 def _sha256(path: Path) -> str:
-    digest = hashlib.sha256()
     with path.open("rb") as file:
-        while piece := file.read(_CHUNK):
-            digest.update(piece)
-    return digest.hexdigest()
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _from_json(text: str, path: Path) -> Installed:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from pathlib import Path
 
-    from harness.model import Repro
+    from harness.model import Bounds, Repro
     from harness.model.regression import Regression
 
 
@@ -34,15 +34,28 @@ class Entry:
     @property
     def subject(self) -> str:
         """The project whose release broke it: the first one with bounds."""
-        subjects = self.repro.subjects
-        return next((name for name, bounds in subjects.items() if bounds.good and bounds.bad), next(iter(subjects)))
+        return next(
+            (name for name, bounds in self.subjects.items() if bounds.good and bounds.bad), next(iter(self.subjects))
+        )
+
+    @property
+    def subjects(self) -> dict[str, Bounds]:
+        """The bounds of the projects that it is bisected over: those that read, or those that write what is read."""
+        made = self.repro.made
+        return made.subjects if made is not None and self.known.written else self.repro.subjects
+
+    @property
+    def releases(self) -> str:
+        """The releases that have the bug, in words."""
+        return f"{'written by ' if self.known.written else ''}{self.subject} {self.known.since}"
 
     @property
     def command(self) -> tuple[str, ...]:
         """The words of `harness` that find the release that broke it, or that fixed it if none was good before."""
         case = ("--param", f"case={self.case}") if self.case else ()
         fix = ("--find-fix",) if self.known.first_bad is None and self.known.fixed_in else ()
-        return ("bisect", self.subject, "--repro", self.repro.name, *case, *fix)
+        made = ("--made",) if self.known.written else ()
+        return ("bisect", self.subject, "--repro", self.repro.name, *case, *made, *fix)
 
     @property
     def text(self) -> str:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _NAME = re.compile(
     r"['`\"][A-Za-z_][\w.\[\]<> -]*['`\"]|\b\w+\(\)|\b\w+_\w+\b|\b[a-z]\w*\.\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b"
+    r"|(?<=\bof type )\w+"
 )
 _SAME_WORDS = 0.75
 _SOME_FRAMES, _MOST_FRAMES = 0.4, 0.6
@@ -45,7 +46,8 @@ class Match:
     @property
     def is_affected(self) -> bool | None:
         """Whether the installed version has the bug; None if it is not known."""
-        return None if self.version is None else self.entry.known.has(self.version)
+        known = self.entry.known  # what is installed reads; of an entry about what writes, that says nothing
+        return None if self.version is None or known.written else known.has(self.version)
 
 
 def matches(
@@ -75,7 +77,7 @@ def sentence_on(failures: Sequence[RaisedException], version_of: Callable[[str],
     if found is None:
         return ""
     known = found.entry.known
-    return f"{found.entry.name} ({found.entry.subject} {known.since}). {known.workaround}".strip()
+    return f"{found.entry.name} ({found.entry.releases}). {known.workaround}".strip()
 
 
 def likeness(entry: Entry, raised: RaisedException) -> float:

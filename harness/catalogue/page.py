@@ -14,7 +14,7 @@ def lines_of(entry: Entry) -> Iterator[tuple[str, str]]:
     """Yield what is known of an entry: labels and texts."""
     known = entry.known
     yield "kind", known.kind
-    yield "releases", f"{entry.subject} {known.since}"
+    yield "releases", entry.releases
     if known.last_good is not None:
         yield "last good", known.last_good
     if known.seen is not None:

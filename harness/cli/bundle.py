@@ -60,6 +60,9 @@ def bundle(
     if settings.from_source:
         raise UserMistake("a bundle holds only wheels, so it can't hold what --build would build")
     chosen = chosen_repro(repro, None, None, settings.params)
+    if chosen.made is not None or chosen.inputs:
+        what = "a first step" if chosen.made is not None else "inputs"
+        raise UserMistake(f"a bundle can't carry the files of {chosen.name}, which has {what}")
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
     node = read_installed(installed) if installed else Installed()

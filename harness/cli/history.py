@@ -7,9 +7,8 @@ from typing import Any
 
 import click
 
-from harness.asking.ask import inquiry_of
+from harness.asking.ask import asked_in
 from harness.asking.history_scan import Range, ask
-from harness.asking.kinds import Kind
 from harness.cli.options import (
     SectionCommand,
     completed,
@@ -19,6 +18,7 @@ from harness.cli.options import (
     settings_options,
     subject_argument,
 )
+from harness.cli.search_options import made_option
 from harness.cli.written import print_reports
 from harness.model.text import to_json
 from harness.report.history import keep_history_report
@@ -49,6 +49,7 @@ from harness.terminal.console import Console
     shell_complete=completed("releases"),
     help="The newest release [default: the newest there is].",
 )
+@made_option
 @option("Search", "--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
 @option(
     "Search",
@@ -64,6 +65,7 @@ def history(
     repro: str | None,
     run: str | None,
     prereleases: bool,
+    made: bool,
     as_json: bool,
     settings: Settings,
     **wanted: Any,
@@ -81,13 +83,13 @@ def history(
     harness history transformers --from 4.50.0 --to 5.10.4
     harness history transformers --max-gap 1 --lanes 4
     """
-    question = Question(subject, repro, run, policy=Policy(prereleases=prereleases))
+    question = Question(subject, repro, run, policy=Policy(prereleases=prereleases, made=made))
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session,
     ):
-        made, found = ask(session, inquiry_of(session, question, Kind.RELEASES, None), Range(**wanted))
-    reports = keep_history_report(session.store, made, found, settings.pass_env)
+        plan, found = ask(*asked_in(session, question), Range(**wanted))
+    reports = keep_history_report(session.store, plan, found, settings.pass_env)
     if as_json:
         click.echo(to_json(found.as_json()))
     else:

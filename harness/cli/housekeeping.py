@@ -16,10 +16,12 @@ from harness.cli.options import settings_options
 from harness.environment import Workspace
 from harness.environment.bytecode import BytecodeStore
 from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
+from harness.environment.workspace import remove_abandoned
 from harness.errors import HarnessError, NoSpace, UserMistake
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
+from harness.run.launch import remove_tree
 from harness.run.sandbox import SandboxMode, choose
 from harness.session import Session, local_session
 from harness.settings import Settings
@@ -76,7 +78,9 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
         free = f"{size_in_words(gpu.free)} of {size_in_words(gpu.memory)} free" if gpu.memory else "memory unknown"
         yield "gpu", True, f"{gpu.index}: {gpu.name}, driver {gpu.driver}, {free}{kind}"
     if not session.local_gpus:
-        yield "gpu", True, "none found; repros that need CUDA run with a stand-in"
+        words = "none found; repros that need CUDA run with a stand-in"
+        has_all = session.local.builder.has_gpu_libraries
+        yield "gpu", True, words if has_all else f"{words}, and NVIDIA's libraries are left out of environments"
     taken = [choose_device("auto", needed, session.local_gpus)[0].value for needed in ("cuda", "any", "cpu")]
     yield _sandbox(settings)
     yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
@@ -115,8 +119,6 @@ def _disk(session: Session) -> tuple[str, bool, str]:
     except NoSpace as error:
         return "cache", False, f"{error.message}. {error.hint}"
     words = f"{size_in_words(free)} free at {workspace.root}, which takes {taken} for {count} environments"
-    wheels = session.local.builder.uv.cache_folder
-    words += f"; uv downloads and unpacks wheels to {wheels}"
     return "cache", free > _SCARCE, words if free > _SCARCE else f"{words}; harness clean frees some"
 
 
@@ -154,8 +156,9 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         prune_wheels(workspace)
     if everything and not dry_run:
         BytecodeStore.of(workspace, "").remove_all()
-        for folder in (workspace.index, workspace.built, workspace.build_cache):
-            shutil.rmtree(folder, ignore_errors=True)
+        for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
+            remove_tree(folder)
+        remove_abandoned(workspace.downloads)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in kept) - freed

@@ -14,7 +14,7 @@ from harness.model.text import to_json
 from harness.nightly.record import NightArchive, Past
 from harness.nightly.tracker import Gh, Wanted, actions, issues_of, this_repository, upstream_issue
 from harness.report import Archive, redacted, render_issue
-from harness.report.answer import content_of, repositories_of
+from harness.report.answer import page_of, repositories_of
 from harness.report.privacy import private_of
 from harness.settings import Settings
 from harness.store import Store
@@ -79,7 +79,7 @@ def upstream(report: str | None, style: str, settings: Settings) -> None:
     """
     store = Store.opened(settings.results)
     kept = Archive(store).get(report)
-    issue = upstream_issue(kept, repositories_of(kept), render_issue(content_of(store, kept)))
+    issue = upstream_issue(kept, repositories_of(kept), render_issue(page_of(store, kept)))
     command = issue.command("body.md")
     if style == "json":
         told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}

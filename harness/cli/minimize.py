@@ -51,6 +51,11 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
             f"{found.name} has no signature, so a smaller one could fail for another reason",
             hint="add [tool.harness.signature] with its exception and message",
         )
+    if found.made is not None:
+        raise UserMistake(
+            f"{found.name} has a first step, which a smaller file may no longer have",
+            hint="put what the first step makes into a folder, and name it in [tool.harness.inputs]",
+        )
     prepared = prepared_probe(session, found)
     first = executed(session, prepared)
     lock = first.observation.lock
@@ -65,6 +70,7 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
 
     def judged(source: str) -> Verdict:
         smaller = parse_repro(source, name=found.name).with_params(found.params)
+        smaller = smaller.with_given(*prepared.probe.repro.given)
         probe = Probe(evolve(smaller, signature=found.signature), prepared.probe.combination)
         return judge(session.local.execute(session.local.prepare_lock(probe, lock))).verdict
 

@@ -14,7 +14,7 @@ from harness.cli.options import Choice, settings_options
 from harness.cli.written import write
 from harness.errors import NoSpace, UserMistake
 from harness.report import RENDERERS, Archive
-from harness.report.answer import content_of
+from harness.report.answer import page_of
 from harness.settings import Settings
 from harness.store import Store
 from harness.terminal.console import Console
@@ -66,7 +66,7 @@ def report(id: str | None, style: str, output: Path | None, settings: Settings) 
     harness report --format html --output report.html
     """
     store = Store.opened(settings.results)
-    text = RENDERERS[style](content_of(store, Archive(store).get(id)))
+    text = RENDERERS[style](page_of(store, Archive(store).get(id)))
     if output is None:
         click.echo(text, nl=False)
         return

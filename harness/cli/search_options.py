@@ -18,7 +18,14 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
+made_option = option(
+    "Question",
+    "--made",
+    is_flag=True,
+    help="Search the releases of SUBJECT that write the files of the repro's first step, not those that read them.",
+)
 _OPTIONS = [
+    made_option,
     option("Question", "--find-fix", is_flag=True, help="Find the release that fixed it: good is newer than bad."),
     option("Search", "--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too."),
     option(

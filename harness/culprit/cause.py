@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Collection, Iterator
 from typing import TYPE_CHECKING
 
-from harness.culprit.facts import module_of
+from harness.culprit.edits import module_of
 from harness.culprit.syntax import parsed
 
 if TYPE_CHECKING:

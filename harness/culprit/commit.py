@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.exchange import both_contents
 from harness.culprit.line import ONE_RUN, Axis, Certainty, LineSearch, Searched
-from harness.culprit.sides import PackageFiles, Sides
+from harness.culprit.sides import PackageFiles, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.combination import ANY_SOURCE

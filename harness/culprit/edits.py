@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.facts import Facts, read_facts
 from harness.culprit.regions import FileDifference, lines_of, serves_only
 from harness.culprit.sides import PackageFiles
 from harness.culprit.syntax import outline_of
@@ -39,8 +38,7 @@ class Edits:
     """All edits between two sides; an edit is also called a unit.
 
     `differences` maps files to their regions, `homes` maps renamed files to their older paths, and `wholes` maps the
-    other units to their files. Paths are relative to site-packages; a renamed file is named by its newer path. `facts`
-    are those of the Python files in `differences`, of the older and of the newer text.
+    other units to their files. Paths are relative to site-packages; a renamed file is named by its newer path.
     """
 
     before: PackageFiles
@@ -48,7 +46,6 @@ class Edits:
     differences: dict[str, FileDifference]
     homes: dict[str, str]
     wholes: dict[Unit, tuple[str, ...]]
-    facts: dict[Unit, tuple[Facts | None, Facts | None]] = field(factory=dict, eq=False, repr=False)
 
     @classmethod
     def of(
@@ -58,7 +55,6 @@ class Edits:
         differences: dict[str, FileDifference] = {}
         homes: dict[str, str] = {}
         wholes: dict[Unit, tuple[str, ...]] = {}
-        facts: dict[Unit, tuple[Facts | None, Facts | None]] = {}
         for unit, paths in units.items():
             found = _compared(unit, paths[0], before, after) if unit in cut and paths[-1] == unit else None
             if found is None:
@@ -66,15 +62,10 @@ class Edits:
                 continue
             if found.blocks:
                 differences[unit] = found
-            if found.blocks and unit.endswith(".py"):  # read now, while its syntax trees are at hand
-                facts[unit] = (
-                    read_facts(paths[0], found.before, ranges_of(found, is_newer=False).touches),
-                    read_facts(unit, found.after, ranges_of(found, is_newer=True).touches),
-                )
             if paths[0] != unit:
                 homes[unit] = paths[0]
                 wholes[unit] = paths
-        return cls(before, after, differences, homes, wholes, facts)
+        return cls(before, after, differences, homes, wholes)
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -204,11 +195,6 @@ class Ranges:
     def _last_lines(self) -> list[int]:
         return [last for _, last, _ in self.rows]
 
-    def touches(self, first: int, last: int) -> bool:
-        """Whether any of these lines, from `first` to `last`, both included, belongs to a unit."""
-        index = bisect_left(self._lasts, first)
-        return index < len(self.rows) and self.rows[index][0] <= last
-
     def at(self, line: int) -> Unit:
         """The unit that a line belongs to, or `UNCHANGED`."""
         return next(iter(self.within(line, line)), UNCHANGED)
@@ -227,6 +213,11 @@ def ranges_of(difference: FileDifference, *, is_newer: bool) -> Ranges:
     """The lines of each region in one of both texts."""
     blocks = ((c, d) if is_newer else (a, b) for a, b, c, d in difference.blocks)
     return Ranges(tuple((a + 1, b, f"{difference.path}#{n}") for n, (a, b) in enumerate(blocks) if b > a))
+
+
+def module_of(path: str) -> str:
+    """The dotted name of the module at a path relative to site-packages."""
+    return path.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
 
 
 def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles) -> FileDifference | None:

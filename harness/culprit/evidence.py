@@ -23,17 +23,15 @@ from harness.model import Change, Observation, RaisedException, Returned, StackF
 from harness.planning.inquiry import Scope
 
 if TYPE_CHECKING:
-    from harness.culprit.exchange import Exchange
-    from harness.culprit.sides import Sides
+    from harness.culprit.sides import Exchange, Sides
 
 
 _QUIET = 0.02  # comments, docstrings, layout
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
-_LATE = 2.0
 _FEW_UNITS = 100
+_LATE = 2.0
 _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
-_NAMED = 6.0
 _POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines a name used in the repro
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
@@ -106,8 +104,7 @@ class Evidence:
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        rarity = _rarity(edits, quoted_in_message(self.sides))
-        scale = _Scale(self, edits, frames, parted, last, wanted, frozenset(asked_for), rarity)
+        scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for))
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
 
@@ -118,30 +115,21 @@ class _Scale:
     frames: tuple[StackFrame, ...]
     parted: Mapping[Function, int]
     last: tuple[int, int]
-    wanted: frozenset[str]
     asked_for: frozenset[str]
-    rarity: Mapping[str, float]  # the factor for a region with a word that the message quotes
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
             return self._of_whole(unit)
         path, function = self.edits.path_of(unit), self.edits.function(unit)
         a, b, c, d = self.edits.block(unit)
-        words = self.edits.words(unit)
         weight = self._by_run(path, function, (a + 1, b), (c + 1, d))
         rank = self.parted.get((path, function))
         if rank is not None:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
-        sides = self.evidence.sides
-        weight *= max((self.rarity[word] for word in words & self.rarity.keys()), default=1.0)
-        if function and function in called_in_message(sides):
-            weight *= _NAMED
         home = self.edits.homes.get(path, path)
         if self.evidence.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
             weight *= _POINTED_TO
-        if function and function.rpartition(".")[2] in self.wanted:
-            weight *= 1.5
         if path in self.asked_for:
             weight *= _ASKED_FOR
         return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
@@ -185,16 +173,6 @@ class _Scale:
                 elif frame.function == name:
                     best = max(best, _IN_TRACEBACK / (1 + 0.2 * depth))
         return best
-
-
-def _rarity(edits: Edits, quoted: frozenset[str]) -> dict[str, float]:
-    """The factor of each quoted word: high if few regions have it, 1 if all do."""
-    having = dict.fromkeys(quoted, 0)
-    for unit in edits.all if quoted else ():
-        for word in edits.words(unit) & quoted:
-            having[word] += 1
-    most = math.log(max(len(edits.all), 2))
-    return {word: _NAMED ** (1 - math.log(count) / most) for word, count in having.items() if count}
 
 
 def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
@@ -279,10 +257,6 @@ def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset
 
 _NEVER = 10**9
 
-# In messages of Python's own errors: "Trainer.__init__() got ...", "'Tensor' object has no attribute 'x'".
-_CALL = re.compile(r"^([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\) (?:got|missing|takes)\b", re.MULTILINE)
-_QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
-
 
 def ranked_packages(changes: Mapping[str, Change], sides: Sides, scope: Scope) -> tuple[str, ...]:
     """The names of the changed packages, the most likely culprit first.
@@ -301,24 +275,9 @@ def ranked_packages(changes: Mapping[str, Change], sides: Sides, scope: Scope) -
     return tuple(sorted(changes, key=rank))
 
 
-def called_in_message(sides: Sides) -> frozenset[str]:
-    """The functions whose call the message is about: "Trainer.__init__" for "Trainer.__init__() got ..."."""
-    return frozenset(_CALL.findall(_message(sides)))
-
-
-def quoted_in_message(sides: Sides) -> frozenset[str]:
-    """The names in quotes in the failure's message; a dotted name is split into its parts."""
-    return frozenset(part for name in _QUOTED.findall(_message(sides)) for part in name.split("."))
-
-
 def failure_of(sides: Sides) -> RaisedException | None:
     """The exception of the failing side; None if no side has one."""
     return _failing(sides).exception
-
-
-def _message(sides: Sides) -> str:
-    raised = failure_of(sides)
-    return raised.message if raised is not None else ""
 
 
 def _failing(sides: Sides) -> Observation:

@@ -222,18 +222,19 @@ class LineSearch:
         return Progress(search.states, search.remaining(), unit=unit)
 
 
-def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None) -> None:
+def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, failed: int = 0) -> None:
     """Count the proofs of deeper levels as runs of the two sides of a boundary.
 
     A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count
-    only if all had the expected verdict: a failed proof may be a sign of a flaky bug.
+    only if all had the expected verdict: a failed proof may be a sign of a flaky bug. `failed` counts those that did
+    not hold, also of what is no finding: findings are chosen because their proofs hold, which may be luck.
     """
     positions = dict(
         zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
     )
     held = {Verdict.GOOD: 0, Verdict.BAD: 0}
     told: set[str] = set()
-    is_flawless = True
+    is_flawless = not failed
     known = searched.record.observations
     for proof in (proof for finding in culprit.findings for proof in finding.proofs) if culprit else ():
         seen = proof.observation

@@ -6,21 +6,19 @@ in the older release is searched like the culprit itself, declarations in its fi
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections import Counter
+from collections.abc import Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
 from harness.culprit.background import Background
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.evidence import Evidence, Pointers, failure_of
-from harness.culprit.exchange import Exchange
-from harness.culprit.parts import parts_of
-from harness.culprit.pursuit import Pursuit
-from harness.culprit.reduction import Candidate, Reduced
-from harness.culprit.sides import METADATA, Sides
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced
+from harness.culprit.sides import METADATA, Exchange, Sides
 from harness.culprit.ties import Consistency, ties_of
 from harness.culprit.trials import Claim, Trials
-from harness.model import Observation, Trace, Verdict
+from harness.model import Trace, Verdict
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
@@ -30,9 +28,58 @@ COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 _MOST_READ = 300  # more files than that are read once it is known what ran
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
-_MOST_LESSONS = 12
 
 Read = tuple[Edits, Consistency, Pointers]
+
+
+_FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
+_BEFORE_GROUPS = 8  # likely parts that come before the groups of files
+_MANY_PARTS = 40  # with more than that, whole folders are tried before the rest
+_MOST_FOLDERS = 12
+_LEAST = 0.1  # regions below are comments and layout, or in functions that never ran
+
+
+def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Unit]) -> tuple[Candidate, ...]:
+    """The sets of units to try alone, the likeliest first; of `serving` units, only within their files."""
+    scores: dict[Candidate, float] = {}
+    wholes: dict[tuple[str, str], set[Unit]] = {}
+    for unit, weight in weights.items():
+        if not edits.is_region(unit):
+            scores[frozenset({unit})] = weight
+            if unit in edits.wholes[unit]:
+                wholes[unit, ""] = {unit}
+            continue
+        path, function = edits.path_of(unit), edits.function(unit)
+        wholes.setdefault((path, ""), set()).add(unit)
+        if function and edits.differences[path].is_function(function):
+            wholes.setdefault((path, function), set()).add(unit)
+        if unit not in serving and weight >= _LEAST:
+            scores[frozenset({unit})] = weight
+    for (_, function), units in wholes.items():
+        share = _FUNCTION if function else _FILE
+        likeliest = max(weights[unit] for unit in units)
+        if likeliest >= _LEAST:
+            scores.setdefault(frozenset(units), share * likeliest)
+    order = sorted(scores, key=lambda part: -scores[part])
+    # One run each clears all files that the run did not import, all compiled ones, and those of a folder.
+    groups = [part for part in order if any(unit in edits.wholes and unit not in edits.wholes[unit] for unit in part)]
+    singles = [part for part in order if part not in groups]
+    if len(singles) > _MANY_PARTS:
+        groups += _folders(wholes, scores)
+    return (*singles[:_BEFORE_GROUPS], *groups, *singles[_BEFORE_GROUPS:])
+
+
+def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:
+    """All regions of the files in each folder, those with the most parts to try alone first."""
+    found: dict[str, set[Unit]] = {}
+    counts: Counter[str] = Counter()
+    for (path, function), units in wholes.items():
+        if not function:
+            folder = path.rpartition("/")[0]
+            found.setdefault(folder, set()).update(units)
+            counts[folder] += sum(frozenset({unit}) in scores for unit in units)
+    several = [folder for folder, count in counts.most_common(_MOST_FOLDERS) if count > 1]
+    return [frozenset(found[folder]) for folder in several] if len(found) > 1 else []
 
 
 @frozen
@@ -71,12 +118,6 @@ class LineSearch:
         mixture = self.consistency.mixture(self.all - new, label, newer_base=False)
         return self.trials.mixed(self.sides.before, mixture)
 
-    def learn(self, moved: Candidate, observation: Observation, *, reverting: bool) -> bool:
-        """Learn ties from a skipped run of these moved units; returns whether any of them is new."""
-        if self.consistency.lessons >= _MOST_LESSONS or not observation.outcome.ran:
-            return False
-        return self.consistency.learn(self.consistency.taught(moved, observation, reverting=reverting))
-
     @property
     def parts(self) -> tuple[Candidate, ...]:
         """The parts to try alone, the likeliest first."""
@@ -106,10 +147,7 @@ class LineSearch:
         return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
 
     def next_sets(self, count: int, after: Reduced | None = None) -> tuple[Candidate, ...]:
-        """Up to `count` sets that are tried next, if the search continues `after` an earlier one.
-
-        What they need is remembered, so `pursue` starts sooner afterwards.
-        """
+        """Up to `count` sets that are tried next, if the search continues `after` an earlier one."""
         return self._pursuit(self.weights, most=1, after=after, parts=self.parts).next_sets(count)
 
     def _pursuit(
@@ -122,13 +160,13 @@ class LineSearch:
             closed=self.consistency.reverted,
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
-            learn=lambda moved, observation: self.learn(moved, observation, reverting=True),
             most=most,
             serving=self.serving,
             told=after.told if after is not None else {},
             until=self.trials.until,
             parts=parts,
             complete=self.consistency.reverted_alone,
+            at_once=1 if self.trials.forks is not None else None,  # forks share one folder
         )
 
 
@@ -157,18 +195,20 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     return search, len(traces)
 
 
-def opened(search: LineSearch, files: frozenset[Unit]) -> LineSearch:
-    """The search with these whole files cut into regions, as far as they are text."""
+def opened(search: LineSearch, units: frozenset[Unit]) -> LineSearch:
+    """The search with these whole files cut into regions, as far as they are text; `REST` into its files."""
     whole = search.edits
-    cut = Edits.of({unit: whole.wholes[unit] for unit in sorted(files)}, whole.before, whole.after, files)
+    rest = set(whole.wholes[REST]) if REST in units else set()
+    apart = {unit: paths for unit, paths in search.exchange.units.items() if rest.issuperset(paths)}
+    cut = Edits.of({unit: whole.wholes[unit] for unit in sorted(units - {REST})}, whole.before, whole.after, units)
+    gone = cut.differences.keys() | (units & {REST})
     edits = evolve(
         whole,
         differences=whole.differences | cut.differences,
-        wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in cut.differences},
-        facts=whole.facts | cut.facts,
+        wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in gone} | apart,
     )
     weights = search.evidence.weights(edits) if search.evidence is not None else dict.fromkeys(edits.all, 1.0)
-    consistency = Consistency(edits, ties_of(edits))
+    consistency = Consistency(edits, search.consistency.ties if rest else ties_of(edits))
     return evolve(search, edits=edits, consistency=consistency, weights=weights, serving=edits.serving())
 
 
@@ -254,6 +294,7 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
 
 
 _MOST_NEEDED = 14
+_LIKELY_NEEDS = 4  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 _BASES = 4.0  # the bases of a class may decide how its instances are called
 _SERVES = 0.1  # an import is added with the lines that use it
@@ -286,13 +327,8 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     trials, sides = search.trials, search.sides
     proof: Proof | None = None
     runs, ran_alone = 0, False
-    tried: set[Candidate] = set()
-    attempts: list[Candidate] = [core, core, core, units]
-    for start in attempts:
+    for start in dict.fromkeys((core, units)):
         new = search.consistency.advanced(start)
-        if new in tried:
-            continue
-        tried.add(new)
         runs += 1
         besides = new - core
         claim = advance(search, core, start)
@@ -302,8 +338,6 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         if one.holds:
             return Advanced(one, besides, runs, ran_alone)
         ran_alone = ran_alone or one.verdict is sides.before.verdict
-        if one.observation is not None and one.verdict is Verdict.SKIP:
-            search.learn(new, one.observation, reverting=False)
     needed = _needed(search, core)
     runs += needed.runs
     if needed.shown is not None:
@@ -376,27 +410,30 @@ def _needed(search: LineSearch, core: Candidate) -> Reduced:
 
 
 def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
-    """The search for the other units that must be advanced with the culprit, None if there are no others.
-
-    What its first sets need is remembered, so a second call is quick.
-    """
+    """The search for the other units that must be advanced with the culprit, None if there are no others."""
     others = search.all - core
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
     if not weights:
         return None
     with_core = search.consistency.advanced
+
+    def closed(units: Candidate) -> Candidate:
+        return with_core(units | core) - core
+
+    likely = sorted((unit for unit in others - search.serving), key=lambda unit: -weights[unit])
     return Pursuit(
         trials=search.trials,
         serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
-        closed=lambda units: with_core(units | core) - core,
+        closed=closed,
+        parts=[frozenset({unit}) for unit in likely[:_LIKELY_NEEDS]],
+        complete=closed,
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
-        learn=lambda moved, observation: search.learn(moved | core, observation, reverting=False),
         most=_MOST_NEEDED,
         until=search.trials.until,
-    ).without_broken()
+    )
 
 
 def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:

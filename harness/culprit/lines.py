@@ -14,12 +14,10 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from harness.culprit.background import Background
 from harness.culprit.cause import causes_of
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few
 from harness.culprit.edits import Unit
 from harness.culprit.evidence import used_units
-from harness.culprit.exchange import Exchange
 from harness.culprit.line_search import (
     COMPILED,
     REST,
@@ -32,16 +30,14 @@ from harness.culprit.line_search import (
     file_units,
     files_of,
     opened,
+    parts_of,
     prepared,
     reverted_in_words,
-    search_for_needs,
 )
-from harness.culprit.parts import parts_of
+from harness.culprit.pursuit import Candidate, Reduced
 from harness.culprit.put_back import removed_name
-from harness.culprit.reduction import Candidate, Reduced
 from harness.culprit.refining import Refined, refined
-from harness.culprit.sides import Sides
-from harness.culprit.ties import Consistency
+from harness.culprit.sides import Exchange, Sides
 from harness.culprit.trials import Claim, Trials
 from harness.events import Judged, Note, Started
 from harness.model import Mixture, Observation, Verdict
@@ -55,14 +51,7 @@ from harness.scheduling.scheduler import held_for
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from harness.culprit.edits import Unit
-    from harness.culprit.line_search import LineSearch
-    from harness.culprit.reduction import Reduced
-    from harness.culprit.sides import Sides
-    from harness.culprit.trials import Trials
-    from harness.model import Verdict
     from harness.probing import Probe
-
 
 _MOST = 40
 _FEW = 3
@@ -79,7 +68,6 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         return ()
     seconds = trials.scope.policy.time_s
     trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
-    exchange = evolve(exchange, trials=trials)
     removed = removed_name(trials, sides, exchange)
     if removed is not None:
         return (removed,)
@@ -113,19 +101,19 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
     if REST in reduced.units:
-        search, reduced = _into_the_rest(search, reduced)
+        search, reduced = _into(search, reduced, frozenset({REST}))
         spent.append(reduced)
     if reduced.shown is not None and (files := _unread(search, reduced)):
-        search, reduced = _into_files(search, reduced, files)
+        search, reduced = _into(search, reduced, files)
         spent.append(reduced)
     if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
         # Nothing smaller was sufficient, but all of it is only a few files.
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
-    core, fine, forth = _both_ways(search, reduced := _apart(search, reduced), until)
+    core, fine, forth = _both_ways(search, reduced, until)
     if forth.is_needless and (instead := _instead(search, reduced, forth)) is not None:
-        core, fine, forth = _both_ways(search, reduced := _apart(search, instead), until)
+        core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
         _files_found(search, reduced, core, forth),
         runs=sum(one.runs for one in spent) + forth.runs + traced,
@@ -142,9 +130,21 @@ def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Cand
     if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)):
         likeliest = core
         core, fine = _narrowed(search, reduced.units, core)
-        if fine is None and likeliest < core and (alone := advanced_alone(search, likeliest, core)) is not None:
-            return likeliest, None, alone
+        ranked = sorted(core, key=lambda unit: (-search.weights.get(unit, 0.0), unit))[:_FEW]
+        for part in dict.fromkeys((likeliest, *(frozenset({unit}) for unit in ranked))) if fine is None else ():
+            alone = advanced_alone(search, part, core) if part < core else None
+            if alone is not None and (part == likeliest or _is_needless(search, core - part, part)):
+                return part, None, alone
     return core, fine, advanced(search, core, reduced.units)
+
+
+def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
+    """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
+    if not part.isdisjoint(search.consistency.advanced(units)):
+        return True
+    claim = advance(search, units)
+    before, after = search.sides.before.verdict, search.sides.after.verdict
+    return search.trials.proof(claim.sentence, claim.probe, before).verdict is not after
 
 
 def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced | None:
@@ -234,67 +234,21 @@ def _lines_found(
     )
 
 
-def _into_the_rest(search: LineSearch, reduced: Reduced) -> tuple[LineSearch, Reduced]:
-    """Continue the search with each unused file as a unit, because the unit of all of them is part of the result."""
-    rest = {
-        unit: paths for unit, paths in search.exchange.units.items() if set(paths) <= set(search.edits.wholes[REST])
-    }
-    wholes = {unit: paths for unit, paths in search.edits.wholes.items() if unit != REST} | rest
-    edits = evolve(search.edits, wholes=wholes)
-    consistency = Consistency(edits, search.consistency.ties)
-    weights = {unit: search.weights.get(unit, 1.0) for unit in (*sorted(reduced.units - {REST}), *rest)}
-    split = evolve(search, edits=edits, consistency=consistency, weights=weights)
-    found = split.pursue(weights, most=_MOST)
-    if found.shown is None:
-        found = evolve(found, shown=reduced.shown)
-    return split, found
-
-
 def _unread(search: LineSearch, reduced: Reduced) -> frozenset[Unit]:
     """The Python files of a result that both sides have and that were not cut into regions."""
     before, after = search.edits.before.digests, search.edits.after.digests
     return frozenset(unit for unit in reduced.units if unit.endswith(".py") and unit in before and unit in after)
 
 
-def _into_files(search: LineSearch, reduced: Reduced, files: frozenset[Unit]) -> tuple[LineSearch, Reduced]:
-    """Continue the search with the regions of some whole files of its result."""
-    cut = opened(search, files)
-    units = {unit for unit in cut.all if unit in reduced.units or cut.edits.path_of(unit) in files}
+def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tuple[LineSearch, Reduced]:
+    """Continue the search with the regions of some whole files of its result, or with each of the unused files."""
+    cut = opened(search, wholes)
+    units = (cut.all - search.all) | (cut.all & reduced.units)
     weights = {unit: cut.weights[unit] for unit in sorted(units)}
-    found = cut.pursue(weights, most=_MOST, parts=parts_of(cut.edits, weights, cut.serving))
+    found = cut.pursue(weights, most=_MOST, parts=() if REST in wholes else parts_of(cut.edits, weights, cut.serving))
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return cut, found
-
-
-def _apart(search: LineSearch, reduced: Reduced) -> Reduced:
-    """Reduce several regions to fewer, if a run shows that these are sufficient without those tied to them.
-
-    It tries the regions that no other one needs, then the most likely one alone; not those that the search has tried
-    in vain.
-    """
-    flipped = search.sides.before.verdict
-    if len(reduced.units) < 2 or not all(map(search.edits.is_region, reduced.units)):
-        return reduced
-    likeliest = frozenset({max(sorted(reduced.units), key=lambda unit: search.weights.get(unit, 0.0))})
-    tried = [
-        fewer
-        for fewer in dict.fromkeys((_core(search, reduced.units), likeliest))
-        if fewer != reduced.units and (fewer not in reduced.told or reduced.told[fewer][0] is flipped)
-    ]
-    for count, fewer in enumerate(tried, 1):
-        sentence = reverted_in_words(search, fewer)
-        proof = search.trials.proof(sentence, search.reverted(fewer), flipped)
-        if proof.holds:
-            return evolve(
-                reduced,
-                units=fewer,
-                shown=proof.observation,
-                unproven=frozenset(),
-                is_minimal=reduced.is_minimal or len(fewer) == 1,
-                runs=reduced.runs + count,
-            )
-    return evolve(reduced, runs=reduced.runs + len(tried))
 
 
 def _core(search: LineSearch, units: Candidate) -> Candidate:
@@ -345,6 +299,7 @@ def _out_of_time(search: LineSearch) -> str:
 
 
 _FRESH_FIRST = 4
+_BEFORE_CONTROL = 12  # forks that together take less time than one with every change reverted
 _SLOW_S = 3.0  # a longer run spends most of its time on imports, which forks don't repeat
 _CHECKED, _CHECKED_OF_ALL = 8, 2  # sets that forks found to be too small
 _MANY = 8  # for at most this many units, a few fresh probes are enough
@@ -366,12 +321,13 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
     # A run beside forks makes them several times slower. The run in progress may go on while the first process starts.
-    with held_for(trials.spare, trials.lanes.count, stops=False):
+    with held_for(trials.spare, trials.lanes.count):
         forks = _open_forks(search, files, few, stack)
         if forks is not None:
             forked = evolve(search, trials=evolve(trials, forks=forks))
-            with held_for(trials.spare, trials.lanes.count):
-                found = _found_with_forks(forked, forks, whole, few, most=most)
+            if trials.spare is not None:
+                trials.spare.wait()
+            found = _found_with_forks(forked, forks, whole, few, most=most)
             if found is not None:
                 return forked, found
     return search, search.pursue(search.weights, most=most, after=few)
@@ -385,7 +341,7 @@ def _found_with_forks(
     `whole` is the probe with every change reverted.
     """
     trials = search.trials
-    found = search.pursue(search.weights, most=1, after=few, parts=search.parts, most_runs=1)
+    found = search.pursue(search.weights, most=1, after=few, parts=search.parts, most_runs=_BEFORE_CONTROL)
     is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
     if not is_checked and not _shows_older_side(trials, search.sides, forks, whole):
         return None
@@ -397,9 +353,7 @@ def _found_with_forks(
         return found
     back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
     is_one = len(found.units) == 1
-    ahead = Background.begun(trials.prober, lambda: search_for_needs(search, found.units) if is_one else None)
     proof = trials.proof_with(back, [advance(search, found.units)] if is_one else [])
-    ahead.result()
     if not proof.holds:
         _give_up(trials, forks)
         return None
@@ -459,9 +413,7 @@ def _open_forks(
         trials.reporter.report(Note(f"not forking runs: {why}"))
         return None
     label = f"forked: the {sides.after.verdict.value} environment"
-    ahead = Background.begun(prober, lambda: search.next_sets(2, few))
     verdict = _verdict(trials, forks, label, unchanged)
-    ahead.result()
     if forks.stopped:
         trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
         return None

@@ -13,20 +13,20 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.edits import versions
 from harness.culprit.evidence import ranked_packages
-from harness.culprit.pursuit import Pursuit
-from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.release import can_narrow
 from harness.culprit.required import Installed, Required
 from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties
 from harness.culprit.trials import Claim, Trials
-from harness.model import Change, Lock
+from harness.model import Change, Lock, Verdict
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
 from harness.probing import Probe
 
 _MOST = 16
+_ALONE = 16  # packages that are tried alone first
 _LESS_LIKELY = 0.7  # weight relative to the previous package in the ranking
 
 
@@ -101,8 +101,10 @@ def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
     def probe_of(names: Candidate) -> Probe:
         return trials.moved(sides, [changes[name] for name in names])
 
-    ranked = ranked_packages(movable, sides, trials.scope)
-    reduced = trials.reduce(sides.after.verdict, ranked, probe_of, lambda names: f"with {_steps(names, changes)}")
+    search = _alone_first(
+        trials, sides.after.verdict, movable, sides, probe_of, lambda names: f"with {_steps(names, changes)}"
+    )
+    reduced = search.run()
     return known.narrowed(reduced, _advanced(sides, reduced))
 
 
@@ -142,19 +144,43 @@ def _exchanged(
     """
     changes = {change.name: change for change in sides.before.lock.diff(sides.after.lock)}
     other = sides.after if base is sides.before else sides.before
+    search = _alone_first(
+        trials,
+        other.verdict,
+        changes,
+        sides,
+        lambda names: trials.installed(base, exchanged(base.lock, other.lock, names)),
+        label_of,
+    )
+    return evolve(
+        search,
+        closed=lambda names: required.closed(names).intersection(changes),
+        learn=lambda names, _: required.learn(names),
+        serving=[name for name, change in changes.items() if change.before is None and base is sides.before],
+        parts=(),
+    ).run()
+
+
+def _alone_first(
+    trials: Trials,
+    flipped: Verdict,
+    changes: dict[str, Change],
+    sides: Sides,
+    probe_of: Callable[[Candidate], Probe],
+    label_of: Callable[[Candidate], str],
+) -> Pursuit:
+    """A search for the fewest packages; the likeliest are first tried alone."""
     ranked = ranked_packages(changes, sides, trials.scope)
     return Pursuit(
         trials=trials,
-        flipped=other.verdict,
+        flipped=flipped,
         weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
-        closed=lambda names: required.closed(names).intersection(changes),
-        probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names)),
+        probe_of=probe_of,
         label_of=label_of,
-        learn=lambda names, _: required.learn(names),
         most=trials.most,
-        serving=[name for name, change in changes.items() if change.before is None and base is sides.before],
         judge=trials.searched,
-    ).run()
+        parts=[frozenset({name}) for name in ranked[:_ALONE]] if len(ranked) > 1 else (),
+    )
 
 
 def _required(trials: Trials, base: Side, other: Side) -> Required:
@@ -176,12 +202,15 @@ def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tupl
     def probe_of(names: Candidate) -> Probe:
         return trials.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, found | names))
 
-    reduced = evolve(trials, most=_MOST).reduce(
+    search = _alone_first(
+        trials,
         sides.before.verdict,
-        ranked_packages(others, sides, trials.scope),
+        others,
+        sides,
         probe_of,
         lambda names: f"reverted: {listed(sorted(found | names))}",
     )
+    reduced = evolve(search, most=_MOST).run()
     lock = exchanged(sides.before.lock, sides.after.lock, found | reduced.units)
     shown = trials.proof(
         f"with {listed(sorted(found | reduced.units))}", trials.installed(sides.after, lock), sides.after.verdict

@@ -9,19 +9,47 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.culprit.edits import Unit
-from harness.culprit.reduction import Candidate, Reduced
-
-if TYPE_CHECKING:
-    from harness.culprit.trials import Trials
-
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Probe
 from harness.scheduling.loop import Engine
 from harness.search import AloneFirst, Narrowing
 
-_MOST_BROKEN = 12
+if TYPE_CHECKING:
+    from harness.culprit.trials import Trials
+
+Candidate = frozenset[Unit]
+
 _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
+
+
+@frozen
+class Reduced:
+    """The smallest set of units that makes the difference alone, as far as the search got.
+
+    `unproven` are the units without which it could not be judged. `shown` is the run of the set, None if no set smaller
+    than all units was sufficient. `runs` counts the runs, `ran_now` those that the store did not answer,
+    `unresolved` the skips. `gave_up` means that a limit ended the search. `told` has all verdicts and runs, so that
+    another search can continue.
+    """
+
+    units: Candidate
+    is_minimal: bool
+    unproven: Candidate
+    runs: int
+    ran_now: int
+    unresolved: int
+    shown: Observation | None
+    gave_up: bool
+    told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
+
+    def after(self, earlier: Reduced) -> Reduced:
+        """Add the counts of the earlier search that this one continued."""
+        return evolve(
+            self,
+            runs=earlier.runs + self.runs,
+            ran_now=earlier.ran_now + self.ran_now,
+        )
 
 
 @frozen
@@ -32,19 +60,19 @@ class Pursuit:
     called with each skip and returns whether `closed` has learned from it. `serving` units matter only to others that
     need them. `told` has the verdicts and runs of an earlier search over the same units.
 
-    `parts` are tried alone before sets are, each completed by `complete`. `most` limits the runs of sets, `most_runs`
-    all runs. `until` is the time on the monotonic clock at which the search stops. `judge` defaults to the judge of the
-    trials.
+    `parts` are tried alone before sets are, `at_once` at a time (None: on all lanes), each completed by `complete`.
+    `most` limits the runs of sets, `most_runs` all runs. `until` is the time on the monotonic clock at which the search
+    stops. `judge` defaults to the judge of the trials.
     """
 
     trials: Trials
     flipped: Verdict
     weights: Mapping[Unit, float]
-    closed: Callable[[Candidate], Candidate]
     probe_of: Callable[[Candidate], Probe]
     label_of: Callable[[Candidate], str]
-    learn: Callable[[Candidate, Observation], bool]
     most: int
+    closed: Callable[[Candidate], Candidate] = frozenset
+    learn: Callable[[Candidate, Observation], bool] = lambda _moved, _observation: False
     serving: Collection[Unit] = ()
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
     most_runs: int | None = None
@@ -52,6 +80,7 @@ class Pursuit:
     judge: Callable[[Observation], Judgement] | None = None
     parts: Sequence[Candidate] = ()
     complete: Callable[[Candidate], Candidate] = frozenset
+    at_once: int | None = None
 
     def run(self) -> Reduced:
         """Run the search to its end or to a limit."""
@@ -79,7 +108,7 @@ class Pursuit:
                 return True
             return not search.are_parts_left and (sets >= self.most or judged_sets >= _PER_RUN * self.most)
 
-        Engine(
+        engine = Engine(
             self.trials.searcher,
             self.trials.lanes,
             self.probe_of,
@@ -88,7 +117,9 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
-        ).drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set
+        )
+        engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
+        engine.drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set
         self.trials.tally.ran_now += ran_now
         result = search.result
         return Reduced(
@@ -106,27 +137,6 @@ class Pursuit:
     def next_sets(self, count: int) -> tuple[Candidate, ...]:
         """Up to `count` sets: the one to try next, then those that follow if the difference stays."""
         return self._search().ask(count)
-
-    def without_broken(self) -> Pursuit:
-        """This search with a skip for each of the next sets that can't run at all, such as with undefined names.
-
-        It starts with a set that runs, and is not led astray by the others.
-        """
-        search, told = self._search(), dict(self.told)
-        while len(told) - len(self.told) < _MOST_BROKEN:
-            found = {candidate: self._broken(candidate) for candidate in search.ask(2)}
-            skips = {candidate: (Verdict.SKIP, seen) for candidate, seen in found.items() if seen is not None}
-            if not skips:
-                break
-            told.update(skips)
-            for candidate in skips:
-                search.tell(candidate, Verdict.SKIP)
-        return evolve(self, told=told)
-
-    def _broken(self, candidate: Candidate) -> Observation | None:
-        """The observation of a set that can't run, None for others."""
-        seen = self.trials.prober.prepare(self.probe_of(candidate)).observation
-        return seen if seen is not None and not seen.outcome.ran else None
 
     def _search(self) -> AloneFirst[Unit]:
         sets: Narrowing[Unit] = Narrowing(

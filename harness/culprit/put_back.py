@@ -14,15 +14,14 @@ from attrs import evolve, frozen
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.regions import lines_of
-from harness.culprit.syntax import parsed
+from harness.culprit.syntax import bound_names, parsed
 from harness.model import Mixture, Verdict
 from harness.model.culprit import Evidence, Finding, Level, Proof
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.culprit.exchange import Exchange
-    from harness.culprit.sides import PackageFiles, Sides
+    from harness.culprit.sides import Exchange, PackageFiles, Sides
     from harness.culprit.trials import Trials
 
 _OWN_FAILURES = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError")  # of what was put back
@@ -190,7 +189,7 @@ def restored(parts: tuple[str, ...], old: str, new: str) -> str | None:
         found = _binding(("__getattr__",), old)
     if found is None:
         return None
-    present = {name for one in today.body for name in _bound(one)}
+    present = {name for name, _ in bound_names(today.body)}
     added = _needed(found, tree, present)
     lines = list(lines_of(new))
     if lines and not lines[-1].endswith("\n"):
@@ -214,29 +213,12 @@ def _binding(parts: tuple[str, ...], text: str) -> ast.stmt | None:
     for part in parts[:-1]:
         owner = next((one for one in body if isinstance(one, ast.ClassDef) and one.name == part), None)
         body = owner.body if owner is not None else []
-    return next((one for one in reversed(body) if parts[-1] in _bound(one)), None)
-
-
-def _bound(statement: ast.stmt) -> set[str]:
-    """The names that a statement binds in its own scope."""
-    found: set[str] = set()
-    border: list[ast.AST] = [statement]
-    while border:
-        one = border.pop()
-        if isinstance(one, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
-            found.add(one.name)
-            continue
-        if isinstance(one, ast.alias):
-            found.add(one.asname or one.name.partition(".")[0])
-        elif isinstance(one, ast.Name) and isinstance(one.ctx, ast.Store):
-            found.add(one.id)
-        border.extend(ast.iter_child_nodes(one))
-    return found
+    return next((one for one in reversed(body) if parts[-1] in dict(bound_names([one]))), None)
 
 
 def _needed(statement: ast.stmt, tree: ast.Module, present: set[str]) -> list[ast.stmt]:
     """The statements of the older module that define what a statement uses and the newer module lacks."""
-    by_name = {name: one for one in tree.body for name in _bound(one)}
+    by_name = {name: one for one in tree.body for name, _ in bound_names([one])}
     found: dict[int, ast.stmt] = {}
     border = [statement]
     while border:

@@ -16,8 +16,7 @@ from collections.abc import Callable, Collection, Sequence
 from attrs import evolve, frozen
 
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Pursuit
-from harness.culprit.reduction import Candidate, Reduced
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
 from harness.culprit.trials import Trials
@@ -101,10 +100,8 @@ def _fewest(
         trials=trials,
         flipped=expected,
         weights=units,
-        closed=lambda chosen: chosen,
         probe_of=probe_of,
         label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
-        learn=lambda _, __: False,
         most=_MOST,
         until=trials.until,
     ).run()

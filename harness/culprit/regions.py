@@ -11,7 +11,6 @@ import ast
 import bisect
 import difflib
 import functools
-import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -84,13 +83,6 @@ class FileDifference:
     def is_function(self, name: str) -> bool:
         """Whether a qualified name is that of a function in either text."""
         return name in functions(self.after) or name in functions(self.before)
-
-    def groups(self) -> dict[str, tuple[int, ...]]:
-        """The numbers of the regions by the qualified name of the definition around them; "" is the module level."""
-        groups: dict[str, list[int]] = {}
-        for number in range(len(self.blocks)):
-            groups.setdefault(self.function_of(number), []).append(number)
-        return {name: tuple(numbers) for name, numbers in groups.items()}
 
     def flipped(self) -> FileDifference:
         """The same difference with both texts swapped; its regions keep their numbers."""
@@ -328,51 +320,6 @@ def _bound_in(source: str, lines: Sequence[str], first: int, last: int) -> dict[
 @functools.lru_cache(maxsize=64)
 def _by_line(source: str) -> dict[int, Import]:
     return {number: one for one in outline_of(source).imports for number in range(one.first, one.last + 1)}
-
-
-_MOST_BETWEEN = 3  # equal lines between two regions of one reindented block
-_SAYS_LITTLE = frozenset({"else:", "try:", "finally:", "pass", "break", "continue", "return"})
-_WORD = re.compile(r"\w\w")
-
-
-def moved_together(difference: FileDifference) -> Iterator[tuple[int, int]]:
-    """Pairs of neighbouring regions, by number, in which code of one function was reindented."""
-    for function, numbers in difference.groups().items():
-        if not function or not difference.is_function(function) or len(numbers) < 2:
-            continue
-        before, after = _depths(difference, numbers, is_newer=False), _depths(difference, numbers, is_newer=True)
-        moved = {text for text in before.keys() & after.keys() if before[text].isdisjoint(after[text])}
-        for one, other in itertools.pairwise(numbers):
-            (_, b, _, _), (a, _, _, _) = difference.blocks[one], difference.blocks[other]
-            if other == one + 1 and a - b <= _MOST_BETWEEN and all(_has(difference, n, moved) for n in (one, other)):
-                yield one, other
-
-
-def _has(difference: FileDifference, number: int, texts: set[str]) -> bool:
-    """Whether a region contains one of these statements, on either side."""
-    return any(not texts.isdisjoint(_distinctive(difference, number, is_newer=is_newer)) for is_newer in (False, True))
-
-
-def _depths(difference: FileDifference, numbers: Sequence[int], *, is_newer: bool) -> dict[str, set[int]]:
-    """The indentations, in characters, of each statement in some regions on one side."""
-    found: dict[str, set[int]] = {}
-    for number in numbers:
-        for text, depth in _distinctive(difference, number, is_newer=is_newer).items():
-            found.setdefault(text, set()).add(depth)
-    return found
-
-
-def _distinctive(difference: FileDifference, number: int, *, is_newer: bool) -> dict[str, int]:
-    """The first lines of the distinctive statements in a region, with their indentation in characters."""
-    text = difference.after if is_newer else difference.before
-    first, last = difference.blocks[number][2:] if is_newer else difference.blocks[number][:2]
-    starts, lines = outline_of(text).starts, lines_of(text)
-    found = {}
-    for position in range(first, last):
-        stripped = lines[position].strip()
-        if position + 1 in starts and stripped not in _SAYS_LITTLE and _WORD.search(stripped):
-            found[stripped] = len(lines[position]) - len(lines[position].lstrip())
-    return found
 
 
 Block = tuple[int, int, int, int]  # before[a:b] became after[c:d]

@@ -5,9 +5,8 @@ from __future__ import annotations
 from attrs import evolve
 
 from harness.culprit.evidence import used_units
-from harness.culprit.exchange import Exchange
 from harness.culprit.line_search import files_to_trace, read_ahead
-from harness.culprit.sides import Sides
+from harness.culprit.sides import Exchange, Sides
 from harness.culprit.trials import Claim, Trials
 from harness.model.culprit import Finding, Level, Proof
 

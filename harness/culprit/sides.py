@@ -11,11 +11,13 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.regions import renamed
 from harness.environment.workspace import site_packages
-from harness.model import Observation, Verdict, normalized_name
+from harness.model import Change, Observation, Verdict, normalized_name
+from harness.model.culprit import Finding
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
+    from harness.culprit.trials import Trials
     from harness.environment import Environment
     from harness.model import Lock
 
@@ -128,3 +130,37 @@ def _distribution(folder: str) -> str:
 
 def _is_metadata(path: str) -> bool:
     return path.split("/", 1)[0].endswith(".dist-info")
+
+
+@frozen
+class Exchange:
+    """The units of difference (`differing`) between two sides of the packages in a finding."""
+
+    package: Finding
+    before: PackageFiles
+    after: PackageFiles
+    units: dict[str, tuple[str, ...]]
+
+    @classmethod
+    def of(cls, trials: Trials, sides: Sides, package: Finding) -> Exchange | None:
+        """The exchange between two sides; None if an environment can't be built."""
+        content = both_contents(trials, sides, package)
+        return cls(package, *content, differing(*content)) if content is not None else None
+
+    def paths(self, units: Iterable[str]) -> tuple[str, ...]:
+        """The files of some units, sorted."""
+        return tuple(sorted(path for unit in units for path in self.units[unit]))
+
+    def owning(self, paths: Iterable[str]) -> tuple[Change, ...]:
+        """The changed packages that these files belong to; all changed ones if that is unknown."""
+        owners = {self.after.owners.get(path) or self.before.owners.get(path) for path in paths}
+        return tuple(change for change in self.package.packages if change.name in owners) or self.package.packages
+
+
+def both_contents(trials: Trials, sides: Sides, package: Finding) -> tuple[PackageFiles, PackageFiles] | None:
+    """The files of the culprit's packages before and after; None if an environment can't be built."""
+    names = [change.name for change in package.packages]
+    before, after = trials.environment(sides.before), trials.environment(sides.after)
+    if before is None or after is None:
+        return None
+    return PackageFiles.of(before, names), PackageFiles.of(after, names)

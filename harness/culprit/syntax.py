@@ -17,12 +17,6 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 _MOST_TEXTS = 4096  # a search reads both texts of hundreds of files repeatedly
 _BODIES = ("body", "orelse", "finalbody", "handlers", "cases")
-_WITHOUT_NODES = frozenset({"ctx", "op", "ops", "id", "attr"})
-_FIELDS = {
-    kind: tuple(name for name in kind._fields if name not in _WITHOUT_NODES)
-    for kind in vars(ast).values()
-    if isinstance(kind, type) and issubclass(kind, ast.AST)
-}
 
 
 @frozen
@@ -53,14 +47,13 @@ class Import:
 class Outline:
     """The outline of a text; lines are counted from 1. That of a text that is not valid Python is empty.
 
-    `decorators` have their first and last line, and their syntax tree as text. `starts` are the lines on which
-    statements start. `quiet` are the lines that are empty, comments or docstrings, None without valid Python.
+    `decorators` have their first and last line, and their syntax tree as text. `quiet` are the lines that are empty,
+    comments or docstrings, None without valid Python.
     """
 
     definitions: tuple[Definition, ...] = ()
     imports: tuple[Import, ...] = ()
     decorators: tuple[tuple[int, int, str], ...] = ()
-    starts: frozenset[int] = frozenset()
     quiet: frozenset[int] | None = None
 
 
@@ -71,29 +64,6 @@ def parsed(source: str) -> ast.Module | None:
         return ast.parse(source)
     except (SyntaxError, ValueError, RecursionError):
         return None
-
-
-def children_of(node: ast.AST) -> list[ast.AST]:
-    """The direct children of a node in order, without operators and contexts, such as `Load`.
-
-    Several times as fast as `ast.iter_child_nodes`, which is most of the time of reading a release.
-    """
-    found: list[ast.AST] = []
-    for name in _FIELDS[type(node)]:
-        value = getattr(node, name, None)
-        if type(value) is list:
-            found += [one for one in value if isinstance(one, ast.AST)]
-        elif isinstance(value, ast.AST):
-            found.append(value)
-    return found
-
-
-def walk(node: ast.AST) -> Iterator[ast.AST]:
-    """A node and all nodes below it, level by level, without operators and contexts; see `children_of`."""
-    found = [node]
-    for one in found:
-        yield one
-        found += children_of(one)
 
 
 @functools.lru_cache(maxsize=_MOST_TEXTS)
@@ -113,7 +83,6 @@ def outline_of(source: str) -> Outline:
         definitions=tuple(reader.definitions),
         imports=tuple(reader.imports),
         decorators=tuple(reader.decorators),
-        starts=frozenset(reader.starts),
         quiet=frozenset(reader.docstrings.union(empty)),
     )
 
@@ -125,7 +94,6 @@ class _Reader:
     definitions: list[Definition] = field(factory=list)
     imports: list[Import] = field(factory=list)
     decorators: list[tuple[int, int, str]] = field(factory=list)
-    starts: set[int] = field(factory=set)
     docstrings: set[int] = field(factory=set)
 
     def read(self, tree: ast.Module) -> None:
@@ -146,8 +114,6 @@ class _Reader:
 
     def _noted(self, node: ast.AST, around: Definition | None) -> Definition | None:
         """Note a statement; returns the definition that it is."""
-        if isinstance(node, ast.stmt):
-            self.starts.add(node.lineno)
         if isinstance(node, ast.Import | ast.ImportFrom):
             self.imports.append(_import_of(node))
         if not isinstance(node, ast.ClassDef | Function):
@@ -216,7 +182,7 @@ def names_in(source: str) -> Names:
         return Names()
     defined: set[str] = set()
     own: set[str] = set()
-    for node in walk(tree):
+    for node in ast.walk(tree):
         if isinstance(node, ast.ClassDef | Function):
             defined.add(node.name)
         elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
@@ -243,11 +209,8 @@ def undefined_in(source: str) -> frozenset[str]:
     return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
 
 
-def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tuple[str, int]]:
-    """The names that these statements bind in their own scope, with their lines.
-
-    With `deep` this includes the names of walrus assignments, comprehensions and lambdas, which shadow outer ones.
-    """
+def bound_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
+    """The names that these statements bind in their own scope, with their lines."""
     waiting: list[ast.AST] = list(body)
     while waiting:
         node = waiting.pop()
@@ -261,96 +224,8 @@ def bound_names(body: Iterable[ast.stmt], *, deep: bool = False) -> Iterator[tup
             yield node.id, node.lineno
         elif isinstance(node, ast.ExceptHandler | ast.MatchAs | ast.MatchStar) and node.name:
             yield node.name, node.lineno
-        elif isinstance(node, ast.arg) and deep:
-            yield node.arg, node.lineno
-        if deep or not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
-            waiting += children_of(node)
-
-
-def exported_names(node: ast.stmt) -> Iterator[tuple[str, int]]:
-    """The names that a statement adds to `__all__`, with their lines: a star import needs each of them."""
-    targets = node.targets if isinstance(node, ast.Assign) else [getattr(node, "target", None)]
-    if not isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) or node.value is None:
-        return
-    if any(isinstance(target, ast.Name) and target.id == "__all__" for target in targets):
-        for one in ast.walk(node.value):
-            if isinstance(one, ast.Constant) and isinstance(one.value, str):
-                yield one.value, one.lineno
-
-
-def own_nodes(node: Function) -> Iterator[ast.AST]:
-    """The nodes in the body of a function, without the bodies of nested functions, lambdas and classes."""
-    waiting: list[ast.AST] = list(node.body)
-    while waiting:
-        one = waiting.pop()
-        yield one
-        if not isinstance(one, ast.ClassDef | Function | ast.Lambda):
-            waiting += children_of(one)
-
-
-def extends_property(node: Function) -> bool:
-    """Whether a method extends one of the same name above it: `@size.setter`."""
-    return any(
-        isinstance(one, ast.Attribute) and isinstance(one.value, ast.Name) and one.value.id == node.name
-        for one in node.decorator_list
-    )
-
-
-Lines = tuple[int, int]  # first and last, counted from 1
-
-_Display = ast.List | ast.Tuple | ast.Set
-
-
-def header_lines(node: ast.ClassDef | Function) -> Iterator[Lines]:
-    """The runs of lines that must not be split in the header of a class or function, decorators included."""
-    for decorator in node.decorator_list:
-        yield _lines_of(decorator)
-    if isinstance(node, ast.ClassDef):
-        if node.bases or node.keywords:
-            yield node.lineno, max(node.lineno, node.body[0].lineno - 1)
-        return
-    arguments = node.args
-    positional = [*arguments.posonlyargs, *arguments.args]
-    without = [None] * (len(positional) - len(arguments.defaults))
-    for one, default in (
-        *zip(positional, [*without, *arguments.defaults], strict=True),
-        *zip(arguments.kwonlyargs, arguments.kw_defaults, strict=True),
-        *((one, None) for one in (arguments.vararg, arguments.kwarg) if one is not None),
-    ):
-        yield one.lineno, _last_line(default or one)
-    if node.returns is not None:
-        yield _lines_of(node.returns)
-
-
-def statement_lines(node: ast.stmt, last: int) -> Iterator[Lines]:
-    """The runs of lines that must not be split in a statement; `last` is its last line without its body."""
-    if isinstance(node, ast.ImportFrom):
-        for alias in node.names:
-            yield _lines_of(alias)
-    elif isinstance(node, ast.Assign | ast.AnnAssign | ast.AugAssign) and isinstance(node.value, _Display | ast.Dict):
-        yield from _displayed(node.value)
-    else:
-        yield node.lineno, max(node.lineno, last)
-
-
-def _displayed(node: ast.expr | None) -> Iterator[Lines]:
-    """The lines of the elements of a list, tuple or set, nested ones included; an entry of a dict is one element."""
-    if isinstance(node, _Display):
-        for element in node.elts:
-            yield from _displayed(element)
-    elif isinstance(node, ast.Dict):
-        for key, value in zip(node.keys, node.values, strict=True):
-            yield (key or value).lineno, _last_line(value)
-    elif node is not None:
-        yield _lines_of(node)
-
-
-def _lines_of(node: ast.expr | ast.alias) -> Lines:
-    return node.lineno, _last_line(node)
-
-
-def _last_line(node: ast.expr | ast.arg | ast.alias) -> int:
-    return node.end_lineno or node.lineno
+        if not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
+            waiting += ast.iter_child_nodes(node)
 
 
 LAZY = "annotations"  # the name that the import binds
@@ -362,28 +237,6 @@ def has_lazy_annotations(tree: ast.Module) -> bool:
         isinstance(node, ast.ImportFrom) and node.module == "__future__" and LAZY in {one.name for one in node.names}
         for node in tree.body
     )
-
-
-def annotations_of(node: Function) -> Iterator[ast.expr]:
-    """The annotations in the header of a function."""
-    for one in _all_parameters(node):
-        if one.annotation is not None:
-            yield one.annotation
-    if node.returns is not None:
-        yield node.returns
-
-
-def evaluated_at_definition(node: ast.ClassDef | Function) -> Iterator[ast.AST]:
-    """The parts of a definition that are evaluated if annotations are deferred.
-
-    For a function these are decorators and defaults; for a class all child nodes, its body included.
-    """
-    if isinstance(node, ast.ClassDef):
-        yield from ast.iter_child_nodes(node)
-        return
-    yield from node.decorator_list
-    yield from node.args.defaults
-    yield from (one for one in node.args.kw_defaults if one is not None)
 
 
 def without_lazy_annotations(tree: ast.Module) -> ast.Module:

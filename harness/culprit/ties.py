@@ -1,47 +1,33 @@
 """Which edits belong together: those that can't be reverted or added unless others are too. Pure.
 
 Each tie is an implication: "if this edit is reverted, that one must be too". Reversed, it says what an edit needs to be
-added to the older release, so one graph serves both directions. Ties come from the sources of both sides, from syntax,
-and from skipped runs.
+added to the older release, so one graph serves both directions. Ties come from imports between the changed files. What
+a set lacks within a file is read from its mixed text: a syntax error, or a name that nothing defines. A function that
+returns more or fewer values is tied to the lines that take them apart: half of that may pass by accident.
 """
 
 from __future__ import annotations
 
-import re
-from collections import Counter
+import ast
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from itertools import pairwise
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
-from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, ranges_of
-from harness.culprit.facts import Arity, Call, Facts, Signature, Symbol, module_of, read_facts
-from harness.culprit.regions import moved_together
-from harness.culprit.syntax import error_line
-from harness.model import Mixture, Observation
+from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, module_of, ranges_of
+from harness.culprit.syntax import bound_names, error_line, outline_of, parsed
+from harness.model import Mixture
 
 _MOST_PROVIDERS = 4
 _MOST_REPAIRS = 12
 _MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
-_MOST_TAUGHT = 4
-_MOST_HAVING = 60  # a word of a message that more edits have says nothing
 _MOST_ALONG = 8  # a part tied to more than that is tried with what its files can't lack
-
-_QUOTED = re.compile(r"['\"`]([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)['\"`]")
-_CALLED = re.compile(r"([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)\(\)")
-_ASKED_OF = re.compile(r"\b([A-Za-z_]\w*)\s*\(")
-_UNPACK = "values to unpack"
 
 
 @frozen
 class Ties:
-    """The ties between units: `needs` maps a unit to those that must be reverted with it.
-
-    `whole` has only the ties of units that share a statement.
-    """
+    """The ties between units: `needs` maps a unit to those that must be reverted with it."""
 
     needs: Mapping[Unit, frozenset[Unit]] = field(factory=dict)
-    whole: Mapping[Unit, frozenset[Unit]] = field(factory=dict)
 
     @classmethod
     def of(cls, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
@@ -54,9 +40,8 @@ class Ties:
 
     def and_also(self, pairs: Iterable[tuple[Unit, Unit]]) -> Ties:
         """These ties and further pairs."""
-        more = Ties.of(pairs).needs
-        joined = {one: self.needs.get(one, frozenset()) | more.get(one, frozenset()) for one in {*self.needs, *more}}
-        return evolve(self, needs=joined)
+        known = ((one, other) for one, others in self.needs.items() for other in others)
+        return Ties.of((*known, *pairs))
 
     def reversed(self) -> Ties:
         """The same ties for advancing: "if that edit is advanced, this one must be too"."""
@@ -73,13 +58,12 @@ class Ties:
         return frozenset(found)
 
 
-@define
+@frozen
 class Consistency:
-    """The edits between two sides and their ties; `learn` adds ties, and `lessons` counts how often it added any."""
+    """The edits between two sides and their ties."""
 
     edits: Edits
     ties: Ties
-    lessons: int = 0
     _known: dict[tuple[bool | None, frozenset[Unit]], frozenset[Unit]] = field(factory=dict)
 
     def reverted(self, units: Collection[Unit]) -> frozenset[Unit]:
@@ -103,17 +87,8 @@ class Consistency:
                 return tied
         key = (None, asked)
         if key not in self._known:
-            self._known[key] = self._repaired(asked, Ties(self.ties.whole), reverting=True)
+            self._known[key] = self._repaired(asked, Ties(), reverting=True)
         return self._known[key]
-
-    def learn(self, pairs: Iterable[tuple[Unit, Unit]]) -> bool:
-        """Add ties "reverting the first requires reverting the second"; returns whether any of them is new."""
-        fresh = [(one, other) for one, other in pairs if one != other and other not in self.ties.needs.get(one, ())]
-        if fresh:
-            self.ties = self.ties.and_also(fresh)
-            self.lessons += 1
-            self._known.clear()
-        return bool(fresh)
 
     def mixture(self, old: Collection[Unit], label: str, *, newer_base: bool) -> Mixture:
         """The mixture with the units in `old` from the older side and the others from the newer one.
@@ -121,70 +96,6 @@ class Consistency:
         It is built from the environment of the newer side with `newer_base`, else from that of the older side.
         """
         return Mixture(self.edits.files(old, newer_base=newer_base), label, self._flaw(frozenset(old)))
-
-    def taught(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """The ties that a skipped run suggests, by its message and last frame.
-
-        `moved` are the units that were reverted (`reverting`) or advanced.
-        """
-        pairs = self._named(moved, observation, reverting=reverting)
-        return pairs if reverting else [(other, own) for own, other in pairs]
-
-    def _named(self, moved: frozenset[Unit], observation: Observation, *, reverting: bool) -> list[tuple[Unit, Unit]]:
-        """Pairs of a moved edit and an edit that it needs according to the message and the frames of the exception."""
-        raised = observation.exception
-        if raised is None:
-            return []
-        words = {
-            part
-            for name in (*_QUOTED.findall(raised.message), *_CALLED.findall(raised.message))
-            for part in name.split(".")
-        }
-        frames = list(reversed(raised.frames))
-        if _UNPACK in raised.message and frames:
-            words |= set(_ASKED_OF.findall(frames[0].text))
-        words -= {"self", "__init__", "object", "module"}
-        having = Counter(word for unit in self.edits.all for word in words & self._mentioned(unit)) if words else {}
-        words = {word for word, count in having.items() if count <= _MOST_HAVING}
-        at_fault = self._at(frames[0].file, frames[0].line, moved, reverting=reverting) if frames else None
-        files = {frame.file for frame in frames}
-        ranked: list[tuple[int, Unit]] = []
-        for unit in self.edits.all - moved:
-            mentions = bool(words & self._mentioned(unit))
-            if unit == at_fault:
-                ranked.append((0 if mentions else 3, unit))
-            elif mentions:
-                ranked.append((1 if self.edits.path_of(unit) in files else 2, unit))
-        if not ranked:
-            return []
-        best = min(rank for rank, _ in ranked)
-        missing = [unit for rank, unit in sorted(ranked) if rank == best][:_MOST_TAUGHT]
-        functions = {(frame.file, frame.function) for frame in frames}
-        owners = [unit for unit in sorted(moved) if words & self._mentioned(unit)]
-        owners = owners or [unit for unit in sorted(moved) if self._place(unit) in functions]
-        owners = owners or (
-            sorted(moved) if len(moved) == 1 or (at_fault in missing and len(moved) <= _MOST_TAUGHT) else []
-        )
-        owners = owners[:_MOST_TAUGHT]
-        return [(own, other) for own in owners for other in missing]
-
-    def _place(self, unit: Unit) -> tuple[str, str]:
-        """The file of an edit and the unqualified name of the function around it, as in a stack frame."""
-        return self.edits.path_of(unit), self.edits.function(unit).rpartition(".")[2]
-
-    def _mentioned(self, unit: Unit) -> frozenset[str]:
-        return self.edits.words(unit) | frozenset(self.edits.function(unit).split("."))
-
-    def _at(self, file: str, line: int, moved: frozenset[Unit], *, reverting: bool) -> Unit | None:
-        """The edit at a line (from 1) of a mixed file, None if the line is unchanged."""
-        path = next((path for path, home in self.edits.homes.items() if home == file), file)
-        if path not in self.edits.differences:
-            return path if path in self.edits.wholes else None
-        old = moved if reverting else self.edits.all - moved
-        for first, last, number in self._positions(path, self.edits.numbers(old, path)):
-            if first <= line <= last:
-                return f"{path}#{number}"
-        return None
 
     def _positions(self, path: str, old: frozenset[int]) -> list[tuple[int, int, int]]:
         """The first and last line of each region in the mixed text, counted from 1, and its number."""
@@ -246,50 +157,131 @@ class Consistency:
         return f"the mixture leaves names undefined: {', '.join(undefined)}" if undefined else ""
 
 
+Symbol = tuple[str, str]  # a module by the path of its newer file, and a name in it; "" is the module itself
+
+
 def ties_of(edits: Edits) -> Ties:
-    """The ties between edits, from the sources of both sides."""
-    before, after = _SideFacts(), _SideFacts()
-    pairs: list[tuple[Unit, Unit]] = []
-    for path, difference in edits.differences.items():
-        for one, other in moved_together(difference) if path.endswith(".py") else ():
-            pairs += [(f"{path}#{one}", f"{path}#{other}"), (f"{path}#{other}", f"{path}#{one}")]
-    for is_newer, facts in ((False, before), (True, after)):
-        pairs += _SideReader(edits, is_newer, facts).read()
-    whole = Ties.of(pairs).needs
-    pairs += [*_by_names(before, after), *_by_signatures(before, after), *_by_returns(before, after)]
-    return evolve(Ties.of(pairs), whole=whole)
+    """The ties between edits, from what the changed files import of each other."""
+    before, after = (_Names.of(edits, is_newer=is_newer) for is_newer in (False, True))
+    return Ties.of((*_by_names(before, after), *_by_returns(before, after)))
 
 
 @define
-class _SideFacts:
-    """The definitions and uses on one side, by unit. Definitions on unchanged lines belong to the unit `UNCHANGED`."""
+class _Names:
+    """The units that define and import names on one side. Unchanged lines belong to the unit `UNCHANGED`.
+
+    `returns`, `unpacked` and `calls` have the units that return values from a function, take its result apart, and call
+    it, by its name; the first two by the number of values, too.
+    """
 
     defines: dict[Symbol, set[Unit]] = field(factory=dict)
     uses: dict[Symbol, set[Unit]] = field(factory=dict)
-    signatures: dict[tuple[str, str], tuple[Signature, frozenset[Unit]]] = field(factory=dict)
-    calls: list[tuple[Call, frozenset[Unit]]] = field(factory=list)
-    returns: dict[str, list[tuple[Arity, frozenset[Unit]]]] = field(factory=dict)
-    unpackings: dict[str, list[tuple[Arity, frozenset[Unit]]]] = field(factory=dict)
-    called: set[str] = field(factory=set)
+    returns: dict[str, dict[int, set[Unit]]] = field(factory=dict)
+    unpacked: dict[str, dict[int, set[Unit]]] = field(factory=dict)
+    calls: dict[str, set[Unit]] = field(factory=dict)
 
-    def add(self, path: str, facts: Facts, ranges: Ranges) -> None:
-        """Add the facts of one text; `ranges` says which lines belong to which unit."""
-        for symbol, line in facts.defines:
-            self.defines.setdefault(symbol, set()).add(ranges.at(line))
-        for symbol, line in facts.uses:
-            if (unit := ranges.at(line)) != UNCHANGED:
-                self.uses.setdefault(symbol, set()).add(unit)
-        for signature in facts.signatures:
-            self.called.add(signature.called)
-            self.signatures[(path, signature.qualname)] = (signature, ranges.within(signature.first, signature.last))
-        self.calls += [(one, units) for one in facts.calls if (units := ranges.within(one.first, one.last))]
-        for kept, found in ((self.returns, facts.returns), (self.unpackings, facts.unpackings)):
-            for one in found:
-                if units := ranges.within(one.first, one.last):
-                    kept.setdefault(one.called, []).append((one, units))
+    @classmethod
+    def of(cls, edits: Edits, *, is_newer: bool) -> _Names:
+        """Read all changed Python files of a side."""
+        found = cls()
+        texts = list(_texts(edits, is_newer=is_newer))
+        modules = {module_of(path): key for key, path, _, _ in texts}
+        for key, path, text, ranges in texts:
+            tree = parsed(text)
+            for name, line in bound_names(tree.body) if tree is not None else ():
+                found.defines.setdefault((key, name), set()).add(ranges.at(line))
+            for node in ast.walk(tree) if tree is not None and key not in edits.wholes else ():
+                found._read(node, ranges)
+            if key in edits.wholes:
+                found.defines.setdefault((key, ""), set()).add(key)
+            for one in outline_of(text).imports:
+                for _, origin, line in one.names:
+                    unit = ranges.at(line)
+                    for symbol in _taken(origin, path, modules) if unit != UNCHANGED else ():
+                        found.uses.setdefault(symbol, set()).add(unit)
+        return found
+
+    def _read(self, node: ast.AST, ranges: Ranges) -> None:
+        """Read how many values a function returns, or a statement takes from a call."""
+        if isinstance(node, ast.FunctionDef):
+            for one in ast.walk(node):
+                if isinstance(one, ast.Return) and one.value is not None:
+                    size = len(one.value.elts) if isinstance(one.value, ast.Tuple) else 1
+                    self._add(self.returns, node.name, size, one, ranges)
+        elif isinstance(node, ast.Call):
+            self.calls.setdefault(_called(node), set()).update(_units(node, ranges))
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            for target in node.targets:
+                if isinstance(target, ast.Tuple | ast.List):
+                    self._add(self.unpacked, _called(node.value), len(target.elts), node, ranges)
+
+    @staticmethod
+    def _add(kept: dict[str, dict[int, set[Unit]]], name: str, size: int, node: ast.stmt, ranges: Ranges) -> None:
+        if units := _units(node, ranges):
+            kept.setdefault(name, {}).setdefault(size, set()).update(units)
 
 
-def _by_names(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit, Unit]]:
+def _units(node: ast.stmt | ast.expr, ranges: Ranges) -> frozenset[Unit]:
+    return ranges.within(node.lineno, node.end_lineno or node.lineno)
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
+    for called in before.returns.keys() & after.returns.keys():
+        older, newer = before.returns[called], after.returns[called]
+        changed = {
+            unit
+            for one, other in ((older, newer), (newer, older))
+            for size in one.keys() - other.keys()
+            for unit in one[size]
+        }
+        for taken, sizes, callers, is_newer in (
+            (after.unpacked, newer.keys() - older.keys(), before.calls, True),
+            (before.unpacked, older.keys() - newer.keys(), after.calls, False),
+        ):
+            for user in {unit for size in sizes for unit in taken.get(called, {}).get(size, ())}:
+                for unit in changed:
+                    yield (unit, user) if is_newer else (user, unit)
+                    if user in callers.get(called, ()):  # it takes another result on the other side: both ways
+                        yield (user, unit) if is_newer else (unit, user)
+
+
+def _texts(edits: Edits, *, is_newer: bool) -> Iterator[tuple[Unit, str, str, Ranges]]:
+    """The changed Python files of a side: the unit of the file, its path there, its text, the units of its lines."""
+    for key, difference in edits.differences.items():
+        if key.endswith(".py"):
+            path = key if is_newer else edits.homes.get(key, key)
+            text = difference.after if is_newer else difference.before
+            yield key, path, text, ranges_of(difference, is_newer=is_newer)
+    files = edits.after if is_newer else edits.before
+    for key, paths in edits.wholes.items():
+        path = paths[-1] if is_newer else paths[0]
+        if key.endswith(".py") and key not in edits.differences and path in files.digests:
+            text = (files.read(path) or b"").decode(errors="replace")
+            yield key, path, text, Ranges(((1, len(text) + 1, key),))
+
+
+def _taken(origin: str, path: str, modules: Mapping[str, Unit]) -> Iterator[Symbol]:
+    """What an import in the file at `path` needs of the changed files; `origin` is that of a name in an `Import`."""
+    module, _, name = origin.partition(":")
+    level = len(module) - len(module.lstrip("."))
+    if level:
+        package = path.split("/")[:-1]
+        module = ".".join([*package[: len(package) - level + 1], *([module[level:]] if module[level:] else [])])
+    parts = module.split(".")
+    for end in range(1, len(parts) + 1):
+        if (key := modules.get(".".join(parts[:end]))) is not None:
+            yield key, ""
+    if name and (key := modules.get(f"{module}.{name}")) is not None:
+        yield key, ""
+    elif name and (key := modules.get(module)) is not None:
+        yield key, name
+
+
+def _by_names(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
     for symbol in before.defines.keys() | after.defines.keys():
         older, newer = before.defines.get(symbol, set()), after.defines.get(symbol, set())
         if UNCHANGED in older or UNCHANGED in newer or older & newer or len(older) + len(newer) > 2 * _MOST_PROVIDERS:
@@ -300,142 +292,6 @@ def _by_names(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit, Uni
             yield from ((provider, user) for provider in newer for user in users_after - newer)
         elif older and not newer and not users_after:
             yield from ((user, provider) for provider in older for user in users_before - older)
-        elif older and newer and (symbol[0] not in ("attribute", "own") or len(older) == len(newer) == 1):
-            # It moved: if the newer definition is reverted, the older one must be restored.
+        elif older and newer:
+            # It moved within the file: if the newer definition is reverted, the older one must be restored.
             yield from ((arrived, left) for arrived in newer for left in older)
-
-
-def _by_signatures(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit, Unit]]:
-    changed: dict[str, list[tuple[Signature, Signature, frozenset[Unit]]]] = {}
-    for key in before.signatures.keys() & after.signatures.keys():
-        (older, units_before), (newer, units_after) = before.signatures[key], after.signatures[key]
-        if older.takes != newer.takes and (units := units_before | units_after):
-            for called in _callable_as(newer):
-                changed.setdefault(called, []).append((older, newer, units))
-    known = before.called | after.called
-    for call, users in after.calls:
-        for older, newer, headers in changed.get(_asked(call, known), ()):
-            if newer.takes.accepts(call) and not older.takes.accepts(call) and _is_meant(call, older, newer, known):
-                yield from ((header, user) for header in headers for user in users)
-    for call, users in before.calls:
-        for older, newer, headers in changed.get(_asked(call, known), ()):
-            if older.takes.accepts(call) and not newer.takes.accepts(call) and _is_meant(call, older, newer, known):
-                yield from ((user, header) for header in headers for user in users)
-
-
-def _callable_as(signature: Signature) -> tuple[str, ...]:
-    owner, _, name = signature.qualname.rpartition(".")
-    if name == "__init__":
-        return signature.called, "super"
-    return (signature.called, "an instance") if owner else (signature.called,)  # a framework may call any method
-
-
-def _asked(call: Call, known: set[str]) -> str:
-    """The name that identifies the called function; a name without a definition may be a variable with an instance."""
-    return call.called if call.called in known or call.called == "super" else "an instance"
-
-
-def _is_meant(call: Call, older: Signature, newer: Signature, known: set[str]) -> bool:
-    """Whether a call is of this function: a call of an instance or a parent must name an added or removed parameter."""
-    if call.called in known and call.called != "super":
-        return True
-    names = {*older.takes.positional, *older.takes.keyword_only} ^ {*newer.takes.positional, *newer.takes.keyword_only}
-    return not call.keywords.isdisjoint(names)
-
-
-def _by_returns(before: _SideFacts, after: _SideFacts) -> Iterator[tuple[Unit, Unit]]:
-    for called in before.returns.keys() & after.returns.keys():
-        older = {one.size for one, _ in before.returns[called]}
-        newer = {one.size for one, _ in after.returns[called]}
-        if older == newer:
-            continue
-        leaving = {unit for one, units in before.returns[called] if one.size not in newer for unit in units}
-        coming = {unit for one, units in after.returns[called] if one.size not in older for unit in units}
-        # A caller that unpacks the result on one side only gets another result on the other: it moves both ways.
-        callers_before, callers_after = _callers(before, called), _callers(after, called)
-        for one, users in after.unpackings.get(called, ()):
-            if one.size in newer - older:
-                yield from ((unit, user) for unit in leaving | coming for user in users)
-                yield from ((user, unit) for unit in leaving | coming for user in users & callers_before)
-        for one, users in before.unpackings.get(called, ()):
-            if one.size in older - newer:
-                yield from ((user, unit) for unit in leaving | coming for user in users)
-                yield from ((unit, user) for unit in leaving | coming for user in users & callers_after)
-
-
-def _callers(facts: _SideFacts, called: str) -> frozenset[Unit]:
-    return frozenset(unit for call, units in facts.calls if call.called == called for unit in units)
-
-
-@define
-class _SideReader:
-    """Collects the facts of one side in `facts`."""
-
-    edits: Edits
-    is_newer: bool
-    facts: _SideFacts
-    _keys: dict[str, str] = field(factory=dict)  # dotted module name -> its path in symbols
-
-    def read(self) -> list[tuple[Unit, Unit]]:
-        """Read all Python files; returns pairs of units that share a statement and must move together."""
-        texts = self._texts()
-        self._keys = {module_of(path): key for key, (path, _, _) in texts.items()}
-        pairs: list[tuple[Unit, Unit]] = []
-        for key, (path, text, ranges) in texts.items():
-            known = self.edits.facts.get(key)
-            found = known[self.is_newer] if known is not None else read_facts(path, text, ranges.touches)
-            if found is None or not ranges.rows:
-                continue
-            found = self._translated(found, path, key)
-            self.facts.add(key, found, ranges)
-            for first, last in found.statements:
-                sharing = sorted(ranges.within(first, last))
-                pairs += [pair for one, other in pairwise(sharing) for pair in ((one, other), (other, one))]
-        for unit in self.edits.wholes:
-            for path in self._paths(unit):
-                if path.endswith(".py"):
-                    self.facts.defines.setdefault(("module", module_of(path)), set()).add(unit)
-        return pairs
-
-    def _paths(self, unit: Unit) -> tuple[str, ...]:
-        """The paths on this side of a unit that is not a region."""
-        if unit in self.edits.homes:
-            return (unit,) if self.is_newer else (self.edits.homes[unit],)
-        if unit not in self.edits.wholes[unit]:  # one unit for many files, such as all compiled ones
-            return ()
-        here = self.edits.after if self.is_newer else self.edits.before
-        return tuple(path for path in self.edits.wholes[unit] if path in here.digests)
-
-    def _texts(self) -> dict[str, tuple[str, str, Ranges]]:
-        """Map each Python file to its path on this side, its text, and the units of its lines."""
-        found: dict[str, tuple[str, str, Ranges]] = {}
-        for path, difference in self.edits.differences.items():
-            if path.endswith(".py"):
-                ranges = ranges_of(difference, is_newer=self.is_newer)
-                here = path if self.is_newer else self.edits.homes.get(path, path)
-                found[path] = (here, difference.after if self.is_newer else difference.before, ranges)
-        files = self.edits.after if self.is_newer else self.edits.before
-        for unit in self.edits.wholes:
-            for path in self._paths(unit):
-                if path.endswith(".py") and path not in found and unit not in self.edits.differences:
-                    text = (files.read(path) or b"").decode(errors="replace")
-                    found[path] = (path, text, Ranges(((1, len(text) + 1, unit),)))
-        return found
-
-    def _translated(self, facts: Facts, path: str, key: str) -> Facts:
-        """Give symbols the same names on both sides; an import from a module becomes a name in it, or a submodule."""
-
-        def named(symbol: Symbol) -> Symbol:
-            if symbol[0] == "taken":
-                _, module, name = symbol
-                below = f"{module}.{name}"
-                if below in self._keys or module not in self._keys:
-                    return ("module", below)
-                return ("name", self._keys[module], name)
-            return (symbol[0], key, *symbol[2:]) if len(symbol) > 2 and symbol[1] == path else symbol
-
-        return evolve(
-            facts,
-            defines=[(named(symbol), line) for symbol, line in facts.defines],
-            uses=[(named(symbol), line) for symbol, line in facts.uses],
-        )

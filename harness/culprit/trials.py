@@ -13,7 +13,7 @@ from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
 from harness.culprit.line import Searched
-from harness.culprit.reduction import Candidate, Reduced, Reduction
+from harness.culprit.pursuit import Reduced
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
 from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
@@ -83,7 +83,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
     later. `reading` has the files that are read in the background, by their units of difference. `ahead` has proofs
-    that were run early, with their claims.
+    that were run early, with their claims. `failed` counts the proofs that did not hold, also of what is not a finding.
     """
 
     ran_now: int = 0
@@ -91,6 +91,7 @@ class Tally:
     seen: set[str] = field(factory=set)
     reading: dict[frozenset[str], Awaited] = field(factory=dict)
     ahead: list[tuple[Claim, Proof]] = field(factory=list)
+    failed: int = 0
 
 
 @frozen
@@ -165,42 +166,6 @@ class Trials:
         )
         return Probe(self.scope.repro, combination, mixture=mixture, lock=lock)
 
-    def reduce(
-        self,
-        flipped: Verdict,
-        units: tuple[str, ...],
-        probe_of: Callable[[Candidate], Probe],
-        label_of: Callable[[Candidate], str],
-        requires: Callable[[Candidate], frozenset[str]] | None = None,
-        *,
-        only_first: int = 0,
-        first: bool = False,
-        singles: int = 16,
-    ) -> Reduced:
-        """Find the smallest set of units that alone makes the verdict `flipped`.
-
-        `units` are sorted by likelihood, the most likely first; `singles` of them are tried alone before sets are, all
-        of them with `first`. `first` stops at the first sufficient set. `only_first` stops after that many single
-        units (0: no such limit).
-        """
-        reduced = Reduction(
-            prober=self.prober,
-            lanes=self.lanes,
-            judge=self.searched,
-            reporter=self.reporter,
-            probe_of=probe_of,
-            label_of=label_of,
-            flipped=flipped,
-            units=units,
-            requires=requires,
-            most=self.most,
-            singles=only_first or (len(units) if first else singles),
-            first=first or only_first > 0,
-            only_singles=only_first > 0,
-        ).run()
-        self.tally.ran_now += reduced.ran_now
-        return reduced
-
     def searched(self, observation: Observation) -> Judgement:
         """Judge a run of a search, and record it as seen, so that it can't be a proof."""
         self.tally.seen.add(observation.key)
@@ -257,6 +222,7 @@ class Trials:
                 is_proof=True,
             ).drive(grid)
         self.tally.seen.update(proof.observation.key for proof in found.values() if proof.observation is not None)
+        self.tally.failed += sum(not proof.holds for proof in found.values())
         return tuple(found[number] for number in range(len(claims)))
 
     def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:

@@ -10,7 +10,7 @@ from attrs import evolve, field, frozen
 
 from harness.drafting.hazards import Hazard, hazards_of
 from harness.drafting.markup import Block, blocks_of
-from harness.drafting.packages import KNOWN, LAST_SUSPECTS, project_named
+from harness.drafting.packages import KNOWN, LAST_SUSPECTS, project_named, project_of_module
 from harness.drafting.scripts import Script, installs_in, script_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
@@ -117,17 +117,30 @@ def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
     """Return the projects to bisect over, in order of suspicion.
 
     First those that the text itself calls good in one version and bad in another, then those of the traceback, the
-    innermost first, then the tracker's own and what the script imports. What is in every traceback comes last.
+    innermost first, then the tracker's own and what the script imports: what the error names before the rest, and
+    the library of data last if they are generated. What is in every traceback comes last.
     """
     told, installed = parts.told, parts.told.installed
     claimed = [name for name in told.claims if all(told.bounds(name))]
-    imported = [*([home] if home else []), *(parts.script.projects if parts.script else ())]
+    imported = [*([home] if home else []), *_imported(parts)]
     framed = list(suspects(parts.raised))
     found = [name for name in dict.fromkeys((*claimed, *framed, *imported)) if name in KNOWN or name in framed]
     likely = [name for name in found if name not in LAST_SUSPECTS or name in claimed or name == home]
     likely = likely or found or [n for n in (*told.unreleased, *installed) if n not in LAST_SUSPECTS][:1]
     with_version = [name for name in likely if name in installed or name in claimed]
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
+
+
+def _imported(parts: _Parts) -> list[str]:
+    """Return the projects that the script imports, those that the error names by a class or function first."""
+    script, raised = parts.script, parts.raised
+    if script is None:
+        return []
+    told = f"{parts.report.title} {raised.told.message if raised is not None else ''}"
+    words = set(re.findall(r"\w+", told))
+    named = {project_of_module(module) for name, module in script.imported_names if name in words}
+    is_generated = any("generated" in text for text in parts.stand_ins.replaced)
+    return sorted(script.projects, key=lambda name: (name not in named, is_generated and name == "datasets"))
 
 
 def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.drafting.scripts import tree_of
+from harness.drafting.scripts import text_in, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -33,6 +33,7 @@ _SAVES = re.compile(
     r"(?:.*\.)?(?:save_pretrained|save_to_disk|to_csv|to_json|write_text|write_bytes|save|savefig|save_model"
     r"|write_video)"
 )
+_MODELS = ("model", "model_name", "pretrained_model_name_or_path", "path")
 _FOLDERS = ("output_dir", "save_directory", "logging_dir", "cache_dir", "save_path")
 _HUB = re.compile(
     r"(?:.*\.)?(?:from_pretrained|load_dataset|pipeline|SentenceTransformer|load_lora_weights|from_single_file)"
@@ -73,16 +74,18 @@ def _of_node(node: ast.AST) -> Iterator[tuple[int, str]]:
     for keyword in node.keywords:
         if (risk := _of_keyword(keyword)) is not None:
             yield keyword.value.lineno, risk
-    if _HUB.fullmatch(name) and any(_is_hub_name(one) for one in (*node.args[:1], *_named_models(node))):
+    models = [*node.args[:1], *(one.value for one in node.keywords if one.arg in _MODELS)]
+    if _HUB.fullmatch(name) and any(map(_is_hub_name, models)):
         yield node.lineno, "downloads from the hub"
-    opens = name in ("open", "io.open") and len(node.args) > 1 and not _reads(node.args[1])
+    mode = text_in(node.args[1]) if len(node.args) > 1 else "r"
+    opens = name in ("open", "io.open") and (mode is None or not set(mode).isdisjoint("wax+"))
     writes = opens or _SAVES.fullmatch(name) or _SHUTIL_WRITES.fullmatch(name)
     if writes and any(map(_is_outside, node.args[:2])):
         yield node.lineno, "writes outside its own folder"
 
 
 def _of_keyword(keyword: ast.keyword) -> str | None:
-    if keyword.arg == "trust_remote_code" and not _is_false(keyword.value):
+    if keyword.arg == "trust_remote_code" and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value):
         return "runs code that a model or a data set brings (trust_remote_code)"
     if keyword.arg == "push_to_hub" and _is_true(keyword.value):
         return "sends data to the network"
@@ -93,26 +96,14 @@ def _of_keyword(keyword: ast.keyword) -> str | None:
     return None
 
 
-def _named_models(node: ast.Call) -> list[ast.expr]:
-    named = ("model", "model_name", "pretrained_model_name_or_path", "path")
-    return [one.value for one in node.keywords if one.arg in named]
-
-
 def _is_hub_name(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and not node.value.startswith((".", "/", "~"))
+    text = text_in(node)
+    return text is not None and not text.startswith((".", "/", "~"))
 
 
 def _is_outside(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and _OUTSIDE.match(node.value) is not None
-
-
-def _reads(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and isinstance(node.value, str) and not set(node.value) & set("wax+")
+    return _OUTSIDE.match(text_in(node) or "") is not None
 
 
 def _is_true(node: ast.expr) -> bool:
     return isinstance(node, ast.Constant) and node.value is True
-
-
-def _is_false(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and not node.value

@@ -58,6 +58,13 @@ class Script:
             dict.fromkeys(name for one in sorted(self.modules) if (name := project_of_module(one)) is not None)
         )
 
+    @property
+    def imported_names(self) -> tuple[tuple[str, str], ...]:
+        """The names that it imports from modules, each with its module."""
+        nodes = ast.walk(tree_of(self.code)) if self.wrong_line is None else ()
+        froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
+        return tuple((name.name, str(node.module)) for node in froms for name in node.names)
+
 
 def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
     """Return the script that a report is about, None if it has none; comments count if the report has no code."""
@@ -108,6 +115,11 @@ def tree_of(code: str) -> ast.Module:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return ast.parse(code)
+
+
+def text_in(node: ast.AST | None) -> str | None:
+    """Return the text that a node of code is, None if it is no literal text."""
+    return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
 def _cell(block: Block) -> tuple[Block, Script | None]:

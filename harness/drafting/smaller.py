@@ -61,7 +61,7 @@ class Smaller:
             return
         if len(statements) == 1:
             return
-        search = DeltaDebugging(range(len(statements)), ranked=False)
+        search = DeltaDebugging(range(len(statements)))
         while asked := search.ask():
             gone = [one for number, one in enumerate(statements) if number not in asked[0]]
             source = _without(lines, statements, gone)

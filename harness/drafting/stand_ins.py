@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.drafting.checkpoints import Architecture, architecture_of
 from harness.drafting.markup import parses
-from harness.drafting.scripts import tree_of
+from harness.drafting.packages import FIELD
+from harness.drafting.scripts import text_in, tree_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -19,22 +19,7 @@ if TYPE_CHECKING:
 _LOADS = re.compile(
     r"(?:.*\.)?(?:from_pretrained|pipeline|SentenceTransformer|CrossEncoder|LLM|\w*Trainer|from_hub|load_model)"
 )
-_MODEL_WORDS = (
-    "model",
-    "model_name",
-    "model_id",
-    "model_path",
-    "model_name_or_path",
-    "pretrained_model_name_or_path",
-    "base_model",
-    "checkpoint",
-    "tokenizer",
-    "tokenizer_name",
-    "processor",
-    "config",
-    "feature_extractor",
-    "repo_id",
-)
+_MODEL_WORDS = frozenset(FIELD["model-words"])
 _MODEL_NAME = re.compile(
     r"(?:.*_)?(?:model|checkpoint|ckpt|tokenizer|pretrained|base|backbone)(?:_.*)?|mid|repo(?:_id)?", re.I
 )
@@ -46,45 +31,44 @@ _DATA_SETS = re.compile(r"(?:datasets\.)?(?:load_dataset|load_from_disk)")
 _SOUNDS = re.compile(r"(?:librosa\.load|sf\.read|soundfile\.read|torchaudio\.load)")
 _IMAGES = re.compile(r"(?:(?:PIL\.)?Image\.open|load_image)")
 _DECODES = re.compile(r".*\.cast_column\([^,]+, (?:datasets\.)?Audio\(.*\)\)", re.S)
-_NOT_COLUMNS = frozenset(
-    (
-        "train",
-        "test",
-        "validation",
-        "valid",
-        "eval",
-        "dev",
-        "input_features",
-        "pixel_values",
-        "generated_text",
-        "logits",
-    )
-)
+_NOT_COLUMNS = frozenset(FIELD["not-columns"])
 _TOKENIZED = ("input_ids", "attention_mask", "token_type_ids")
 _ROW_NAMES = re.compile(
     r"(?:.*_)?(?:example|sample|row|item|batch|record|data|dataset|datasets|ds|elem|x|e|ex|inputs?)s?(?:_.*)?|d|b", re.I
 )
 _GPU_OPTIMIZERS = ("adamw_8bit", "adamw_bnb_8bit", "paged_adamw_8bit", "paged_adamw_32bit", "lion_8bit")
-_KNOWN_COLUMNS = {
-    "imdb": ("text", "label"),
-    "glue": ("sentence1", "sentence2", "question1", "question2", "premise", "hypothesis", "sentence", "label", "idx"),
-    "squad": ("id", "context", "question", "answers"),
-    "conll2003": ("tokens", "ner_tags"),
-    "wmt16": ("translation",),
-    "ultrachat_200k": ("messages",),
-    "alpaca": ("instruction", "input", "output", "text"),
-    "librispeech_asr": ("audio", "text"),
-    "common_voice": ("audio", "sentence"),
-    "tldr": ("prompt", "completion"),
-    "ultrafeedback_binarized": ("prompt", "chosen", "rejected"),
-    "capybara": ("messages",),
-    "cifar10": ("img", "label"),
-    "food101": ("image", "label"),
-    "beans": ("image", "labels"),
-    "gsm8k": ("question", "answer"),
-    "cnn_dailymail": ("article", "highlights", "id"),
-    "samsum": ("id", "dialogue", "summary"),
+# What has images beside text is made of too many parts to be guessed.
+_NOT_GUESSED = re.compile(
+    r"vl|vision|llava|omni|paligemma|pixtral|idefics|gguf|lora|adapter|diffusion|flux|sd-|-awq|-gptq|moe"
+)
+
+
+@frozen
+class Architecture:
+    """A model that can be made small and random: its `model_type`, and the class of transformers that makes it."""
+
+    model_type: str
+    auto_class: str
+    is_guess: bool = False
+
+
+_CHECKPOINTS = {
+    name.lower(): Architecture(model_type, told["class"])
+    for model_type, told in FIELD["architectures"].items()
+    for name in told["checkpoints"]
 }
+
+
+def architecture_of(name: str) -> Architecture | None:
+    """Return the architecture of a checkpoint by its name, None if it is not known and its name does not tell."""
+    last = name.rstrip("/").rpartition("/")[2].lower()
+    known = _CHECKPOINTS.get(name.lower()) or next(
+        (one for key, one in _CHECKPOINTS.items() if key.rpartition("/")[2] == last), None
+    )
+    if known is not None or _NOT_GUESSED.search(last):
+        return known
+    kinds = (kind for pattern, kind in FIELD["families"].items() if re.search(pattern, last))
+    return next((Architecture(kind[0], kind[1], is_guess=True) for kind in kinds), None)
 
 
 @frozen
@@ -186,8 +170,7 @@ def _model_names(tree: ast.Module) -> Iterator[ast.Constant]:
 
 
 def _names_model(node: ast.Call) -> bool:
-    first = node.args[0] if node.args else None
-    return isinstance(first, ast.Constant) and isinstance(first.value, str) and "model" in first.value
+    return "model" in ((text_in(node.args[0]) if node.args else None) or "")
 
 
 def _is_model(node: ast.expr) -> ast.Constant | None:
@@ -215,7 +198,7 @@ def _data_edits(
         first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "path"), None)
         if _DATA_SETS.fullmatch(name):
             edits.append(_edit(node.func, "generated_dataset", starts))
-            text = first.value if isinstance(first, ast.Constant) and isinstance(first.value, str) else ""
+            text = text_in(first) or ""
             names.append(text)
             told[f"data set {text}".strip()] = None
         elif _SOUNDS.fullmatch(name):
@@ -236,7 +219,7 @@ def _data_edits(
 
 def _known_columns(name: str, used: tuple[str, ...]) -> tuple[str, ...]:
     last = name.rpartition("/")[2].lower()
-    known = next((columns for key, columns in _KNOWN_COLUMNS.items() if key in last), ())
+    known = next((columns for key, columns in FIELD["columns"].items() if key in last), ())
     return tuple(dict.fromkeys((*known, *(() if known else used)))) or ("text",)
 
 
@@ -258,8 +241,7 @@ def _columns(tree: ast.Module) -> tuple[str, ...]:
 
 
 def _names_column(node: ast.Subscript) -> bool:
-    key = node.slice.value if isinstance(node.slice, ast.Constant) else None
-    return isinstance(key, str) and key not in _NOT_COLUMNS
+    return (text_in(node.slice) or "train") not in _NOT_COLUMNS
 
 
 def _line_starts(code: str) -> list[int]:

@@ -24,6 +24,7 @@ _PREFIX = re.compile(
     r"|\d{4}-\d\d-\d\dT[\d:.]+Z\s?"
     r"|E {3,7}(?=\w))"
 )
+_QUOTED = re.compile(r"(?m)(?:^ {0,3}>.*\n?)+")
 _BOX = re.compile(r"^\s*[│|║╭╰]\s?(.*?)\s*[│|║╮╯]?\s*$")
 _START = re.compile(r"Traceback \(most recent call last\)")
 _FILE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$')
@@ -128,7 +129,7 @@ class Raised:
 
 def tracebacks_of(text: str) -> tuple[Raised, ...]:
     """Return the exceptions in a text, each with its chain; the last of a chain stands for it."""
-    lines = [_stripped(line) for line in plain(text).splitlines()]
+    lines = [_stripped(line) for line in _unquoted(plain(text)).splitlines()]
     found: list[Raised] = []
     chain: list[Raised] = []
     frames: list[Frame] = []
@@ -201,12 +202,22 @@ def stable_part(message: str) -> str:
     best = max(parts, key=lambda part: len(" ".join(_WORDS.findall(part))))
     if len(_WORDS.findall(best)) < 2 and len(parts) > 1:
         return ""
-    best = best.rstrip(" -=")
+    best = _with_its_quotes(best.rstrip(" -="), first)
     if f"{best})" in first and best.count("(") > best.count(")"):
         best += ")"
     if best.count("(") > best.count(")"):
         best = best.rpartition("(")[0].rstrip() or best
     return best if len(best) <= _LONGEST else best[:_LONGEST].rpartition(" ")[0]
+
+
+def _with_its_quotes(part: str, whole: str) -> str:
+    """Return a part of a message with the quotes at its ends, which are only left out where their pair is, too."""
+    for quote in "'\"`":
+        if part.count(quote) % 2 and f"{quote}{part}" in whole:
+            part = quote + part
+        elif part.count(quote) % 2 and f"{part}{quote}" in whole:
+            part += quote
+    return part
 
 
 def matches(part: str, message: str) -> bool:
@@ -219,6 +230,13 @@ def suspects(raised: Raised | None) -> tuple[str, ...]:
     inner = [frame.project for frame in reversed(raised.all_frames)] if raised is not None else []
     names = [name for name in dict.fromkeys(inner) if name is not None]
     return (*(n for n in names if n not in LAST_SUSPECTS), *(n for n in names if n in LAST_SUSPECTS))
+
+
+def _unquoted(text: str) -> str:
+    """Return a text whose Markdown quotations are plain lines where a traceback is quoted."""
+    return _QUOTED.sub(
+        lambda found: re.sub(r"(?m)^ {0,3}> ?", "", found[0]) if _START.search(found[0]) else found[0], text
+    )
 
 
 def _stripped(line: str) -> str:

@@ -1,8 +1,7 @@
-"""How a build of a stranger's code runs: in the sandbox, with few variables of the user's, and with a time limit.
+"""How a build of a stranger's code runs: in the sandbox, without network, with few variables, and with a time limit.
 
-uv fetches what the build requires and starts the build backend in one call, so the whole call is in the sandbox and has
-the network. It can write only its folder, a scratch folder and a cache of uv for builds alone: no wheel that is
-installed elsewhere comes from that cache.
+What it requires is fetched before (`offline_build.py`), so it needs no index and sees none. It can write only its
+folder and a scratch folder.
 """
 
 from __future__ import annotations
@@ -13,9 +12,8 @@ import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING
-from urllib.parse import unquote, urlsplit
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from harness.errors import UserMistake
 from harness.run.sandbox import FileAccess, Sandbox
@@ -27,27 +25,27 @@ _LIMIT_S = 900.0
 _LIMIT_VARIABLE = "HARNESS_BUILD_TIMEOUT"
 _PASSED = re.compile(
     r"""PATH | HOME | USER | LOGNAME | TMPDIR | TZ | LANG | LANGUAGE | LC_[A-Z]+ | (https?|all|ftp|no)_proxy
-    | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE | UV_(?!PUBLISH).*
+    | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
+    | UV_(CACHE_DIR|LINK_MODE|CONCURRENT_\w+|PYTHON_INSTALL_DIR|PYTHON_PREFERENCE)
     | CC | CXX | FC | F77 | LD | AR | (C|CXX|CPP|F|LD|RUST|MAKE)FLAGS | CMAKE_[A-Z_]+ | (MAX|NPY_NUM_BUILD)_JOBS
     | (DY)?LD_LIBRARY_PATH | PKG_CONFIG_PATH | CUDA_(HOME|PATH) | TORCH_CUDA_ARCH_LIST
     """,
     re.VERBOSE | re.IGNORECASE,
 )
-_FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "UV_CONFIG_FILE")
-_INDEXES = ("UV_DEFAULT_INDEX", "UV_INDEX", "UV_INDEX_URL", "UV_EXTRA_INDEX_URL", "UV_FIND_LINKS")
+_FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
 @frozen
 class Builds:
-    """The `sandbox` of builds (None: they have the user's rights), and the cache that uv has in it."""
+    """The `sandbox` of builds, the one that runs are in (None: they have the user's rights)."""
 
     sandbox: Sandbox | None = None
-    cache: Path | None = None
 
-    @classmethod
-    def inside(cls, sandbox: Sandbox | None, cache: Path) -> Builds:
-        """Builds in the sandbox that runs are in, but with the network."""
-        return cls(evolve(sandbox, network=True) if sandbox is not None else None, cache)
+    @property
+    def has_network(self) -> bool:
+        """Whether a build can use the network."""
+        return self.sandbox is None or self.sandbox.network
 
     @property
     def limit_s(self) -> float:
@@ -74,36 +72,27 @@ class Builds:
 
         `own` are variables that are passed on whatever their names are.
         """
-        told = {**{name: value for name, value in env.items() if _PASSED.fullmatch(name)}, **own}
-        if self.sandbox is None or self.cache is None:
+        told = {name: _LOGIN.sub("", value) for name, value in env.items() if _PASSED.fullmatch(name)}
+        told |= {**own, "UV_NO_CONFIG": "1"}
+        if self.sandbox is None:
             yield told, []
             return
-        settings = Path(env.get("XDG_CONFIG_HOME") or Path.home() / ".config", "uv", "uv.toml")
-        if settings.is_file():
-            told.setdefault("UV_CONFIG_FILE", str(settings))
         with tempfile.TemporaryDirectory(prefix="harness-build-") as folder:
             home = Path(folder, "home")
             home.mkdir()
-            told |= {"HOME": str(home), "UV_CACHE_DIR": str(self.cache)}
+            # A cache of its own: what one build leaves there is not used by the next.
+            told |= {"HOME": str(home), "UV_CACHE_DIR": str(Path(folder, "uv"))}
             told.pop("TMPDIR", None)
             access = FileAccess(
                 scratch=Path(folder),
                 work=cwd,
                 python=Path(argv[argv.index("--python") + 1]),
                 readable=(Path(argv[0]), *_readable(told)),
-                writable=(cwd, self.cache),
+                writable=(cwd,),
             )
             yield told, self.sandbox.command(access)
 
 
 def _readable(env: Mapping[str, str]) -> Iterator[Path]:
-    """The files and local indexes that the user's settings of uv name."""
-    for name in _FILES:
-        if env.get(name, "").startswith("/"):
-            yield Path(env[name])
-    for name in _INDEXES:
-        for text in re.split(r"[\s,]+", env.get(name, "")):
-            address = text.partition("=")[2] if re.match(r"[\w-]+=", text) else text
-            path = unquote(urlsplit(address).path) if address.startswith("file:") else address
-            if path.startswith("/"):
-                yield Path(path)
+    """The certificates that the user's settings name."""
+    return (Path(env[name]) for name in _FILES if env.get(name, "").startswith("/"))

@@ -1,7 +1,7 @@
 """Builds an environment from a lock: completely or not at all, and again if it changed since it was built.
 
-It is built under a temporary name, then renamed to its location. Wheels come from the harness's wheel store; uv
-installs what the store lacks into a bare environment, as copies, which the store then keeps.
+It is built under a temporary name, then renamed to its location. Wheels come from the harness's wheel store. What the
+store lacks, uv downloads and installs into a bare environment, from where the files are moved to the store.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ import shutil
 import tempfile
 import threading
 from datetime import datetime, timedelta
-from functools import cached_property
+from functools import cached_property, partial
 from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -22,7 +22,9 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
-from harness.environment.disk_space import DiskEstimate, DiskSpace
+from harness.environment.cpu_builds import BACKEND, CpuBuilds
+from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
+from harness.environment.gpu_libraries import left_out, replaced_by, stand_in, uncalled
 from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
@@ -31,9 +33,10 @@ from harness.environment.workspace import MARK, Hold, Location, acquire, claimed
 from harness.errors import NoSpace
 from harness.events import Note
 from harness.model import Lock
+from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.layout import Tree
@@ -45,13 +48,15 @@ _WORTH_TELLING = 100 * 2**20
 _KEPT_ON_A_FULL_DISK = 3  # the one being built, and the two sides of a change
 _KEPT_AT_MOST = 200  # each takes a file descriptor
 _TRIES = 3
+_FOR_CPUS = ("--torch-backend", BACKEND)
 
 
 @frozen
 class Environment:
     """A Python interpreter and what is installed for it; `folder` is None if the harness did not build it.
 
-    `clashes` says which wheel's file is installed where several have one. `readable` is where its Python is.
+    `installed` is the lock with other builds of PyTorch, if those of `lock` were not installed. `clashes` says which
+    wheel's file is installed where several have one. `readable` is where its Python is.
     """
 
     python: Path
@@ -59,6 +64,7 @@ class Environment:
     folder: Path | None = None
     readable: tuple[Path, ...] = field(default=(), eq=False)
     clashes: tuple[str, ...] = field(default=(), eq=False)
+    installed: Lock | None = field(default=None, eq=False)
 
 
 @frozen
@@ -66,8 +72,9 @@ class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
     With `at`, a folder that the user named, each environment replaces the one before in that folder. `disk_space` keeps
-    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown. `compared` knows which
-    environments matched their manifests a moment ago.
+    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown. Without
+    `has_gpu_libraries` NVIDIA's libraries are left out. `compared` knows which environments matched their manifests a
+    moment ago.
     """
 
     uv: Uv
@@ -77,8 +84,11 @@ class Builder:
     at: Path | None = None
     disk_space: DiskSpace = field()
     size_of: Callable[[Pin], int | None] = attrgetter("size")
+    has_gpu_libraries: bool = True
+    cpu_builds: CpuBuilds | None = None
     compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
+    _told: list[str] = field(factory=list, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
 
     @bytecode.default
@@ -101,13 +111,31 @@ class Builder:
 
     def estimate(self, lock: Lock) -> DiskEstimate | None:
         """The disk space that the environment of a lock needs, None if it exists."""
-        if (self.workspace.environments / lock.id).is_dir():
+        if self.location(lock).folder.is_dir():
             return None
         return self._estimate(lock)
 
     def location(self, lock: Lock) -> Location:
         """Where the environment of a lock belongs. Raises `UserMistake` if the user's folder can't be used."""
-        return Location.given(self.at) if self.at is not None else Location.under_lock(self.workspace, lock)
+        if self.at is not None:
+            return Location.given(self.at)
+        without, builds = self._for_a_cpu(lock)
+        return Location.under_lock(self.workspace, lock, "-cpu" if builds else "-without-gpu" if without else "")
+
+    def _for_a_cpu(self, lock: Lock) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
+        """The pins that are left out, and builds for CPUs that replace pins; none where the user gets the environment.
+
+        Stand-ins for what is left out are only needed without such builds.
+        """
+        if self.has_gpu_libraries or self.at is not None or not (without := uncalled(lock)):
+            return (), ()
+        return without, self.cpu_builds.of(lock) if self.cpu_builds is not None else ()
+
+    def _installed(self, lock: Lock) -> Lock:
+        """The lock with the builds that are installed."""
+        _, builds = self._for_a_cpu(lock)
+        instead = {pin.name: pin for pin in builds}
+        return evolve(lock, pins=[instead.get(pin.name, pin) for pin in lock.pins]) if builds else lock
 
     def record(self, location: Location) -> EnvironmentRecord:
         """The record of the environment at a location."""
@@ -119,7 +147,9 @@ class Builder:
         inside = f"{site_packages(now).relative_to(now).as_posix()}/"
         overwritten = mark_of(now).get("overwritten", ())
         unclear = frozenset(str(path).removeprefix(inside) for path in overwritten)
-        return Sources(lock, site_packages(folder, at), site_packages(now), self.interpreter.stdlib, unclear)
+        return Sources(
+            self._installed(lock), site_packages(folder, at), site_packages(now), self.interpreter.stdlib, unclear
+        )
 
     def build(
         self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
@@ -148,7 +178,10 @@ class Builder:
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
         clashes = mark_of(location.folder).get("clashes", ())
-        return Environment(location.python, lock, location.folder, clashes=tuple(map(str, clashes)))
+        installed = self._installed(lock)
+        return Environment(
+            location.python, lock, location.folder, clashes=tuple(map(str, clashes)), installed=installed
+        )
 
     def sound(self, location: Location, lock: Lock) -> Manifest | None:
         """The manifest if every file of the environment matches it now, else None."""
@@ -193,17 +226,21 @@ class Builder:
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
-            building = self.workspace.building
-            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, building, self.builds)
-            return installer.install(lock, folder, apart=apart, cancel=cancel)
+            without, builds = self._for_a_cpu(lock)
+            told = replaced_by(builds) if builds else left_out(without) if without else ""
+            if told and not self._told:
+                self._told.append(told)
+                self.disk_space.reporter.report(Note(told))
+            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.workspace, self.builds)
+            return installer.install(lock, folder, without=without, builds=builds, apart=apart, cancel=cancel)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
         try:
-            self.disk_space.reserve(estimate, self.uv.cache_folder)
+            self.disk_space.reserve(estimate)
         except NoSpace:
             self.let_go(but=_KEPT_ON_A_FULL_DISK)
             self.disk_space.make_room(estimate)
-            self.disk_space.reserve(estimate, self.uv.cache_folder)
+            self.disk_space.reserve(estimate)
 
     def _keep(self, record: EnvironmentRecord) -> None:
         """Keep an environment from being removed while this process lives; the most recently used come last."""
@@ -230,7 +267,8 @@ class Builder:
             raise
 
     def _estimate(self, lock: Lock) -> DiskEstimate:
-        missing = (pin for pin in lock.pins if not self.wheels.has(pin))
+        without, _ = self._for_a_cpu(lock)
+        missing = (pin for pin in self._installed(lock).pins if pin not in without and not self.wheels.has(pin))
         return DiskEstimate.of(missing, self.size_of, self.uv.wheels_folder)
 
 
@@ -247,22 +285,28 @@ class Uninstallable:
 
 @frozen
 class Installer:
-    """Installs locks for one interpreter; `builds` has the wheels of source distributions.
-
-    `building` is a folder for temporary ones.
-    """
+    """Installs locks for one interpreter; `builds` has the wheels of source distributions."""
 
     uv: Uv
     interpreter: Interpreter
     wheels: WheelStore
     bytecode: BytecodeStore
-    building: Path
+    workspace: Workspace
     builds: SourceBuilds
 
     def install(
-        self, lock: Lock, folder: Path, *, apart: bool = False, cancel: threading.Event | None = None
+        self,
+        lock: Lock,
+        folder: Path,
+        *,
+        without: Sequence[Pin] = (),
+        builds: Sequence[Pin] = (),
+        apart: bool = False,
+        cancel: threading.Event | None = None,
     ) -> Manifest | Uninstallable:
-        """Install a lock into an empty folder and record its files.
+        """Install a lock into an empty folder and record its files; stand-ins replace the pins `without`.
+
+        Other `builds` of PyTorch replace those of the lock.
 
         With `apart` it shares no file with other environments. Raises `OSError`, `NoNetwork` and `Cancelled`.
         """
@@ -271,65 +315,118 @@ class Installer:
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
         loose: dict[str, Tree] = {}
+        instead = {pin.name: pin for pin in builds}
+        pins = [instead.get(pin.name, pin) for pin in lock.pins if pin not in without]
         with contextlib.ExitStack() as stages:
             for _ in range(_TRIES):  # another process may drop a wheel between the two steps
-                words = self._fetch([pin for pin in lock.pins if pin.name not in loose], folder, loose, stages, cancel)
-                if words:
+                if words := self._fetch(evolve(lock, pins=pins), folder, loose, stages, cancel, builds):
                     return Uninstallable(words)
-                linked = self.wheels.install(lock.pins, folder, loose=loose, apart=apart, cancel=cancel)
+                linked = self.wheels.install(pins, folder, loose=loose, apart=apart, cancel=cancel)
                 if not linked.missing:
                     break
             else:
                 return Uninstallable(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
             told: dict[str, object] = {"lock": lock.id, "python": lock.python}
-            if linked.overwritten or linked.clashes:
-                told |= {"overwritten": linked.overwritten, "clashes": linked.clashes}
+            clashes = linked.clashes
+            if without:
+                stand_in(without, folder)
+                clashes = (*clashes, replaced_by(builds) if builds else left_out(without))
+            if linked.overwritten or clashes:
+                told |= {"overwritten": linked.overwritten, "clashes": clashes}
             (folder / MARK).write_text(json.dumps(told), encoding="utf-8")
             return Manifest.of(folder, lock.id, self.wheels.kind, linked.wheels, self.wheels.ledger)
 
     def _fetch(
         self,
-        pins: Iterable[Pin],
+        lock: Lock,
         bare: Path,
         loose: dict[str, Tree],
         stages: contextlib.ExitStack,
         cancel: threading.Event | None,
+        builds: Sequence[Pin] = (),
     ) -> str:
         """Store the wheels that the store lacks, as uv installs them; `loose` gets those that can't be stored.
 
         uv starts the Python that it installs for, which runs code of what is installed there already. So each call has
         a stage of its own: a copy of the `bare` environment. Returns uv's error message, "" if there is none.
         """
-        wanted = [pin for pin in pins if not self.wheels.has(pin)]
+        wanted = [pin for pin in lock.pins if pin.name not in loose and not self.wheels.has(pin)]
         if not wanted:
             return ""
-        with self.wheels.claimed(wanted, cancel):
+        with self.wheels.claimed(wanted, cancel), self._downloads(lock, cancel) as downloads:
             # Another build may have stored some of them while this one waited.
             wanted = [pin for pin in wanted if not self.wheels.has(pin)]
-            groups = [wanted] if wanted else []
+            uv = partial(self._install_with_uv, cancel=cancel)
+            fetch = partial(uv, cache=("--link-mode", "hardlink", "--cache-dir", downloads))
+            groups: list[tuple[list[Pin], Callable[[Sequence[Pin], Path], str]]] = []
+            stored = [pin for pin in wanted if self.wheels.elsewhere(pin) is not None]
+            groups.append((stored, self._copy))
+            cached = [pin for pin in wanted if not pin.sha256]  # never stored, so uv's cache should keep it
+            cached += cached_by_uv([pin for pin in wanted if pin.sha256 and pin not in stored], self.uv.wheels_folder)
+            groups.append((cached, uv))
+            fresh = [pin for pin in wanted if pin not in (*stored, *cached)]
+            groups.append(([pin for pin in fresh if pin not in builds], fetch))
+            groups.append(([pin for pin in fresh if pin in builds], partial(fetch, options=_FOR_CPUS)))
             while groups:
-                group = groups.pop()
+                group, install = groups.pop()
+                if not group:
+                    continue
                 stage = self._stage(bare, stages)
-                if words := self._install_with_uv(group, stage, cancel):
+                if words := install(group, stage):
+                    if all(pin.name in loose for pin in group):  # can't be fetched again
+                        continue
                     return words
+                for path in downloads.iterdir():
+                    remove_tree(path)  # before the change times are noted
                 taken = self.wheels.take_in(group, stage)
-                if taken.damaged:  # in uv's cache
-                    again = self._stage(bare, stages)
-                    if not self._install_with_uv(taken.damaged, again, cancel, "--no-cache"):
-                        taken = evolve(taken, loose={**taken.loose, **self.wheels.take_in(taken.damaged, again).loose})
-                loose |= {name: tree for name, tree in taken.loose.items() if not self.wheels.has(_named(group, name))}
+                loose |= taken.loose
                 # Each wheel in a stage of its own has all of its files.
-                groups += [[pin] for pin in taken.overwritten]
+                groups += [([pin], install) for pin in taken.overwritten]
+                groups += [(list(taken.damaged), fetch)] if install in (uv, self._copy) else []
+            for pin in filter(self.wheels.has, wanted):
+                loose.pop(pin.name, None)
             self.bytecode.forget(self.wheels.key(pin) for pin in wanted if pin.sha256)
         return ""
 
+    @contextlib.contextmanager
+    def _downloads(self, lock: Lock, cancel: threading.Event | None) -> Iterator[Path]:
+        """A cache of uv for what it downloads for a lock, removed at the end; an interrupted build leaves it.
+
+        It is on the file system of the stages, so uv links from it, and a wheel is on the disk once.
+        """
+        folder = self.workspace.downloads / lock.id
+        folder.mkdir(exist_ok=True)
+        with acquire(folder, cancel=cancel):
+            yield folder
+            remove_tree(folder)
+
     def _stage(self, bare: Path, stages: contextlib.ExitStack) -> Path:
-        stage = stages.enter_context(claimed_folder(self.building, "stage-"))
+        stage = stages.enter_context(claimed_folder(self.workspace.building, "stage-"))
         shutil.copytree(bare, stage, symlinks=True, dirs_exist_ok=True)
         return stage
 
-    def _install_with_uv(self, pins: Sequence[Pin], stage: Path, cancel: threading.Event | None, *options: str) -> str:
-        """Install pins as copies from uv's cache into a bare environment; returns uv's error message, "" if none."""
+    def _copy(self, pins: Sequence[Pin], stage: Path) -> str:
+        """Install pins that the store of another interpreter has into a bare environment."""
+        with acquire(self.wheels.lock):  # nobody drops it meanwhile
+            for folder in filter(None, map(self.wheels.elsewhere, pins)):
+                shutil.copytree(site_packages(folder), site_packages(stage), symlinks=True, dirs_exist_ok=True)
+                if (folder / "bin").is_dir():
+                    shutil.copytree(folder / "bin", stage / "bin", symlinks=True, dirs_exist_ok=True)
+        return ""
+
+    def _install_with_uv(
+        self,
+        pins: Sequence[Pin],
+        stage: Path,
+        *,
+        cache: Sequence[str | Path] = ("--link-mode", "copy"),
+        options: Sequence[str] = (),
+        cancel: threading.Event | None,
+    ) -> str:
+        """Install pins into a bare environment, by default as copies from uv's own cache.
+
+        Returns uv's error message, "" if none.
+        """
         wheels = self.builds.installable(pins, cancel)
         if isinstance(wheels, NotBuilt):
             return f"{wheels.release} {CANT_BUILD}: {wheels.words}"
@@ -337,7 +434,12 @@ class Installer:
         with tempfile.TemporaryDirectory(prefix="harness-install-") as folder:
             requirements = Path(folder, "requirements.txt")
             requirements.write_text(lock.as_requirements(), encoding="utf-8")
-            install = [*self._install_into(stage, lock, requirements), *options, *self.builds.options(wheels.folders)]
+            install = [
+                *self._install_into(stage, lock, requirements),
+                *cache,
+                *options,
+                *self.builds.options(wheels.folders),
+            ]
             answer = self.uv.call("--quiet", *install, cwd=stage, cancel=cancel)
             if answer.returncode != 0 and _OTHER_FILE in answer.words:
                 answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=stage, cancel=cancel)
@@ -348,15 +450,10 @@ class Installer:
         return ["venv", *options, "--python", self.interpreter.path, folder]
 
     def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
-        options = ["--no-deps", "--link-mode", "copy"]
-        options += ["--only-binary", ":all:"]
+        options = ["--no-deps", "--only-binary", ":all:"]
         if all(pin.sha256 for pin in lock.pins):
             options.append("--require-hashes")
         return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
-
-
-def _named(pins: Iterable[Pin], name: str) -> Pin:
-    return next(pin for pin in pins if pin.name == name)
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:

@@ -1,7 +1,7 @@
 """The disk: refuses an environment early if there is too little space for it, and removes those used least recently.
 
-uv unpacks each wheel into its cache once. The first environment with it copies it from there into the harness's wheel
-store. Environments are linked from the store, so each further one needs little.
+A wheel is unpacked once, into the harness's wheel store. Environments are linked from it, so each further one needs
+little. uv's own cache gets index pages; a wheel that it has already is copied from there.
 """
 
 from __future__ import annotations
@@ -40,18 +40,17 @@ _RESERVE = 512 * 2**20  # for what a run writes, and for other programs
 _IN_USE_S = 3600.0
 _DAY_S = 86400.0
 _BLOCK = 512  # the unit of st_blocks on every file system
-_HINT = "run harness clean or uv cache prune, or set HARNESS_CACHE_DIR and UV_CACHE_DIR to another disk"
+_HINT = "run harness clean, or set HARNESS_CACHE_DIR to another disk"
 
 
 @frozen
 class DiskEstimate:
-    """Upper limits in bytes: to download, unpacked in uv's cache, and for the environment itself.
+    """Upper limits in bytes: to download, and for all of the environment, its unpacked wheels included.
 
     `unsized` counts the wheels to download whose size is unknown; the other numbers do not include them.
     """
 
     download: int = 0
-    unpacked: int = 0
     own: int = _OWN
     unsized: int = 0
 
@@ -61,15 +60,15 @@ class DiskEstimate:
 
         uv does not promise the layout of its cache. If it changes, the wheels count as missing there.
         """
-        indexes = [uv_wheels / "pypi", *(uv_wheels / "index").glob("*"), *(uv_wheels / "flat").glob("*")]
-        download = unpacked = own = unsized = 0
+        download = own = unsized = 0
+        pins = list(pins)
+        cached = cached_by_uv(pins, uv_wheels)
         for pin in pins:
             packed = size_of(pin) or 0
-            size = int(packed * (_LARGE_UNPACKED if packed >= _LARGE else _UNPACKED))
-            own += size
-            if not any(_is_of(entry, pin) for index in indexes for entry in (index / pin.name).glob("*")):
-                download, unpacked, unsized = download + packed, unpacked + size, unsized + (not packed)
-        return cls(download, unpacked, own + _OWN, unsized)
+            own += int(packed * (_LARGE_UNPACKED if packed >= _LARGE else _UNPACKED))
+            if pin not in cached:
+                download, unsized = download + packed, unsized + (not packed)
+        return cls(download, own + _OWN, unsized)
 
     @property
     def is_nothing(self) -> bool:
@@ -79,13 +78,17 @@ class DiskEstimate:
     def __str__(self) -> str:
         told = []
         if self.download:
-            told.append(
-                f"about {size_in_words(self.download)} to download, up to {size_in_words(self.unpacked)} on disk"
-            )
+            told.append(f"about {size_in_words(self.download)} to download, up to {size_in_words(self.own)} on disk")
         if self.unsized:
             what = f"{counted(self.unsized, 'wheel')} of unknown size"
             told.append(f"and {what}" if told else f"{what} to download")
         return ", ".join(told) or "nothing to download, uv's cache has all of it"
+
+
+def cached_by_uv(pins: Iterable[Pin], uv_wheels: Path) -> list[Pin]:
+    """The pins whose wheels uv has unpacked already, below the folder `uv_wheels` of its cache."""
+    indexes = [uv_wheels / "pypi", *(uv_wheels / "index").glob("*"), *(uv_wheels / "flat").glob("*")]
+    return [pin for pin in pins if any(_is_of(one, pin) for index in indexes for one in (index / pin.name).glob("*"))]
 
 
 def _is_of(entry: Path, pin: Pin) -> bool:
@@ -97,11 +100,11 @@ def _is_of(entry: Path, pin: Pin) -> bool:
 
 @frozen
 class DiskSpace:
-    """The disk that holds a workspace, and the one that holds uv's cache.
+    """The disk that holds a workspace.
 
-    `limit` is how many bytes the workspace may use (None: unlimited). Files shared with uv's cache do not count,
-    because removing them here frees nothing. `reporter` gets a note about removed environments. Environments used after
-    `since` (seconds since the epoch) belong to this run. `free_bytes` returns the free bytes on the disk of a folder.
+    `limit` is how many bytes the workspace may use (None: unlimited). `reporter` gets a note about removals.
+    Environments used after `since` (seconds since the epoch) belong to this run. `free_bytes` returns the free bytes on
+    the disk of a folder.
     """
 
     workspace: Workspace
@@ -110,23 +113,24 @@ class DiskSpace:
     since: float = field(factory=time.time)
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
 
-    def reserve(self, estimate: DiskEstimate, uv_cache: Path) -> None:
+    def reserve(self, estimate: DiskEstimate) -> None:
         """Make sure that there is enough space. Raises `NoSpace` if there is not."""
         if self.limit is not None:
             self._keep_within(self.limit, estimate)
-        root = self.workspace.building
-        if _existing(uv_cache).stat().st_dev == root.stat().st_dev:
-            self._expect_free(root, estimate.own + estimate.unpacked)
-        else:
-            self._expect_free(root, estimate.own)
-            self._expect_free(uv_cache, estimate.unpacked)
+        free = self.free_bytes(self.workspace.building)
+        if free - estimate.own < _RESERVE:
+            raise NoSpace(
+                f"a new environment needs up to {size_in_words(estimate.own)} at {self.workspace.root}; only "
+                f"{size_in_words(free)} are free, and {size_in_words(_RESERVE)} must stay free",
+                hint=_HINT,
+            )
 
     def make_room(self, estimate: DiskEstimate) -> None:
         """Remove the least recently used environments that no process keeps, if that makes enough space.
 
         This is for a disk that is nearly full; a removed environment is rebuilt when it is needed.
         """
-        missing = estimate.own + estimate.unpacked + _RESERVE - self.free_bytes(self.workspace.building)
+        missing = estimate.own + _RESERVE - self.free_bytes(self.workspace.building)
         kept = kept_folders(self.workspace)
         if sum(one.size for one in kept) >= missing:
             self._remove(kept, missing, "because the disk is nearly full")
@@ -157,19 +161,6 @@ class DiskSpace:
             prune_wheels(self.workspace)
             told = f"removed {counted(count, 'environment')} {why}, the least recently used first"
             self.reporter.report(Note(f"{told}; freed {size_in_words(freed)}"))
-
-    def _expect_free(self, folder: Path, needed: int) -> None:
-        free = self.free_bytes(_existing(folder))
-        if free - needed < _RESERVE:
-            raise NoSpace(
-                f"a new environment needs up to {size_in_words(needed)} at {folder}; only {size_in_words(free)} are "
-                f"free, and {size_in_words(_RESERVE)} must stay free",
-                hint=_HINT,
-            )
-
-
-def _existing(folder: Path) -> Path:
-    return next(parent for parent in (folder, *folder.parents) if parent.exists())
 
 
 @frozen
@@ -213,6 +204,7 @@ def remove_leftovers(workspace: Workspace) -> None:
     """Remove the leftovers of killed harnesses: half-built environments, scratch folders, half-written files."""
     for parent in (workspace.building, workspace.scratch):
         remove_abandoned(parent)
+    remove_abandoned(workspace.downloads, older_than_s=_DAY_S)  # until then an interrupted download can go on
     for store in _stores(workspace):
         store.remove_partial()
     entries = (entry for parent in (workspace.wheels, workspace.bytecode) for entry in parent.glob("*/*"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import tomllib
 from datetime import datetime
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
@@ -51,16 +51,21 @@ def as_preferences(lock: Lock) -> str:
     return f'lock-version = "1.0"\ncreated-by = "harness"\n{packages}'
 
 
-def _pin(package: dict[str, object], tags: Sequence[Tag]) -> Pin:
-    """The file of a locked package that the installer will choose: the wheel with the best tag, else the source."""
+def best_wheel(package: dict[str, Any], tags: Sequence[Tag]) -> dict[str, Any] | None:
+    """The entry of the wheel of a locked package that the installer will choose, None if it has none."""
     listed = package.get("wheels")
     wheels = listed if isinstance(listed, list) else []
-    best = min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
+    return min(wheels, key=lambda wheel: _rank(file_name(wheel), tags), default=None)
+
+
+def _pin(package: dict[str, Any], tags: Sequence[Tag]) -> Pin:
+    """The file of a locked package that the installer will choose: the wheel with the best tag, else the source."""
+    wheels, best = package.get("wheels") or [], best_wheel(package, tags)
     chosen = best or package.get("sdist") or package.get("archive") or {}
     return Pin(
         name=normalized_name(str(package["name"])),
         version=str(package.get("version", "")),
-        wheel=_file_name(chosen) if chosen else "",
+        wheel=file_name(chosen) if chosen else "",
         sha256=_digest(chosen),
         size=chosen.get("size") if isinstance(chosen, dict) else None,
         siblings=tuple(_digest(wheel) for wheel in wheels if wheel is not best and _digest(wheel)),
@@ -80,7 +85,8 @@ def _newest(files: Sequence[object]) -> str:
     return max(dated).isoformat() if dated and len(dated) == len(times) else ""
 
 
-def _file_name(file: object) -> str:
+def file_name(file: object) -> str:
+    """The name of a file in a lock file."""
     if not isinstance(file, dict):
         return ""
     where = str(file.get("name") or file.get("path") or file.get("url") or "")

@@ -23,6 +23,7 @@ from packaging.requirements import Requirement
 
 from harness.atomic import write_whole
 from harness.environment.index import download
+from harness.environment.offline_build import OfflineBuild, compiled, without_requirements
 from harness.environment.pylock import is_source
 from harness.environment.uv import spoken_by_uv
 from harness.environment.workspace import acquire, claimed_folder
@@ -50,7 +51,7 @@ _LONGEST_WORDS = 300
 _TOOLS = ("setuptools", "wheel")
 _RAISED = re.compile(r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit)\b|(?:fatal )?error:).*")
 # What uv itself says about a failed build.
-_OF_UV = re.compile(r"error: Failed to build|hint:|.*\bbuild backend returned an error")
+_OF_UV = re.compile(r"error: (?:Failed to build|No solution found)|hint:|.*\bbuild backend returned an error")
 
 
 @frozen
@@ -127,23 +128,14 @@ class SourceBuilds:
 
     def sources_in(self, pylock: str) -> dict[str, Source]:
         """The source distributions in a lock file of uv, by project."""
-        packages = tomllib.loads(pylock).get("packages", [])
-        return {found.pin.name: found for package in packages if (found := _source_of(package)) is not None}
+        return _sources_in(tomllib.loads(pylock))
 
     def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> Source | None:
         with claimed_folder(self.workspace.scratch, "sources-") as here:
             (here / "uv.toml").write_text(without_requirements([name]), encoding="utf-8")
-            (here / "requirements.in").write_text(f"{name}=={version}\n", encoding="utf-8")
-            answer = self.uv.call(
-                *("--quiet", "pip", "compile", "requirements.in", "--no-deps", "--only-binary", ":all:"),
-                *("--no-binary", name, "--python", self.interpreter.path),
-                *("--format", "pylock.toml", "--output-file", "pylock.toml"),
-                cwd=here,
-                cancel=cancel,
-            )
-            if answer.returncode != 0:
-                return None
-            return self.sources_in((here / "pylock.toml").read_text(encoding="utf-8")).get(name)
+            options = ("--no-deps", "--only-binary", ":all:", "--no-binary", name)
+            _, lock = compiled(self.uv, self.interpreter, [f"{name}=={version}"], options, here, cancel)
+            return _sources_in(lock).get(name)
 
     def build(self, source: Source, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
         """Return the wheel of a source distribution. Raises as `release`."""
@@ -220,12 +212,10 @@ class SourceBuilds:
         soon, newer build tools are tried, then today's build requirements.
         """
         first, begun = "", time.monotonic()
-        for options in _dated(uploaded):
-            words = ["build", "--wheel", "--no-sources", "--no-create-gitignore", *options]
-            words += ["--python", str(self.interpreter.path), "--out-dir", str(output), str(archive)]
-            answer = self.uv.call(*words, cwd=archive.parent, cancel=cancel)
-            wheel = next(iter(output.glob("*.whl")), None)
-            if answer.returncode == 0 and wheel is not None:
+        for dated in _dated(uploaded):
+            build = OfflineBuild(self.uv, self.interpreter, tuple(dated))
+            wheel, answer = build.wheel(archive, output, cancel=cancel)
+            if wheel is not None:
                 return wheel
             first = first or reason_of(answer.words)
             if time.monotonic() - begun > _LONGEST_TRY_S:
@@ -261,9 +251,9 @@ def _named(pin: Pin) -> str:
     return f"{pin.name}=={pin.version}"
 
 
-def without_requirements(projects: Iterable[str]) -> str:
-    """Settings of uv that let it choose releases of these projects without building them to read their metadata."""
-    return "\n".join(f'[[dependency-metadata]]\nname = "{name}"\nrequires-dist = []\n' for name in projects)
+def _sources_in(lock: dict[str, Any]) -> dict[str, Source]:
+    found = (_source_of(package) for package in lock.get("packages", []))
+    return {source.pin.name: source for source in found if source is not None}
 
 
 def _source_of(package: dict[str, Any]) -> Source | None:

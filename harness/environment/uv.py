@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
 _LONGEST_S = 3600.0
+TORCH_BACKEND = "UV_TORCH_BACKEND"
 # Settings of the user's shell and project that must not affect what is built here.
 _NOT_PASSED = (
     "VIRTUAL_ENV",
@@ -120,7 +121,7 @@ class Uv:
     @property
     def cache_folder(self) -> Path:
         """The folder where it unpacks wheels."""
-        if named := self._environment().get("UV_CACHE_DIR"):
+        if named := self.environment.get("UV_CACHE_DIR"):
             return Path(named).absolute()
         if not self._folders:  # its configuration may name one; called once
             answer = self.call("cache", "dir", cwd=Path.cwd())
@@ -137,12 +138,12 @@ class Uv:
     @property
     def find_links(self) -> tuple[str, ...]:
         """The user's own folders and pages of links."""
-        return tuple(filter(None, self._environment().get("UV_FIND_LINKS", "").split(",")))
+        return tuple(filter(None, self.environment.get("UV_FIND_LINKS", "").split(",")))
 
     @property
     def has_torch_backend(self) -> bool:
         """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
-        return bool(self._environment().get("UV_TORCH_BACKEND"))
+        return TORCH_BACKEND in self.environment
 
     def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
         """Run uv. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
@@ -171,7 +172,7 @@ class Uv:
 
     def _answer(self, arguments: Sequence[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
-        env, sandbox, wall_s = self._environment(), list[str](), _LONGEST_S
+        env, sandbox, wall_s = self.environment, list[str](), _LONGEST_S
         with contextlib.ExitStack() as stack:
             log = stack.enter_context(tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log"))
             is_build = "build" in arguments[:2]
@@ -197,7 +198,10 @@ class Uv:
             told = self.builds.timed_out if is_build else f"uv timed out after {wall_s:g} s"
             return UvAnswer(1, told, timed_out=True)
         if ended.returncode != 0:
-            raise_surroundings(words)
+            if is_build:  # it has no network, and what it prints is a stranger's
+                _raise_if_full(words)
+            else:
+                raise_surroundings(words)
         return UvAnswer(ended.returncode, words)
 
     def find_python(self, asked: str | None) -> Path:
@@ -213,11 +217,16 @@ class Uv:
             )
         return path
 
-    def _environment(self) -> dict[str, str]:
+    @property
+    def environment(self) -> dict[str, str]:
+        """The variables that it runs with: ours, and the user's index settings."""
         environ = {
             key: value for key, value in os.environ.items() if key not in _NOT_PASSED and not key.startswith("GIT_")
         }
-        return {**environ, **self.settings.as_uv_environment(environ), **self.extra_environment}
+        merged = {**environ, **self.settings.as_uv_environment(environ), **self.extra_environment}
+        if not merged.get(TORCH_BACKEND):  # uv refuses an empty one
+            merged.pop(TORCH_BACKEND, None)
+        return merged
 
 
 def _of_pyenv(asked: str) -> Path | None:
@@ -256,8 +265,7 @@ def doubted_projects(words: str) -> tuple[str, ...]:
 
 def raise_surroundings(words: str) -> None:
     """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
-    if _SPACE.search(words):
-        raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")
+    _raise_if_full(words)
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
     host = host_of(address.group()) if address else ""
     if refused := _REFUSED.search(words):
@@ -273,3 +281,8 @@ def raise_surroundings(words: str) -> None:
         raise no_list(host, "it sends a web page in place of a wheel")
     if _NETWORK.search(words):
         raise unreachable(host)
+
+
+def _raise_if_full(words: str) -> None:
+    if _SPACE.search(words):
+        raise NoSpace("no space left on the disk while installing", hint="harness clean frees old environments")

@@ -1,4 +1,4 @@
-"""One copy of each installed wheel, from which environments are hard-linked.
+"""The only copy of each installed wheel, from which environments are hard-linked.
 
 Environments never link to uv's cache: a write through a link affects only this store and the environments that share
 the file. Every file is checked before it is linked again, and a wheel with a changed file is dropped. If the file
@@ -15,8 +15,10 @@ import fcntl
 import json
 import os
 import posixpath
+import re
 import shutil
 import zlib
+from collections import Counter
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -50,6 +52,7 @@ if TYPE_CHECKING:
 
 
 _CLAIMS = 16  # lock files for wheels that are being installed
+_FOR_ALL = re.compile(r"-(py2\.)?py3-none-")
 _LEDGER, _PARTIAL = "ledger.json", ".partial-"
 
 
@@ -109,6 +112,15 @@ class WheelStore:
         """Whether the store has a wheel."""
         return bool(pin.sha256) and (self.root / self.key(pin) / _LEDGER).is_file()
 
+    def elsewhere(self, pin: Pin) -> Path | None:
+        """The files of a wheel in the store of another interpreter, if it is a wheel for all of them."""
+        if pin.sha256 and _FOR_ALL.search(pin.wheel):
+            for entry in self.root.parent.glob(f"*/{self.key(pin)}/{STORED}"):
+                with contextlib.suppress(FileNotFoundError):
+                    if entry.parents[1] != self.root and {path.name for path in entry.iterdir()} <= {"bin", "lib"}:
+                        return entry
+        return None
+
     @contextlib.contextmanager
     def claimed(self, pins: Iterable[Pin], cancel: threading.Event | None) -> Iterator[None]:
         """Let no other build install these wheels while the context lasts; it can link to them afterwards.
@@ -156,22 +168,22 @@ class WheelStore:
             return Linked(wheels, overwritten=layout.overwritten, clashes=layout.clashes)
 
     def take_in(self, pins: Iterable[Pin], stage: Path) -> TakenIn:
-        """Store wheels that were just installed into a folder of their own, as copies."""
-        packages = site_packages(stage)
+        """Store wheels that were just installed into a folder of their own: their files are moved out of it."""
         damaged, overwritten, loose = [], [], {}
-        infos = {normalized_name(info.name.split("-")[0]): info for info in packages.glob("*.dist-info")}
+        infos = site_packages(stage).glob("*.dist-info")
+        installed = {normalized_name(info.name.split("-")[0]): installed_files(info, stage) for info in infos}
+        wheels_with = Counter(path for files, _ in installed.values() for path in files)
         with acquire(self.lock):
             self.root.mkdir(parents=True, exist_ok=True)
             self._remove_partial()
             for pin in pins:
-                info = infos.get(pin.name)
-                if info is None:
+                if pin.name not in installed:
                     continue
-                files, wrong = installed_files(info, stage)
-                if wrong and is_in_two_wheels(wrong, info, packages):
+                files, wrong = installed[pin.name]
+                if wheels_with[wrong] > 1:
                     overwritten.append(pin)
                 elif pin.sha256 and not wrong and is_relocatable(files, stage):
-                    self._keep(self.key(pin), files, stage)
+                    self._keep(self.key(pin), files, stage, frozenset(p for p in files if wheels_with[p] > 1))
                 else:
                     damaged += [pin] if wrong else []
                     loose[pin.name] = Tree(pin.name, pin.version, stage, files)
@@ -234,24 +246,22 @@ class WheelStore:
                 linked.append((now, state.content))
         self.ledger.note(linked)
 
-    def _keep(self, key: str, files: dict[str, FileState], folder: Path) -> None:
-        """Share the files of an installed wheel with the store."""
+    def _keep(self, key: str, files: dict[str, FileState], folder: Path, shared: Container[str]) -> None:
+        """Move the files of an installed wheel to the store; those that another wheel has too are copied."""
         unfinished = self.root / f"{_PARTIAL}{key}"
-        share, known = sharing(folder, may_copy=False), []
-        try:
-            for parent in {posixpath.dirname(path) for path in files}:
-                (unfinished / STORED / parent).mkdir(parents=True, exist_ok=True)
-            for path, state in files.items():
-                target = unfinished / STORED / path
-                share(f"{folder}/{path}", str(target))
-                known += [(os.lstat(target), state.content), (os.lstat(folder / path), state.content)]
-            write_whole(unfinished / _LEDGER, json.dumps(files))
-            self._drop(key)
-            unfinished.rename(self.root / key)
-        except OSError as error:
-            if error.errno not in NO_LINKS:
-                raise
-            shutil.rmtree(unfinished, ignore_errors=True)  # a folder on another file system keeps its own files
+        known = []
+        for parent in {posixpath.dirname(path) for path in files}:
+            (unfinished / STORED / parent).mkdir(parents=True, exist_ok=True)
+        for path, state in files.items():
+            target = unfinished / STORED / path
+            if path in shared:
+                shutil.copy2(folder / path, target, follow_symlinks=False)
+            else:
+                os.rename(folder / path, target)  # noqa: PTH104 - for speed
+            known.append((os.lstat(target), state.content))
+        write_whole(unfinished / _LEDGER, json.dumps(files))
+        self._drop(key)
+        unfinished.rename(self.root / key)
         self.ledger.note(known)
 
     def _drop(self, key: str) -> None:
@@ -285,15 +295,9 @@ def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str
             except OSError:
                 continue
             if digest.startswith("sha256=") and _hex(digest) != content:
-                wrong = wrong or name
+                wrong = wrong or path
             files[path] = state_of(found, content)
     return files, wrong
-
-
-def is_in_two_wheels(name: str, info: Path, packages: Path) -> bool:
-    """Whether another distribution installs a file of the same name, and may have overwritten it."""
-    others = (record for record in packages.glob("*.dist-info/RECORD") if record.parent != info)
-    return any(name in record.read_text(encoding="utf-8", errors="replace") for record in others)
 
 
 def _hex(digest: str) -> str:
@@ -311,26 +315,22 @@ def is_relocatable(files: Iterable[str], folder: Path) -> bool:
 
 
 # The file is on another file system, or has too many links.
-NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
+_NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
 _NO_CLONES = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS)
 _FICLONE = 0x40049409  # ioctl_ficlone(2)
 
 _cannot_clone: set[int] = set()  # devices
 
 
-def sharing(folder: Path, *, may_copy: bool = True) -> Callable[[str, str], object]:
-    """The function that shares files of this folder: a clone, or a link where the file system can't clone.
-
-    With `may_copy` it copies where neither works, else it raises an OSError with a code in `NO_LINKS`.
-    """
-    link = _link_or_copy if may_copy else _link
-    return link if folder.stat().st_dev in _cannot_clone else partial(_clone, otherwise=link)
+def sharing(folder: Path) -> Callable[[str, str], object]:
+    """The function that shares files of this folder: a clone, a link where it can't be cloned, else a copy."""
+    return _link if folder.stat().st_dev in _cannot_clone else _clone
 
 
-def _clone(origin: str, target: str, *, otherwise: Callable[[str, str], object]) -> None:
-    """Create a file that shares the blocks of another but not its inode, or share it otherwise."""
+def _clone(origin: str, target: str) -> None:
+    """Create a file that shares the blocks of another but not its inode, or link to it."""
     if os.path.islink(origin):  # noqa: PTH114
-        otherwise(origin, target)
+        _link(origin, target)
         return
     with open(origin, "rb") as source:  # noqa: PTH123
         try:
@@ -341,19 +341,15 @@ def _clone(origin: str, target: str, *, otherwise: Callable[[str, str], object])
                 raise
             _cannot_clone.add(os.fstat(source.fileno()).st_dev)
             os.unlink(target)  # noqa: PTH108
-            otherwise(origin, target)
+            _link(origin, target)
             return
     shutil.copystat(origin, target)
 
 
 def _link(origin: str, target: str) -> None:
-    os.link(origin, target, follow_symlinks=False)
-
-
-def _link_or_copy(origin: str, target: str) -> None:
     try:
-        _link(origin, target)
+        os.link(origin, target, follow_symlinks=False)
     except OSError as error:
-        if error.errno not in NO_LINKS:
+        if error.errno not in _NO_LINKS:
             raise
         shutil.copy2(origin, target, follow_symlinks=False)

@@ -74,7 +74,6 @@ class Workspace:
     environments = _Folder()  # finished environments, one folder per lock
     building = _Folder()  # environments under construction; nothing in it is used
     aliases = _Folder()  # other paths to environments, one folder each
-    build_cache = _Folder()  # uv's cache for builds from source, which builds can write
     locks = _Folder()  # lock files, so that two harnesses do not do the same work
     built = _Folder()  # wheels built from source distributions, one folder each
     wheels = _Folder()  # installed wheels, one folder each, from which environments are linked
@@ -82,9 +81,12 @@ class Workspace:
     bytecode = _Folder()  # compiled modules, one folder per wheel and interpreter
     pycache = _Folder()  # trees of linked bytecode, one per environment, that interpreters read and extend
     index = _Folder()  # cached lists of releases
+    downloads = _Folder()  # wheels that uv is unpacking, one folder per lock, until they are stored
     clones = _Folder()  # bare clones of repositories, one per URL, and folders of commits
     imports = _Folder()  # import graphs of traced runs
     scratch = _Folder()  # scratch folders of running probes; see `harness.environment.watched`
+    trees = _Folder()  # what first steps of repros wrote, and inputs, one read-only folder per content
+    made = _Folder()  # which of these folders a first step wrote, or an input is
     projects = _Folder()  # copies of users' projects with their built files, one folder per content
 
     @classmethod
@@ -107,9 +109,10 @@ class Location:
     is_users: bool = False
 
     @classmethod
-    def under_lock(cls, workspace: Workspace, lock: Lock) -> Location:
-        """The location of a lock in the cache."""
-        return cls(workspace.environments / lock.id, lock.id, workspace.building)
+    def under_lock(cls, workspace: Workspace, lock: Lock, variant: str = "") -> Location:
+        """The location of a lock in the cache; one of its environments may have a `variant`."""
+        name = f"{lock.id}{variant}"
+        return cls(workspace.environments / name, name, workspace.building)
 
     @classmethod
     def given(cls, folder: Path) -> Location:
@@ -258,13 +261,15 @@ def claimed_folder(parent: Path, prefix: str) -> Iterator[Path]:
         hold.release()
 
 
-def remove_abandoned(parent: Path, prefix: str = "") -> list[Path]:
+def remove_abandoned(parent: Path, prefix: str = "", *, older_than_s: float = 0.0) -> list[Path]:
     """Remove the folders below `parent` that no living process claims; returns those."""
     removed = []
     for folder in list(parent.iterdir()):
         if not folder.name.startswith(prefix) or folder.is_symlink():
             continue
         with contextlib.suppress(Busy, OSError), acquire(folder, wait=False):
+            if older_than_s and time.time() - folder.stat().st_mtime < older_than_s:
+                continue
             if folder.is_dir():
                 remove_tree(folder)
             else:

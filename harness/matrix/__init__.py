@@ -4,12 +4,4 @@ from harness.matrix.axes import LeftOut, Target, Value
 from harness.matrix.cells import Cell, Matrix, expanded
 from harness.matrix.reading import read_matrix
 
-__all__ = [
-    "Cell",
-    "LeftOut",
-    "Matrix",
-    "Target",
-    "Value",
-    "expanded",
-    "read_matrix",
-]
+__all__ = ["Cell", "LeftOut", "Matrix", "Target", "Value", "expanded", "read_matrix"]

@@ -30,7 +30,12 @@ if TYPE_CHECKING:
 Value = str | int | float | bool
 
 # Axes in tables get a prefix; all others have plain names.
-PACKAGES, PARAMETERS = "packages.", "parameters."
+PACKAGES, PARAMETERS, MADE = "packages.", "parameters.", "made."
+
+
+def project_of(axis: str) -> str:
+    """The project whose releases an axis has: those that are installed, or those that make what is read; else ""."""
+    return next((axis.removeprefix(prefix) for prefix in (PACKAGES, MADE) if axis.startswith(prefix)), "")
 
 
 class Word(enum.StrEnum):
@@ -119,8 +124,8 @@ def selection(project: str, value: str) -> Selection | None:
 
 def matches(axis: str, pattern: Value, value: Value) -> bool:
     """Whether an exclude's value matches a value of an axis: it is equal, or a range that contains it."""
-    if axis.startswith(PACKAGES):
-        wanted = selection(axis.removeprefix(PACKAGES), str(pattern))
+    if project := project_of(axis):
+        wanted = selection(project, str(pattern))
         if (is_commit := revision_of(str(value)) != value) or (wanted is not None and wanted.word is Word.COMMIT):
             return is_commit and wanted is not None and wanted.revision == revision_of(str(value))
         version = Version(str(value))
@@ -148,9 +153,9 @@ class Expansion:
 
         Raises `BadMatrix` if a value matches no release, except `prereleases` if the axis has another value.
         """
-        if not axis.startswith(PACKAGES):
+        project = project_of(axis)
+        if not project:
             return values
-        project = axis.removeprefix(PACKAGES)
         asked = {str(value): selection(project, str(value)) for value in values}
         if not any(asked.values()):
             return values
@@ -184,7 +189,7 @@ class Expansion:
     def _commit(self, axis: str, revision: str) -> PinnedCommit:
         if self.commit_of is None:
             raise BadMatrix(f"{self.matrix}: {axis} names a commit, and no repository can be asked here")
-        return self.commit_of(axis.removeprefix(PACKAGES), revision)
+        return self.commit_of(project_of(axis), revision)
 
     def _chosen(self, project: str, wanted: Selection) -> list[Version]:
         """Return the selected versions, with the newest of each group first, as many as the word selects."""

@@ -15,7 +15,18 @@ from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
 from harness.errors import BadMatrix
-from harness.matrix.axes import PACKAGES, PARAMETERS, Expansion, LeftOut, Target, Value, matches, selection
+from harness.matrix.axes import (
+    MADE,
+    PACKAGES,
+    PARAMETERS,
+    Expansion,
+    LeftOut,
+    Target,
+    Value,
+    matches,
+    project_of,
+    selection,
+)
 from harness.model import normalized_name
 from harness.model.culprit import PinnedCommit, revision_of
 
@@ -42,7 +53,7 @@ class Cell:
     `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
     is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release or commit that
     the cell pins) or None; `choice` maps each axis to its value; `included` says that the cell comes from an include;
-    `commits` are built and used in place of releases.
+    `commits` are built and used in place of releases; `made` are requirements of the repro's first step.
     """
 
     name: str
@@ -56,6 +67,7 @@ class Cell:
     choice: dict[str, Value] = field(factory=dict, eq=False)
     included: bool = field(default=False, eq=False)
     commits: tuple[PinnedCommit, ...] = ()
+    made: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -70,6 +82,8 @@ class Cell:
             words += ["--with", requirement]
         for hold in ("none", *self.hold):  # a matrix ignores the repro's own holds
             words += ["--hold", hold]
+        for requirement in self.made:
+            words += ["--made-with", requirement]
         if self.python is not None:
             words += ["--python", self.python]
         if self.as_of is not None:
@@ -132,9 +146,10 @@ class Matrix:
         of_axes = ((axis, value) for axis, values in self.axes.items() for value in values)
         of_includes = (pair for inclusion in self.include for pair in inclusion.choice.items())
         for axis, value in itertools.chain(of_axes, of_includes):
-            if not axis.startswith(PACKAGES) or (axis, str(value)) in self.commits:
+            project = project_of(axis)
+            if not project or (axis, str(value)) in self.commits:
                 continue
-            if selection(axis.removeprefix(PACKAGES), str(value)) is not None:
+            if selection(project, str(value)) is not None:
                 return axis, value
         return None
 
@@ -187,6 +202,7 @@ class Matrix:
             params={axis.removeprefix(PARAMETERS): v for axis, v in choice.items() if axis.startswith(PARAMETERS)},
             choice=choice,
             commits=commits,
+            made=tuple(f"{axis.removeprefix(MADE)}=={v}" for axis, v in choice.items() if axis.startswith(MADE)),
         )
 
     def _check_unique(self, cells: list[Cell]) -> None:
@@ -249,6 +265,8 @@ def _part(axis: str, value: Value) -> str:
     """Return the part of a cell's name for a value. It does not depend on other cells, so new values rename none."""
     if axis.startswith(PACKAGES):
         return f"{axis.removeprefix(PACKAGES)}-{revision_of(str(value))}"
+    if axis.startswith(MADE):
+        return f"made-{axis.removeprefix(MADE)}-{value}"
     if axis.startswith(PARAMETERS):
         return f"{axis.removeprefix(PARAMETERS)}={value if isinstance(value, str) else json.dumps(value)}"
     if axis == "as-of":

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from harness.matrix.cells import Cell, Matrix
 
 _UNCOVERED = "other cells cover its pairs of values"
-_TOKEN = re.compile(r"\s*(?:([()])|([\w.=+<>~!:/@-]+))")
+_WORD = re.compile(r"[\w.=+<>~!:/@-]+")
 _OPERATORS = ("and", "or", "not")
 _Value = tuple[str, str]
 _Pair = tuple[_Value, _Value]
@@ -103,21 +103,16 @@ def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
     Python's parser does the rest; it would read a word like 4_53_0 as a number.
     """
     named: dict[str, str] = {}
-    parts, position = [], 0
-    text = words.rstrip()
-    while position < len(text):
-        token = _TOKEN.match(text, position)
-        if token is None:
-            raise _mistake(words)
-        position = token.end()
-        mark, word = token.groups()
-        if word and word.lower() not in _OPERATORS:
-            named[f"word{len(named)}"] = _plain(word)
-            parts.append(f"word{len(named) - 1}")
-        else:
-            parts.append(mark or word.lower())
+
+    def placed(word: re.Match[str]) -> str:
+        if word[0].lower() in _OPERATORS:
+            return word[0].lower()
+        named[f"word{len(named)}"] = _plain(word[0])
+        return f"word{len(named) - 1}"
+
+    text = _WORD.sub(placed, words.strip())
     try:
-        return ast.parse(" ".join(parts), mode="eval").body, named
+        return ast.parse(text, mode="eval").body, named
     except (SyntaxError, RecursionError, MemoryError) as error:
         raise _mistake(words) from error
 
@@ -173,11 +168,11 @@ class Covering:
 def pairwise(cells: Sequence[Cell]) -> Covering:
     """Choose the cells to run; includes are always kept. The choice is deterministic.
 
-    Source of the method: Czerwonka, "Pairwise Testing in the Real World" (2006).
+    The cell with the most pairs that are still missing comes next, as in Cohen et al., "The AETG System" (1997).
     """
     varying = _varying(cells)
     pairs = {cell.name: _pairs(cell, varying) for cell in cells}
-    kept = {cell.name for cell in cells if cell.included} | _proposed([cell for cell in cells if not cell.included])
+    kept = {cell.name for cell in cells if cell.included}
     if len(varying) < 2:  # no pairs: every cell has its own value
         kept = set(pairs)
     wanted = set().union(*pairs.values())
@@ -211,18 +206,3 @@ def _value(cell: Cell, axis: str) -> _Value:
 
 def _pairs(cell: Cell, varying: Iterable[str]) -> frozenset[_Pair]:
     return frozenset(itertools.combinations([_value(cell, axis) for axis in varying], 2))
-
-
-def _proposed(cells: Sequence[Cell]) -> set[str]:
-    """The names of the cells that allpairspy chooses from a product with possible excludes."""
-    # Imported here because nox reads matrices with its own Python, which may lack it.
-    from allpairspy import AllPairs  # type: ignore[import-untyped]
-
-    varying = _varying(cells)
-    if len(varying) < 2:
-        return set()
-    rows = {tuple(_value(cell, axis) for axis in varying): cell.name for cell in cells}
-    begun = {row[:length] for row in rows for length in range(1, len(varying) + 1)}
-    columns = [list(dict.fromkeys(row[position] for row in rows)) for position in range(len(varying))]
-    found = AllPairs(columns, filter_func=lambda row: tuple(row) in begun)
-    return {rows[tuple(row)] for row in found}

@@ -12,7 +12,7 @@ from attrs import frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import BadMatrix
-from harness.matrix.axes import PACKAGES, PARAMETERS, Selection, Value, Word, selection
+from harness.matrix.axes import MADE, PACKAGES, PARAMETERS, Selection, Value, Word, project_of, selection
 from harness.matrix.cells import Inclusion, Matrix
 from harness.model import Device, normalized_name
 from harness.model.combination import AsOf
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
 
 _PLAIN = ("repro", "python", "device", "as-of")
-_TABLES = {"packages": PACKAGES, "parameters": PARAMETERS}
+_TABLES = {"packages": PACKAGES, "made": MADE, "parameters": PARAMETERS}
 _AXES = (*_PLAIN, *_TABLES)
 _DEVICES = ("auto", *(device.value for device in Device))
 
@@ -86,7 +86,9 @@ class _Reader:
         """Raise `BadMatrix` for a commit of a project without a repository."""
         for where, table in axes.items():
             for axis, value, wanted in _selections(table):
-                project = axis.removeprefix(PACKAGES)
+                project = project_of(axis)
+                if wanted.word is Word.COMMIT and axis.startswith(MADE):
+                    raise self._bad(f"{where}.{axis}: {value!r} is a commit; files are made by releases")
                 if wanted.word is Word.COMMIT and normalized_name(project) not in known:
                     said = f"{where}.{axis}: {value!r} is a commit"
                     raise self._bad(f"{said}; add repositories.{project} with its clone or URL")
@@ -182,9 +184,9 @@ def _mistake(axis: str, value: str) -> str:
             AsOf.read(value)
         except ValueError:
             return "must be a date like 2025-06-27, era or none"
-    if axis.startswith(PACKAGES):
+    if project := project_of(axis):
         try:
-            selection(axis.removeprefix(PACKAGES), value)
+            selection(project, value)
         except ValueError as error:
             return str(error)
     return ""
@@ -195,9 +197,9 @@ def _tuples(inclusion: Inclusion) -> dict[str, tuple[Value, ...]]:
 
 
 def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:
-    """Yield each value of a package axis that is not a plain version."""
+    """Yield each value of an axis of releases that is not a plain version."""
     for axis, values in axes.items():
-        if axis.startswith(PACKAGES):
+        if project := project_of(axis):
             for value in values:
-                if (wanted := selection(axis.removeprefix(PACKAGES), str(value))) is not None:
+                if (wanted := selection(project, str(value))) is not None:
                     yield axis, value, wanted

@@ -7,12 +7,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.events import Progress, Reporter, SearchBegan, run_label
-from harness.model import (
-    Judgement,
-    Observation,
-    Signature,
-    Verdict,
-)
+from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import counted
 from harness.probing import Judge, Probe
 from harness.probing.probe import known_attempts
@@ -89,7 +84,7 @@ def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: St
     Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.
     """
     for cell in cells:
-        probe = bench.probe(cell)
+        probe = bench.probe(cell, run=False)
         if seen := known_attempts(probe, knows):
             yield _cell_run(cell, probe, [(observation, True) for observation in seen], store)
 

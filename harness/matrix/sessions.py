@@ -16,6 +16,7 @@ from harness.matrix import Target, expanded
 from harness.model import Combination, Mixture, normalized_name
 from harness.model.combination import AsOf
 from harness.model.culprit import PinnedCommit
+from harness.planning.given import Giver
 from harness.planning.releases import era_of, merged_requirements, pinned_prereleases
 from harness.probing import Probe
 from harness.probing.probe import Probers
@@ -42,7 +43,8 @@ if TYPE_CHECKING:
 class CellProbes:
     """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
 
-    `as_of` is the default date for cells (None: today's index). `projects` build commits, by the same axis values.
+    `as_of` is the default date for cells (None: today's index). `projects` build commits, and `givers` run the first
+    steps of repros and fetch their inputs, by the same axis values.
     """
 
     index: Index
@@ -50,26 +52,34 @@ class CellProbes:
     gpus: tuple[Gpu, ...] = ()
     as_of: datetime | None = None
     projects: Mapping[str | None, Projects] = field(factory=dict)
+    givers: Mapping[str | None, Giver] = field(factory=dict)
     _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
 
-    def probe(self, cell: Cell) -> Probe:
-        """Make the probe of one cell. Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
+    def probe(self, cell: Cell, *, run: bool = True) -> Probe:
+        """Make the probe of one cell; without `run`, a first step that was not run before is not run now either.
+
+        Raises `BadRepro`, `UserMistake`, `NoInput`, `UnknownProject` and `NoNetwork`.
+        """
         repro = find_repro(cell.repro).with_params(dict(cell.params))
         built = [self.commit(cell, commit) for commit in cell.commits]
         repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
         flaws = [why for why in built if isinstance(why, str)]
         device, _ = choose_device(cell.device, repro.device, self.gpus)
         requirements = merged_requirements(repro.dependencies, cell.requirements)
+        combination = Combination(
+            python=self.interpreters[cell.python].version,
+            requirements=requirements,
+            holds=merged_requirements((), cell.hold),
+            as_of=self._date(cell),
+            device=device,
+            prereleases=pinned_prereleases(cell.requirements),
+        )
+        if repro.made is not None or repro.inputs or cell.made:
+            day = self.as_of.isoformat() if self.as_of is not None else None
+            repro = self.givers[cell.python].given_if_made(repro, combination, cell.as_of or day, cell.made, run=run)
         return Probe(
             repro,
-            Combination(
-                python=self.interpreters[cell.python].version,
-                requirements=requirements,
-                holds=merged_requirements((), cell.hold),
-                as_of=self._date(cell),
-                device=device,
-                prereleases=pinned_prereleases(cell.requirements),
-            ),
+            combination,
             mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None,
         )
 
@@ -125,7 +135,8 @@ class Sessions:
             python: Projects(session.workspace, session.local.builder.uv, session.interpreter)
             for python, session in self.by_python.items()
         }
-        return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of, projects)
+        givers = {python: Giver(session.local, session.index) for python, session in self.by_python.items()}
+        return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of, projects, givers)
 
     @property
     def probers(self) -> Probers:
@@ -186,11 +197,7 @@ def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
 
 @contextlib.contextmanager
 def open_sessions(
-    settings: Settings,
-    pythons: Iterable[str | None],
-    reporter: Reporter = SILENT,
-    *,
-    as_of: datetime | None = None,
+    settings: Settings, pythons: Iterable[str | None], reporter: Reporter = SILENT, *, as_of: datetime | None = None
 ) -> Iterator[Sessions]:
     """Open a session for each Python (None: the harness's own), on this machine or on the cluster of the settings.
 

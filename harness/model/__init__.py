@@ -1,6 +1,7 @@
 """The values that all other packages use: frozen, without I/O, clock or output."""
 
 from harness.model.combination import Combination, Device
+from harness.model.given import Given, Input
 from harness.model.lock import Change, Lock, Mixture, Pin
 from harness.model.observation import (
     Observation,
@@ -13,7 +14,7 @@ from harness.model.observation import (
     Trace,
 )
 from harness.model.release import Release, normalized_name
-from harness.model.repro import Bounds, Repro
+from harness.model.repro import Bounds, Made, Repro
 from harness.model.signature import Signature, capture_signature
 from harness.model.verdict import Judgement, Verdict, judge
 
@@ -22,8 +23,11 @@ __all__ = [
     "Change",
     "Combination",
     "Device",
+    "Given",
+    "Input",
     "Judgement",
     "Lock",
+    "Made",
     "Mixture",
     "Observation",
     "Outcome",

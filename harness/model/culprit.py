@@ -9,7 +9,7 @@ import enum
 import re
 from typing import Any
 
-from attrs import frozen
+from attrs import asdict, frozen
 
 from harness.model.lock import Change
 from harness.model.observation import Observation
@@ -150,34 +150,28 @@ class Evidence:
     @property
     def short(self) -> str:
         """A few words to use inside another sentence; "" if they would not be useful."""
-        match self.kind:
-            case "removed-name" | "removed-module":
-                return f"{self.name} was removed"
-            case "moved-name":
-                return f"{self.name} was moved"
-            case "renamed-name":
-                return f"{self.name} was removed, perhaps renamed"
-            case "changed-parameters":
-                return f"{self.name} takes other parameters"
-            case _:
-                return ""
+        return _SHORT.get(self.kind, "").format(self.name)
 
     @property
     def did(self) -> str:
         """What the release did to the name, as in "numpy 2.0.0 removed numpy.asfarray"; "" if that is not known."""
-        match self.kind:
-            case "removed-name":
-                return f"removed {self.name}"
-            case "removed-module":
-                return f"removed the module {self.name}"
-            case "moved-name":
-                return f"moved {self.name}"
-            case "renamed-name":
-                return f"removed {self.name}, or renamed it"
-            case "changed-parameters":
-                return f"changed the parameters of {self.name}"
-            case _:
-                return ""
+        return _DID.get(self.kind, "").format(self.name)
+
+
+_SHORT = {
+    "removed-name": "{} was removed",
+    "removed-module": "{} was removed",
+    "moved-name": "{} was moved",
+    "renamed-name": "{} was removed, perhaps renamed",
+    "changed-parameters": "{} takes other parameters",
+}
+_DID = {
+    "removed-name": "removed {}",
+    "removed-module": "removed the module {}",
+    "moved-name": "moved {}",
+    "renamed-name": "removed {}, or renamed it",
+    "changed-parameters": "changed the parameters of {}",
+}
 
 
 @frozen
@@ -216,15 +210,7 @@ class Commit:
 
     def as_json(self) -> dict[str, Any]:
         """The commit in the JSON of answers."""
-        return {
-            "sha": self.sha,
-            "author": self.author,
-            "date": self.date,
-            "subject": self.subject,
-            "pull_request": self.pull_request,
-            "link": self.link,
-            "pull_request_link": self.pull_request_link,
-        }
+        return asdict(self, filter=lambda one, _: one.name != "parents")
 
     def __str__(self) -> str:
         return f"{self.short} ({self.subject})"

@@ -81,6 +81,11 @@ class Lock:
         text = "\n".join([self.python, self.platform, *(f"{p.name}=={p.version} {p.sha256}" for p in self.pins)])
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
+    @property
+    def minor(self) -> str:
+        """The interpreter's version up to its minor part: "3.12"."""
+        return ".".join(self.python.split(".")[:2])
+
     def version_of(self, name: str) -> str | None:
         """The version of a distribution (by normalised name), or None if it is not in the lock."""
         return next((pin.version for pin in self.pins if pin.name == name), None)

@@ -34,12 +34,13 @@ class Outcome(enum.StrEnum):
     NO_DEVICE = "no-device"  # no GPU, or none with enough free memory
     DEVICE_FAILED = "device-failed"  # driver mismatch, no kernel image, device lost or busy
     EMULATION_GAP = "emulation-gap"  # called something that the stand-in for CUDA does not have
+    NOT_MADE = "not-made"  # the first step failed, so that there is nothing to read
     WRONG_ENVIRONMENT = "wrong-environment"  # the run saw other packages than its lock
 
     @property
     def ran(self) -> bool:
         """Whether the repro was started at all."""
-        return self not in (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE, Outcome.NO_PROGRAM)
+        return self not in _DID_NOT_RUN
 
     @property
     def may_show_bug(self) -> bool:
@@ -47,18 +48,18 @@ class Outcome(enum.StrEnum):
         return self not in _SHOWS_NOTHING
 
 
+_DID_NOT_RUN = frozenset(
+    {Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE, Outcome.NO_DEVICE, Outcome.NO_PROGRAM, Outcome.NOT_MADE}
+)
 _SHOWS_NOTHING = frozenset(
     {
-        Outcome.UNRESOLVABLE,
-        Outcome.UNINSTALLABLE,
-        Outcome.NO_DEVICE,
+        *_DID_NOT_RUN,
         Outcome.DEVICE_FAILED,
         Outcome.EMULATION_GAP,
         Outcome.WRONG_ENVIRONMENT,
         Outcome.DECLINED,
         Outcome.OUT_OF_MEMORY,
         Outcome.NO_REPORT,
-        Outcome.NO_PROGRAM,
     }
 )
 
@@ -74,7 +75,9 @@ class Observation:
     run. `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is
     wrong with the command, if it failed for that reason. `altered` lists the files that the run changed, added or
     removed, relative to its environment, which was then discarded. `by_hand` is the verdict of a person who judged it,
-    "" if nobody did; then outcome, exception and exit code say the same.
+    "" if nobody did; then outcome, exception and exit code say the same. `given` are the folders that it could read, by
+    the variable that names them: the hash of the content ("tree"), what wrote it ("by") and in which run ("run").
+    `wrote` is the hash of what a first step wrote.
     """
 
     key: str
@@ -105,6 +108,8 @@ class Observation:
     mistake: str = ""
     altered: tuple[str, ...] = ()
     by_hand: str = ""
+    given: dict[str, dict[str, str]] = field(factory=dict)
+    wrote: str = ""
 
 
 @frozen

@@ -8,16 +8,7 @@ from typing import Any
 from attrs import fields, frozen
 from packaging.version import InvalidVersion, Version
 
-KINDS = (
-    "crash",
-    "import error",
-    "wrong number",
-    "changed default",
-    "changed output",
-    "slower",
-    "more memory",
-    "hang",
-)
+KINDS = ("crash", "import error", "wrong number", "changed default", "changed output", "slower", "more memory", "hang")
 _VERSIONS = ("last_good", "first_bad", "last_bad", "fixed_in", "good_again")
 _TEXTS = ("kind", "file", "function", "removed", "commit", "pull_request", "fix", "workaround", "depth")
 
@@ -52,7 +43,8 @@ class Regression:
     to `last_bad`, after `last_good` and before `fixed_in`; with `never_worked` no earlier release is good. `good_again`
     is a release from which to look back for the fix. `file` (relative to site-packages) and `function` are the culprit;
     `removed` is a public name that is gone. `depth` is how deep the benchmark asks: "release", else to the lines.
-    `fix` and `workaround` are sentences; `seen` is how it looks.
+    `written` says that these releases write the files that fail to be read (`--made`). `fix` and `workaround` are
+    sentences; `seen` is how it looks.
     """
 
     kind: str
@@ -63,6 +55,7 @@ class Regression:
     fixed_in: str | None = None
     good_again: str | None = None
     never_worked: bool = False
+    written: bool = False
     file: str = ""
     function: str = ""
     removed: str = ""
@@ -114,8 +107,9 @@ def parse_regression(table: Any) -> Regression:
         raise ValueError("known.upstream must be a list of https addresses of the issue, pull request or changelog")
     if given.get("depth", "release") not in ("release", "region"):
         raise ValueError(f"known.depth = {given['depth']!r} must be release or region")
-    if not isinstance(given.get("never_worked", False), bool):
-        raise ValueError("known.never-worked must be true or false")  # noqa: TRY004 - as above
+    for key in ("never_worked", "written"):
+        if not isinstance(given.get(key, False), bool):
+            raise ValueError(f"known.{_shown(key)} must be true or false")  # noqa: TRY004 - as above
     seen = _seen(given["seen"]) if "seen" in given else None
     found = Regression(**{**given, "upstream": tuple(upstream), "seen": seen})
     _check_order(found)

@@ -51,12 +51,7 @@ class Release:
         return any(_fits(wheel, tags) for wheel in self.wheels)
 
     def left_out_because(
-        self,
-        *,
-        python: str,
-        tags: AbstractSet[Tag],
-        prereleases: bool = False,
-        build_from_source: bool = False,
+        self, *, python: str, tags: AbstractSet[Tag], prereleases: bool = False, build_from_source: bool = False
     ) -> str | None:
         """Why this release can't be tried with an interpreter, or None if it can.
 

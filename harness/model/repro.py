@@ -18,6 +18,7 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadRepro
+from harness.model.given import MAKE, Given, Input, digest_with, parse_inputs
 from harness.model.regression import Regression, parse_regression
 from harness.model.release import normalized_name
 from harness.model.signature import Signature, check_pattern
@@ -39,6 +40,8 @@ TOP_KEYS = (
     "params",
     "reported",
     "known",
+    "made",
+    "inputs",
 )
 _DEFAULT_TIMEOUT_S = 600.0
 _LONGEST_TIMEOUT_S = 30 * 24 * 3600.0
@@ -68,6 +71,17 @@ class Bounds:
 
 
 @frozen
+class Made:
+    """The first step of a repro: what writes the files that its runs read.
+
+    `with_` are the requirements of the step that differ from those of a run; `subjects` are bounds for `--made`.
+    """
+
+    with_: tuple[str, ...]
+    subjects: dict[str, Bounds] = field(factory=dict)
+
+
+@frozen
 class Case:
     """A named set of a repro's parameters with its own bounds and signature."""
 
@@ -85,8 +99,9 @@ class Repro:
     of wall time, `memory` in bytes (None: the machine's limit); `gpu_memory` is how many bytes must be free on a GPU
     before a run starts (None: a modest amount). `reported` is the report that the repro comes from, `known`
     what is true of its bug. `project` is a folder ("": none): each run gets a fresh copy and starts in the folder
-    `inside` of the copy. `search_path` are folders with modules, relative to the copy unless absolute. `typed` names
-    the parameters that the user gave.
+    `inside` of the copy. `search_path` are folders with modules, relative to the copy unless absolute. `made` is its
+    first step and `inputs` what it declares; `given` are the folders that its runs get for them, and `step` is the step
+    to run, "" without a first step. `typed` names the parameters that the user gave.
     """
 
     name: str
@@ -110,6 +125,10 @@ class Repro:
     project: str = ""
     inside: str = ""
     search_path: tuple[str, ...] = ()
+    made: Made | None = None
+    inputs: tuple[Input, ...] = ()
+    given: tuple[Given, ...] = ()
+    step: str = ""
     typed: tuple[str, ...] = field(default=(), eq=False)
 
     @property
@@ -143,6 +162,21 @@ class Repro:
             subjects=case.subjects or self.subjects,
             known=case.known,
         )
+
+    @property
+    def is_pinned_offline(self) -> bool:
+        """Whether it has files of a hub, which its runs must not ask for anything else."""
+        return any(one.hub for one in self.inputs)
+
+    @property
+    def first_step(self) -> Repro:
+        """The repro as its first step runs it, with the requirements of that step only."""
+        return evolve(self, step=MAKE, digest=f"{self.digest}+{MAKE}")
+
+    def with_given(self, *given: Given, step: str = "") -> Repro:
+        """Return the repro with folders for its runs, and the step that they are for."""
+        known = (*self.given, *given)
+        return evolve(self, given=known, step=step, digest=digest_with(self.digest.partition("+")[0], known))
 
 
 def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
@@ -188,6 +222,8 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         summary=_summary(source),
         reported=_text(table.get("reported"), "reported", where) or "",
         known=_known(table, where),
+        made=_made(table.get("made"), where),
+        inputs=_inputs(table.get("inputs", {}), where),
     )
 
 
@@ -213,6 +249,24 @@ def _case(name: str, table: Any, where: str) -> Case:
         subjects=_subjects(table, where),
         known=_known(table, where),
     )
+
+
+def _made(table: Any, where: str) -> Made | None:
+    if table is None:
+        return None
+    if not isinstance(table, dict) or not table.get("with"):
+        raise BadRepro(
+            f"{where}: [tool.harness.made] needs with = the requirements of the first step: ['peft==0.17.1']"
+        )
+    _check_keys(table, {"with", "subjects"}, "[tool.harness.made]", where)
+    return Made(_requirements(table["with"], where), _subjects(table, where))
+
+
+def _inputs(table: Any, where: str) -> tuple[Input, ...]:
+    try:
+        return parse_inputs(table)
+    except ValueError as error:
+        raise BadRepro(f"{where}: {error}") from error
 
 
 def _known(table: dict[str, Any], where: str) -> Regression | None:

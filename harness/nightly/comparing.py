@@ -34,18 +34,6 @@ class Shown(enum.StrEnum):
     NOTHING = "nothing"  # unresolvable, uninstallable, no device, out of memory, ...
 
 
-class Turn(enum.StrEnum):
-    """How tonight's run of a cell compares with its baseline."""
-
-    GOOD = "good"
-    FIXED = "fixed"  # bad before, good now
-    TURNED = "turned"  # good before, failing now
-    STILL = "still broken"  # with the same failure as its baseline
-    BEFORE = "broken before"  # there is no good run to compare with
-    STILL_FLAKY = "still flaky"  # the same run that was found flaky before
-    UNJUDGED = "not judged"
-
-
 @frozen
 class Seen:
     """Tonight's run of one cell. `pattern` describes the failure; `observation` is its key."""
@@ -59,10 +47,16 @@ class Seen:
 
 @frozen
 class Compared:
-    """The result of a comparison, and the record compared with: the cell's own, a sibling's, or None."""
+    """How a cell stands tonight, and the record compared with: the cell's own, a sibling's, or None."""
 
-    turn: Turn
+    standing: Standing
     baseline: CellRecord | None
+
+    @property
+    def is_fixed(self) -> bool:
+        """Whether it was bad before and is good now."""
+        was = self.baseline.standing if self.baseline is not None else None
+        return self.standing is Standing.GOOD and was in (Standing.BROKEN, Standing.BEFORE)
 
 
 def compare(seen: Seen, past: Mapping[str, CellRecord], tonight: Mapping[str, CellRecord]) -> Compared:
@@ -72,7 +66,7 @@ def compare(seen: Seen, past: Mapping[str, CellRecord], tonight: Mapping[str, Ce
     """
     own = past.get(seen.name)
     baseline = own or nearest_sibling(seen.choice, {**past, **tonight}.values())
-    return Compared(_turn(seen, baseline), baseline)
+    return Compared(_standing(seen, baseline), baseline)
 
 
 def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -> CellRecord | None:
@@ -152,23 +146,22 @@ def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
     )
 
 
-def _turn(seen: Seen, baseline: CellRecord | None) -> Turn:
+def _standing(seen: Seen, baseline: CellRecord | None) -> Standing:
     if seen.shown is Shown.NOTHING:
-        return Turn.UNJUDGED
-    standing = baseline.standing if baseline is not None else None
+        return Standing.UNJUDGED
     if seen.shown is Shown.GOOD:
-        return Turn.FIXED if standing in (Standing.BROKEN, Standing.BEFORE) else Turn.GOOD
+        return Standing.GOOD
     if baseline is None:
-        return Turn.BEFORE if seen.shown is Shown.BAD else Turn.UNJUDGED
-    match standing:
+        return Standing.BEFORE if seen.shown is Shown.BAD else Standing.UNJUDGED
+    match baseline.standing:
         case Standing.GOOD | Standing.TURNED:
-            return Turn.TURNED
+            return Standing.TURNED
         case Standing.FLAKY:
-            return Turn.STILL_FLAKY if seen.observation == baseline.observation else Turn.TURNED
-        case _ if seen.pattern == baseline.pattern:
-            return Turn.STILL if standing is Standing.BROKEN else Turn.BEFORE
+            return Standing.FLAKY if seen.observation == baseline.observation else Standing.TURNED
+        case was if seen.pattern == baseline.pattern:
+            return Standing.BROKEN if was is Standing.BROKEN else Standing.BEFORE
         case _:
-            return Turn.UNJUDGED
+            return Standing.UNJUDGED
 
 
 def _meant(axis: str, value: Value) -> str:

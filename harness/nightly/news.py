@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from harness.model.signature import normalized_message
 from harness.model.text import listed
 from harness.nightly.record import FOLDER, NightArchive, Past, Standing
@@ -185,10 +183,7 @@ def releases_of(packages: tuple[Change, ...]) -> str:
 
 def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
     """Return the facts that nights add to a break's report, as label and text."""
-    facts = [
-        ("Seen in", "; ".join(known.cells)),
-        ("First seen", f"in the night of {known.first_seen[:10]}"),
-    ]
+    facts = [("Seen in", "; ".join(known.cells)), ("First seen", f"in the night of {known.first_seen[:10]}")]
     if known.similar:
         facts.append(("Looks like the known regression", known.similar))
     if known.last_seen != known.first_seen:
@@ -205,43 +200,6 @@ def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
     return tuple(facts)
 
 
-@frozen
-class NightRow:
-    """One night on the page."""
-
-    matrix: str
-    page: str
-    day: str
-    state: str
-    counts: str
-    news: tuple[tuple[str, tuple[str, ...]], ...]
-    spent: str
-    quiet: str = "nothing changed"
-
-
-@frozen
-class BreakRow:
-    """One break on the page; `report` is the path of its report, or ""."""
-
-    title: str
-    report: str
-    sentence: str
-    cells: tuple[str, ...]
-    fixes: tuple[str, ...]
-    first_seen: str
-    last_seen: str
-    closed: str
-
-
-@frozen
-class Nights:
-    """The content of the page."""
-
-    rows: tuple[NightRow, ...]
-    open: tuple[BreakRow, ...]
-    closed: tuple[BreakRow, ...]
-
-
 def write_page(store: Store, private: Private) -> Path:
     """Write `nights/index.html` in the results folder; returns its path. Raises `NoSpace`."""
     nights = NightArchive(store).all()
@@ -249,46 +207,36 @@ def write_page(store: Store, private: Private) -> Path:
     return page.write(store, f"{FOLDER}/index", "html")[0]
 
 
-def nights_of(nights: tuple[Night, ...], results: Path) -> Nights:
-    """Make rows for nights, the newest first, and for breaks. Links only to files that exist in the results folder."""
-    rows = []
-    for number, night in enumerate(nights):
-        past = Past.of(nights[:number], night.matrix)
-        rows.append(_night_row(night, past, results))
-    breaks = Past.of(nights, "").breaks.values()
-    known_rows = [(known, _break_row(known, nights, results)) for known in breaks]
-    return Nights(
-        rows=tuple(reversed(rows)),
-        open=tuple(row for known, row in known_rows if known.is_open),
-        closed=tuple(row for known, row in known_rows if not known.is_open),
-    )
+def nights_of(nights: tuple[Night, ...], results: Path) -> dict[str, Any]:
+    """Return the content of the page: nights, the newest first, and breaks. Links only to files that exist."""
+    nights_by_time = [(night, Past.of(nights[:number], night.matrix)) for number, night in enumerate(nights)]
+    known = [_break_row(one, nights, results) for one in Past.of(nights, "").breaks.values()]
+    return {
+        "nights": [_night_row(night, past, results) for night, past in reversed(nights_by_time)],
+        "open": [row for row in known if row["break"].is_open],
+        "closed": [row for row in known if not row["break"].is_open],
+    }
 
 
-def _night_row(night: Night, past: Past, results: Path) -> NightRow:
+def _night_row(night: Night, past: Past, results: Path) -> dict[str, Any]:
     counts = Counter(cell.standing for cell in night.cells)
     page = f"matrices/{night.matrix}.html"
-    return NightRow(
-        matrix=night.matrix,
-        page=f"../{page}" if (results / page).is_file() else "",
-        day=night.start[:16].replace("T", " "),
-        state={NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
-        counts=", ".join(f"{counts[standing]} {standing.value}" for standing in Standing if counts[standing]),
-        news=tuple(news_of(night, past).items()),
-        quiet="nothing changed" if past.nights else "the first night: nothing to compare with",
-        spent=f"{night.ran} runs, {night.wall_s / 60:.1f} min" if night.ended else "stopped early",
-    )
+    return {
+        "night": night,
+        "page": f"../{page}" if (results / page).is_file() else "",
+        "day": night.start[:16].replace("T", " "),
+        "state": {NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
+        "counts": ", ".join(f"{counts[standing]} {standing.value}" for standing in Standing if counts[standing]),
+        "news": news_of(night, past),
+        "quiet": "nothing changed" if past.nights else "the first night: nothing to compare with",
+    }
 
 
-def _break_row(known: Break, nights: tuple[Night, ...], results: Path) -> BreakRow:
+def _break_row(known: Break, nights: tuple[Night, ...], results: Path) -> dict[str, Any]:
     seen = [night.start for night in nights if any(cell.broken_by == known.id for cell in night.cells)]
     report = report_of(known)
-    return BreakRow(
-        title=known.title,
-        report=f"../{report}" if (results / report).is_file() else "",
-        sentence=known.sentence,
-        cells=known.cells,
-        fixes=tuple(f"{fix.by}: {fix.cell}, {fix.night[:10]}" for fix in known.fixes),
-        first_seen=known.first_seen[:10],
-        last_seen=max(seen, default=known.last_seen)[:10],
-        closed=known.closed[:10],
-    )
+    return {
+        "break": known,
+        "report": f"../{report}" if (results / report).is_file() else "",
+        "last_seen": max(seen, default=known.last_seen),
+    }

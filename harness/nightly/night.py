@@ -9,7 +9,7 @@ from attrs import define, evolve, field
 from harness.matrix.running import CellRunner
 from harness.matrix.sessions import CellProbes
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
-from harness.nightly.comparing import Compared, Seen, Shown, Turn, compare, differing_axis, is_superseded, pattern_of
+from harness.nightly.comparing import Compared, Seen, Shown, compare, differing_axis, is_superseded, pattern_of
 from harness.nightly.record import CellRecord, Night, Standing
 from harness.nightly.suspicion import Suspicion
 from harness.nightly.tonight import BudgetedLanes, in_order
@@ -105,31 +105,24 @@ class Nightly:
         signature = _signature(probe, judgement, captured)
         shown = _shown(judgement, observation, signature)
         failed = shown in (Shown.BAD, Shown.ODD)
-        seen = Seen(
-            cell.name,
-            cell.choice,
-            shown,
-            pattern_of(captured, signature) if failed else "",
-            observation.key,
-        )
+        seen = Seen(cell.name, cell.choice, shown, pattern_of(captured, signature) if failed else "", observation.key)
         compared = compare(seen, self.past.cells, self._judged())
         record = _record(run, seen, compared)
         self.records[cell.name] = record
         baseline = compared.baseline
         if baseline is None and failed and cell.commits:
             baseline = record  # it is compared with the newest release instead of an earlier night
-            compared = evolve(compared, turn=Turn.TURNED)
-        if baseline is None or (signature is None and compared.turn is not Turn.FIXED):
+            compared = evolve(compared, standing=Standing.TURNED)
+        if baseline is None or (signature is None and not compared.is_fixed):
             return
         subject = _subject(cell, probe, baseline)
         suspicion = Suspicion(record, cell, probe, observation, signature, baseline, subject, self.bench)
-        match compared.turn:
-            case Turn.TURNED:
-                self._queue.append(suspicion)
-            case Turn.FIXED if baseline.broken_by:
-                self._fixed.append(suspicion)
-            case Turn.STILL if baseline.name != cell.name:
-                self.triage.join(self.past.breaks[baseline.broken_by], record)
+        if compared.standing is Standing.TURNED:
+            self._queue.append(suspicion)
+        elif compared.is_fixed and baseline.broken_by:
+            self._fixed.append(suspicion)
+        elif compared.standing is Standing.BROKEN and baseline.name != cell.name:
+            self.triage.join(self.past.breaks[baseline.broken_by], record)
 
     def _judged(self) -> dict[str, CellRecord]:
         return {name: record for name, record in self.records.items() if record.standing.is_judged}
@@ -186,15 +179,6 @@ def _shown(judgement: Judgement, observation: Observation, signature: Signature 
 
 def _record(run: CellRun, seen: Seen, compared: Compared) -> CellRecord:
     cell, baseline = run.cell, compared.baseline
-    standing = {
-        Turn.GOOD: Standing.GOOD,
-        Turn.FIXED: Standing.GOOD,
-        Turn.TURNED: Standing.TURNED,
-        Turn.STILL: Standing.BROKEN,
-        Turn.BEFORE: Standing.BEFORE,
-        Turn.STILL_FLAKY: Standing.FLAKY,
-        Turn.UNJUDGED: Standing.UNJUDGED,
-    }[compared.turn]
     good = baseline.observation if baseline is not None and baseline.standing is Standing.GOOD else ""
     if seen.shown is Shown.GOOD:
         good = seen.observation
@@ -209,12 +193,12 @@ def _record(run: CellRun, seen: Seen, compared: Compared) -> CellRecord:
     return CellRecord(
         name=cell.name,
         choice=dict(cell.choice),
-        standing=standing,
+        standing=compared.standing,
         reason=run.judgement.reason,
         observation=seen.observation,
         good=good,
         pattern=seen.pattern,
-        broken_by=baseline.broken_by if baseline is not None and compared.turn is Turn.STILL else "",
+        broken_by=baseline.broken_by if baseline is not None and compared.standing is Standing.BROKEN else "",
         seconds=round(run.seconds, 1),
         on_gpu=run.observation.device is Device.CUDA,
         commits=commits,

@@ -17,6 +17,7 @@ from harness.matrix import Value
 from harness.matrix.cells import label_of
 from harness.model import Change
 from harness.model.culprit import Commit
+from harness.report.archive import read_records
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -189,14 +190,7 @@ class NightArchive:
 
     def all(self) -> tuple[Night, ...]:
         """Return every night, the newest last. Records that can't be read are skipped."""
-        found = []
-        for path in (self.store.root / FOLDER).glob("*.json"):
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-                if record.get("schema") == SCHEMA:
-                    found.append(_converter.structure(record, Night))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
-                continue
+        found = read_records(self.store, FOLDER, SCHEMA, Night, _converter)
         return tuple(sorted(found, key=lambda night: (night.start, night.matrix)))
 
     def before(self, start: datetime) -> tuple[Night, ...]:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.errors import NoNetwork, UserMistake
+from harness.report.page import Page
 from harness.report.phrases import title_of
 from harness.repository.git import git_output
 
@@ -108,15 +109,7 @@ def issues_of(breaks: Iterable[Break], reports: Mapping[str, str]) -> tuple[Want
 
 def body_of(known: Break, report: str) -> str:
     """Return the text of an issue: marker, sentence, cells, fixes, and the report if it fits."""
-    lines = [_marker(known), "", known.sentence, "", "Cells:", ""]
-    lines += [f"- `{cell}`" for cell in known.cells]
-    if known.fixes:
-        lines += ["", "Fixed:", ""]
-        lines += [f"- `{fix.cell}` by {fix.by}, in the night of {fix.night[:10]}" for fix in known.fixes]
-    if known.closed:
-        lines += ["", f"No cell is broken by it any more, since the night of {known.closed[:10]}."]
-    lines += ["", f"First seen in the night of {known.first_seen[:10]}."]
-    head = "\n".join(lines)
+    head = Page("break", {"marker": _marker(known), "known": known}).markdown().rstrip("\n")
     if report and len(head) + len(report) <= MOST:
         return f"{head}\n\n---\n\n{report.rstrip()}\n"
     return f"{head}\n\nThe report is `reports/{known.id}.md` in the results folder.\n"

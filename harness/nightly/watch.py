@@ -26,7 +26,7 @@ from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Outcome, RaisedException
 from harness.nightly.tracker import MOST, Wanted
-from harness.report.page import fence, paragraph, span
+from harness.report.page import Page
 from harness.request.ends import End, EndKind
 
 if TYPE_CHECKING:
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
 FILE = "green.txt"
 _HEAD = re.compile(r"^# harness watch: (\{.*\})$", re.MULTILINE)
 _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+)$", re.MULTILINE)
-_SHOWN = 10
 _IN_A_SENTENCE = 3
 
 
@@ -239,29 +238,18 @@ def marker(name: str) -> str:
 
 def report_of(night: ProjectNight) -> str:
     """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
-    found = f"Found by `harness watch` on {night.date} with the newest packages of that day."
-    lines = [f"**{paragraph(night.sentence)}**", "", found]
-    if night.green:
-        lines[-1] += f" The tests last passed on {night.green}."
     versions = {change["name"]: change.get("after") for change in night.answer.get("lock_changes") or ()}
-    for group in night.answer.get("failures", ()):
-        lines += ["", *_group(group)]
-        signature = group.get("signature") or {}
-        raised = RaisedException(signature.get("exception") or "", signature.get("message") or "")
-        if similar := sentence_on([raised], versions.get):
-            lines += ["", f"It looks like the known regression {paragraph(similar)}"]
-    if night.constraints:
-        shown = night.answer.get("constraints_verified")
-        sure = "a run confirmed that the tests pass with these" if shown else "not confirmed by a run"
-        lines += ["", f"Workaround ({sure}):", "", fence("\n".join(night.constraints))]
-    for key, label in (("flaky", "Flaky"), ("failing_at_both", "Already failing before")):
-        if tests := list(night.answer.get(key) or ()):
-            lines += ["", f"{label}: {', '.join([*map(span, tests[:_SHOWN]), *_more(tests)])}"]
-    if changes := night.answer.get("lock_changes"):
-        lines += ["", "<details><summary>All packages that changed</summary>", "", "| package | before | now |"]
-        lines += ["|---|---|---|", *map(_row, changes), "", "</details>"]
-    lines += ["", "To reproduce it, in a checkout of this project:", "", fence(_command(night))]
-    return "\n".join(lines) + "\n"
+    groups = [(group, _similar(group, versions)) for group in night.answer.get("failures", ())]
+    words = ["harness", "bisect", "--run", night.command, *(["--good", night.green] if night.green else [])]
+    command = shlex.join([*words, "--bad", night.date])
+    return Page("watch", {"night": night, "groups": groups, "command": command}).markdown()
+
+
+def _similar(group: Mapping[str, Any], versions: Mapping[str, str | None]) -> str:
+    """Return which known regression a group of failing tests looks like, "" for none."""
+    signature = group.get("signature") or {}
+    raised = RaisedException(signature.get("exception") or "", signature.get("message") or "")
+    return sentence_on([raised], versions.get)
 
 
 def issue_of(night: ProjectNight) -> tuple[Wanted, ...]:
@@ -272,35 +260,3 @@ def issue_of(night: ProjectNight) -> tuple[Wanted, ...]:
     if len(body) > MOST:
         body = f"{body[:MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
     return (Wanted(marker(night.name), night.title, body, night.status is NightStatus.BROKEN),)
-
-
-def _group(group: Mapping[str, Any]) -> list[str]:
-    tests = list(group.get("tests") or ())
-    signature = group.get("signature") or {}
-    seen = ": ".join(str(signature[key]) for key in ("exception", "message") if signature.get(key))
-    count = f"{len(tests)} test{'s' if len(tests) > 1 else ''}" if tests else "The command"
-    lines = [f"### {count}: {span(seen or 'failed')}", ""]
-    for culprit in group.get("culprits", ()):
-        proved = "proved by running both" if culprit.get("proved") else "not proved"
-        before, after = culprit.get("last_good") or "absent", culprit.get("first_bad") or "absent"
-        lines.append(f"- **{paragraph(culprit['package'])}**: {before} is good, {after} is bad ({proved})")
-        evidence = (
-            one.get("text") or one.get("sentence") or one.get("name") or "" for one in culprit.get("evidence", ())
-        )
-        lines += [f"  - {paragraph(text)}" for text in evidence]
-    if not group.get("culprits"):
-        lines.append(paragraph(f"No culprit was found. {group.get('note') or ''}"))
-    return [*lines, "", *(f"- {span(test)}" for test in tests[:_SHOWN]), *(f"- {text}" for text in _more(tests))]
-
-
-def _row(change: Mapping[str, Any]) -> str:
-    return f"| {paragraph(change['name'])} | {change.get('before') or '-'} | {change.get('after') or '-'} |"
-
-
-def _more(tests: list[str]) -> list[str]:
-    return [f"and {len(tests) - _SHOWN} more"] if len(tests) > _SHOWN else []
-
-
-def _command(night: ProjectNight) -> str:
-    words = ["harness", "bisect", "--run", night.command]
-    return shlex.join([*words, *(["--good", night.green] if night.green else []), "--bad", night.date])

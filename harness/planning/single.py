@@ -9,8 +9,10 @@ from attrs import evolve, frozen
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
+from harness.model.given import MAKE, USE, Given
 from harness.model.repro import Bounds
 from harness.model.text import sentence_and_table
+from harness.planning.given import Giver
 from harness.planning.releases import (
     era_of,
     holds_of,
@@ -94,6 +96,8 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
             from_source=settings.buildable,
         ),
     )
+    giver = Giver(session.local, session.index)
+    asked = evolve(asked, repro=giver.given(repro, asked.combination, settings.as_of, settings.made_with))
     if settings.in_place and settings.python is not None:
         if settings.with_ or settings.hold:
             raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")
@@ -190,7 +194,7 @@ def prepared_again(
             f"a folder that {key} ran with is no longer in the cache",
             hint='name it again: --with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"',
         )
-    repro = with_folders(repro, known_folders)
+    repro = _as_given(session, with_folders(repro, known_folders), observation)
     if repro.digest != observation.repro_digest and folders:
         raise UserMistake(f"{key} ran with other folders", hint="leave out --with, or give the folders as they were")
     if repro.digest != observation.repro_digest:
@@ -214,12 +218,27 @@ def prepared_again(
     return session.local.prepare_lock(asked, lock)
 
 
+def _as_given(session: Session, repro: Repro, observation: Observation) -> Repro:
+    """Return a repro with what an observation was given, at the step that it was. Raises `UserMistake`."""
+    found = []
+    for variable, told in observation.given.items():
+        folder = session.local.trees.folder(told["tree"])
+        if folder is None:
+            raise UserMistake(
+                f"what {observation.key} found in {variable} is no longer in the cache",
+                hint=f"harness probe {repro.name} makes or fetches it again, for a run of its own",
+            )
+        found.append(Given(variable, str(folder), told["tree"], told.get("by", ""), told.get("run", "")))
+    repro = repro.with_given(*found, step=USE if any(one.by for one in found) else "")
+    return repro.first_step if observation.repro_digest.endswith(f"+{MAKE}") else repro
+
+
 def _folders_of(session: Session, repro: Repro, observation: Observation) -> tuple[Project, ...] | None:
     """Return the cached copies of the folders that an observation ran with; None if one is no longer in the cache.
 
     The observation's digest is that of the repro, followed by the first characters of the digest of each folder.
     """
-    before, _, digests = observation.repro_digest.partition("-")
+    before, _, digests = observation.repro_digest.partition("+")[0].partition("-")
     if before != repro.digest or not digests:
         return ()
     found = []

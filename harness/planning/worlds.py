@@ -148,8 +148,7 @@ def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
     built = [f"{pin.name} {pin.version}" for pin in lock.pins if is_source(pin.wheel)]
     if not built:
         return ()
-    python = ".".join(lock.python.split(".")[:2])
-    return (f"{end.text}: built from source, because there is no wheel for Python {python}: {', '.join(built)}",)
+    return (f"{end.text}: built from source, because there is no wheel for Python {lock.minor}: {', '.join(built)}",)
 
 
 def _refuse_early_day(end: End, scope: Scope, index: Index) -> None:

@@ -27,12 +27,12 @@ from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessFault
 from harness.model import Device, Mixture, Observation, Outcome
-from harness.probing.probe import Prepared, Probe, observation_of
+from harness.probing.probe import Prepared, Probe, observation_of, seed_of
 from harness.run.devices import hidden, passed_variables
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.launch import process_environment, repro_variables, scratch_folder
 from harness.run.process import end_strays
-from harness.run.runner import INSIDE, Job, run_repro, search_path
+from harness.run.runner import INSIDE, Job, run_repro, search_path, variables_of
 from harness.run.sandbox import FileAccess
 
 if TYPE_CHECKING:
@@ -95,6 +95,7 @@ def forking(
             invoked_from=prober.invoked_from,
             sandbox=prober.sandbox,
             readable=(prober.workspace.root,),
+            hash_seed=seed_of(probe, lock),
         )
 
         def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
@@ -311,6 +312,7 @@ def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
             extra={
                 **repro_variables(job.repro.params, job.device.value, job.hash_seed),
                 **search_path(folder, job.repro),
+                **variables_of(folder, job.repro),
                 **(hidden() if job.device is Device.CPU else {}),
             },
         )

@@ -2,8 +2,8 @@
 
 A worker of a cluster gets it whole, a bundle as JSON with the script beside it (`converter`).
 
-The folders that a run imports from, such as a built commit, are packed here and unpacked once on each machine. A folder
-is named by a hash of its content, so the other machine needs no path of this one.
+The folders that a run imports from, such as a built commit, and those that it is given are packed here and unpacked
+once on each machine. A folder is named by a hash of its content, so the other machine needs no path of this one.
 """
 
 from __future__ import annotations
@@ -11,9 +11,7 @@ from __future__ import annotations
 import gzip
 import hashlib
 import io
-import shutil
 import tarfile
-import tempfile
 from datetime import datetime
 from functools import lru_cache
 from pathlib import Path
@@ -23,6 +21,9 @@ import cattrs
 from attrs import evolve, field, frozen, resolve_types
 from filelock import FileLock
 
+from harness.atomic import whole_folder
+from harness.environment.trees import Trees
+from harness.environment.workspace import claimed_folder
 from harness.model import Combination, Lock, Mixture, Repro
 from harness.probing.probe import Probe
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
@@ -115,30 +116,38 @@ def _packed(repro: Repro) -> tuple[Repro, tuple[SentFolder, ...]]:
         if path.is_relative_to(root)
     ]
     sent = {folder.name: folder for folder in folders.values()}
-    return evolve(repro, search_path=tuple(dict.fromkeys(entries))), tuple(sent.values())
+    given = [evolve(_archive(Path(one.folder), whole=True), name=one.digest) for one in repro.given if one.folder]
+    bare = tuple(evolve(one, folder="") for one in repro.given)
+    return evolve(repro, search_path=tuple(dict.fromkeys(entries)), given=bare), (*sent.values(), *given)
 
 
 def _unpacked(repro: Repro, folders: Iterable[SentFolder], workspace: Workspace) -> Repro:
     """Return the repro with its search path in this machine's cache. Unpacks the folders that are not there yet."""
-    parent = workspace.projects
+    parent, trees = workspace.projects, Trees(workspace)
+    digests = {one.digest for one in repro.given}
     for folder in folders:
-        with FileLock(workspace.locks / f"sent-{folder.name}.lock"):
-            if not (parent / folder.name).is_dir():
-                partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=parent))
-                try:
+        if folder.name in digests:
+            if trees.folder(folder.name) is None:
+                with claimed_folder(workspace.building, "given-") as partial:
                     with tarfile.open(fileobj=io.BytesIO(gzip.decompress(folder.content))) as tar:
                         tar.extractall(partial, filter="data")
-                    partial.chmod(0o755)
-                    partial.rename(parent / folder.name)
-                finally:
-                    shutil.rmtree(partial, ignore_errors=True)
-    return evolve(repro, search_path=tuple(str(parent / entry) for entry in repro.search_path))
+                    trees.keep(partial)
+            continue
+        with FileLock(workspace.locks / f"sent-{folder.name}.lock"):
+            if not (parent / folder.name).is_dir():
+                content = io.BytesIO(gzip.decompress(folder.content))
+                with whole_folder(parent / folder.name) as partial, tarfile.open(fileobj=content) as tar:
+                    tar.extractall(partial, filter="data")
+    given = tuple(evolve(one, folder=str(workspace.trees / one.digest)) for one in repro.given)
+    return evolve(repro, search_path=tuple(str(parent / entry) for entry in repro.search_path), given=given)
 
 
 @lru_cache(maxsize=4)  # a bisection of another package sends the same folder with each run
-def _archive(folder: Path) -> SentFolder:
+def _archive(folder: Path, *, whole: bool = False) -> SentFolder:
     def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if Path(member.name).name == "__pycache__" or not (member.isfile() or member.isdir() or member.issym()):
+        if Path(member.name).name == "__pycache__" and not whole:
+            return None
+        if not (member.isfile() or member.isdir() or member.issym()):
             return None
         if member.issym() and not (folder / member.name).resolve().is_relative_to(folder.resolve()):
             return None  # it points to files that only this machine has

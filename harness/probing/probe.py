@@ -29,10 +29,10 @@ class Probe:
     """One run to make: a repro with a combination. `attempt` counts repetitions from 0.
 
     Each attempt has another seed for Python's hashes, and another path to its environment, so that repetitions are
-    independent; `hash_seed` repeats those of a known run. The combination is resolved near the lock `near`, if it is
-    given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace` names installed files
-    whose execution is recorded. `inside` is the interpreter of an existing environment to run in as it is; its runs are
-    never taken from the store.
+    independent (see `seed_of`); `hash_seed` repeats those of a known run. The combination is resolved near the lock
+    `near`, if it is given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace`
+    names installed files whose execution is recorded. `inside` is the interpreter of an existing environment to run in
+    as it is; its runs are never taken from the store.
     """
 
     repro: Repro
@@ -137,6 +137,25 @@ class Probers:
         return self.by_python[prepared.probe.combination.python].execute(prepared, cancel=cancel)
 
 
+def seed_of(probe: Probe, lock: Lock) -> int:
+    """The seed for Python's hashes in a run of a probe with this lock, an integer below 2**32; it names its path, too.
+
+    It differs between the attempts at one lock and between locks, without a pattern: with small numbers in a row, a bug
+    that depends on the order of hashes shows in the same attempts of every release, and one that depends on a checksum
+    of its path (CRC-32 is linear) in none or in all of the first attempts of a release.
+    """
+    if probe.hash_seed is not None:
+        return probe.hash_seed
+    words = f"{lock.id} {probe.repro.digest} {probe.attempt}"
+    return int.from_bytes(hashlib.sha256(words.encode()).digest()[:4], "big")
+
+
+def path_of(probe: Probe, lock: Lock) -> int:
+    """The number of the path to its environment that a run of a probe gets; 0 is the usual one, that of attempt 0."""
+    seed = seed_of(probe, lock)
+    return seed if seed != seed_of(evolve(probe, attempt=0, hash_seed=None), lock) else 0
+
+
 def next_attempt(probe: Probe) -> Probe:
     """Return the next repetition of a probe."""
     return evolve(probe, attempt=probe.attempt + 1)
@@ -200,6 +219,7 @@ def observation_of(
         trace=ran.trace,
         tests=ran.tests,
         mistake=ran.mistake,
+        wrote=ran.wrote,
     )
 
 
@@ -222,6 +242,7 @@ def observation_without_run(
         started=datetime.now(UTC).isoformat(timespec="seconds"),
         attempt=probe.attempt,
         mixture=probe.mixture.label if probe.mixture else "",
+        given={one.variable: one.record for one in probe.repro.given if not one.flaw},
     )
 
 

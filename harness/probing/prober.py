@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.environment import (
@@ -24,16 +24,20 @@ from harness.environment import (
     watched_environment,
 )
 from harness.environment.interpreter import meets
+from harness.environment.trees import NotKept, Trees
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome, normalized_name
+from harness.model.given import MAKE
 from harness.probing.probe import (
     Prepared,
     Probe,
     observation_of,
     observation_without_run,
+    path_of,
     probe_key,
     question_of,
+    seed_of,
     unresolvable_key,
 )
 from harness.run.child_report import read_imports
@@ -64,7 +68,7 @@ class Prober:
     `gpus` are the GPUs for runs on CUDA, all of one model; `gpu_wait` is how many seconds a run waits for free memory
     on one. Relative paths of a command start at `invoked_from`. `reporter` receives notes for the user. Runs happen in
     `sandbox`, and `rights` says what the user allows them beyond it. `memory` delays a run until it fits into memory
-    beside the others.
+    beside the others. `trees` are the folders that runs are given.
     """
 
     store: Store
@@ -80,6 +84,7 @@ class Prober:
     sandbox: Sandbox | None = None
     rights: str = ""
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
+    trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
@@ -164,6 +169,9 @@ class Prober:
         key = self.key(probe, lock)
         if (kept := self._kept(probe, key)) is not None:
             return Prepared(probe, key, observation=kept, cached=True)
+        if flaws := [one.flaw for one in probe.repro.given if one.flaw]:
+            unmade = self._unrun(probe, key, Outcome.NOT_MADE, "; ".join(flaws), lock, begun, keep=False)
+            return Prepared(probe, key, observation=unmade)
         if (why := unavailable(probe.combination.device, self.gpus)) is not None:
             missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
             return Prepared(probe, key, observation=missing)
@@ -210,13 +218,17 @@ class Prober:
                     raise
                 words, failed = missing.message, Outcome.NO_PROGRAM
                 return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
+            except NotKept as why:
+                return self._unrun(probe, prepared.key, Outcome.NOT_MADE, str(why), lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
             # If the sandbox kept the run from writing to its environment, run again in an unshared one.
             if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
                 apart = True
                 continue
-            differs = _differing(lock, ran, probe.mixture) if environment.folder is not None else ""
+            differs = (
+                _differing(environment.installed or lock, ran, probe.mixture) if environment.folder is not None else ""
+            )
             if not differs:
                 break
             if retried:
@@ -258,11 +270,14 @@ class Prober:
         """Run a probe once; returns the result and what the run changed in its environment.
 
         With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment
-        no longer exists and can't be rebuilt.
+        no longer exists and can't be rebuilt, and `NotKept` if what it is given or what it wrote can't be used.
         """
         probe = prepared.probe
-        seed = probe.attempt if probe.hash_seed is None else probe.hash_seed
-        alias = seed if probe.trace is None else 0  # the files to trace are named by their usual path
+        lock = environment.lock
+        for one in probe.repro.given:
+            if self.trees.folder(one.digest) is None:
+                raise NotKept(f"what {one.variable} names is no longer in the cache, or was changed there")
+        alias = path_of(probe, lock) if probe.trace is None else 0  # the files to trace are named by their usual path
         with watched_environment(
             self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, cancel=cancel
         ) as place:
@@ -282,7 +297,8 @@ class Prober:
                 sandbox=self.sandbox,
                 readable=(self.workspace.root, *environment.readable),
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
-                hash_seed=seed,
+                hash_seed=seed_of(probe, lock),
+                keep=self._keep if probe.repro.step == MAKE else None,
             )
             with self.memory.entered(cancel):
                 ran = run_repro(job, cancel=cancel)
@@ -292,6 +308,8 @@ class Prober:
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
         kept = self.store.get(key)
+        if kept is not None and kept.wrote and self.trees.folder(kept.wrote) is None:
+            return None  # what it wrote is needed, and is gone
         if kept is None or not kept.outcome.ran or not kept.log:
             return kept
         signature = probe.repro.signature
@@ -299,6 +317,13 @@ class Prober:
             return kept
         is_missed = signature is not None or self.store.log_path(key).exists()
         return kept if self.store.has_log(kept) or not is_missed else None
+
+    def _keep(self, written: Path) -> str:
+        """Keep what a first step wrote. Raises `NotKept`."""
+        try:
+            return self.trees.keep(written)
+        except NotKept as why:
+            raise NotKept(f"{why}, below HARNESS_ARTIFACTS") from None
 
     def imports(
         self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None

@@ -16,22 +16,15 @@ from harness.asking.wording import runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Change, Lock, Observation, Verdict, normalized_name
+from harness.model.culprit import Finding, Level
 from harness.model.release import version_order
 from harness.model.text import plain
 from harness.redact import Private, passed_secrets, redacted
 from harness.report.archive import Archive, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
-from harness.report.content import (
-    RENDERERS,
-    LevelRow,
-    ProofRow,
-    RangeCell,
-    ReportContent,
-    ReportSide,
-    StepRow,
-    VersionRow,
-)
+from harness.report.content import RENDERERS, RangeCell, ReportSide, VersionRow
 from harness.report.excerpts import altered_rows, tail, trimmed_traceback
+from harness.report.page import Page
 from harness.report.phrases import (
     certainty,
     facts_of,
@@ -50,14 +43,13 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from harness.model.culprit import Culprit, Finding, Region
+    from harness.model.culprit import Region
     from harness.report.archive import KeptAnswer
     from harness.store import Store
 
 _AT_THE_END = {"markdown": "md", "html": "html"}
 _SHOWN_CHANGES = 12
 _DIFF_LINES = 160
-_SUSPECT = "Suspect, not proved both ways"
 _LEFT_OUT = ("left-out", "x")
 
 
@@ -75,19 +67,19 @@ def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
     """Store an answer, replacing its record, and write its reports; returns their paths. Raises `NoSpace`."""
     kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
     Archive(store).put(kept)
-    content = content_of(store, kept)
+    page = page_of(store, kept)
     return tuple(
-        store.write(f"reports/{kept.id}.{suffix}", RENDERERS[style](content)) for style, suffix in _AT_THE_END.items()
+        store.write(f"reports/{kept.id}.{suffix}", RENDERERS[style](page)) for style, suffix in _AT_THE_END.items()
     )
 
 
-def content_of(store: Store, kept: KeptAnswer) -> ReportContent:
-    """The content of a stored answer's report, with the logs in this store and without private data."""
+def page_of(store: Store, kept: KeptAnswer) -> Page:
+    """The report of a stored answer, with the logs in this store and without private data."""
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
     is_known = not unknown_here(kept.pass_env)
-    return make_content(
+    return report_page(
         kept,
         logs={side.key: store.log(side) for side in answer.sides if is_known},
         failing=store.get(failing) if failing and is_known else None,
@@ -105,15 +97,15 @@ def repositories_of(kept: KeptAnswer) -> dict[str, str]:
     return repositories_in(environment, [pin.name for pin in lock.pins])
 
 
-def make_content(
+def report_page(
     kept: KeptAnswer,
     *,
     logs: Mapping[str, str] | None = None,
     failing: Observation | None = None,
     repositories: Mapping[str, str] | None = None,
     private: Private = Private(),  # noqa: B008 - a frozen value
-) -> ReportContent:
-    """Return the content of a report, without private data.
+) -> Page:
+    """Return the page of a report, without private data.
 
     `logs` maps observation keys to the output of these runs; `failing` is a run with the bug, for an answer without two
     sides; `repositories` maps distributions to the repositories that their metadata name.
@@ -121,46 +113,42 @@ def make_content(
     answer = kept.answer
     sides = _sides(kept, logs or {})
     shows_bug = _with_the_bug(answer) or failing
-    content = ReportContent(
-        id=kept.id,
-        title=title_of(answer),
-        sentence=answer.sentence,
-        certainty=certainty(answer),
-        recipient=recipient_of(answer),
-        head=tuple((label, text) for label, text in head_of(answer) if text),
-        facts=tuple(facts_of(kept)),
-        before=sides[0].title if sides else "before",
-        after=sides[1].title if len(sides) == 2 else "after",
-        versions=_versions(kept),
-        **_culprit_fields(answer.culprit),
-        **_traceback_fields(kept, shows_bug),
-        cells=_cells(kept),
-        steps=tuple(_steps(answer)),
-        left_out=tuple(sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0]))),
-        lock_changes=tuple(str(change) for change in answer.lock_changes),
-        drift=tuple(f"{release}: {'; '.join(told)}" for release, told in answer.boundary.drift.items()),
-        altered=altered_rows(answer.boundary.altered),
-        sides=sides,
-        how_to=tuple(how_to_see_it(kept)) if sides else (),
-        repro_file=f"{kept.repro.name}.py" if kept.repro.source else "",
-        repro_source=kept.repro.source.rstrip("\n"),
-        links=tuple(_links(answer, repositories or {})),
-        not_tried=tuple(not_tried(answer, shows_bug)),
-        footer=_footer(kept),
-        record=_record(kept, sides),
-    )
-    return redacted(content, private)  # type: ignore[no-any-return]
-
-
-def _traceback_fields(kept: KeptAnswer, shows_bug: Observation | None) -> dict[str, Any]:
-    """The fields of `ReportContent` that show the traceback of a run with the bug."""
+    findings = answer.culprit.findings if answer.culprit is not None else ()
+    finest = findings[-1] if findings else Finding(Level.RELEASE, ())
     trace = _trace(kept, shows_bug) if shows_bug else ""
-    if not trace:
-        return {"traceback_title": "", "traceback": ""}
-    return {
-        "traceback_title": f"{kept.answer.subject} {_release_of(kept.answer, shows_bug)}".strip(),
+    content = {
+        "title": title_of(answer),
+        "sentence": answer.sentence,
+        "certainty": certainty(answer),
+        "recipient": recipient_of(answer),  # set if the culprit is not the subject
+        "head": [(label, text) for label, text in head_of(answer) if text],
+        "facts": facts_of(kept),
+        "before": sides[0].title if sides else "before",
+        "after": sides[1].title if len(sides) == 2 else "after",
+        "versions": _versions(kept),
+        "lines_title": "What made the difference" if finest.is_proved else "Suspect, not proved both ways",
+        "finest": finest,
+        "hunks": [_hunk(region) for region in finest.regions],
+        "proofs": [(finding.level.value, proof) for finding in findings for proof in finding.proofs],
+        "levels": [(finding, _what(finding), state_of(finding)) for finding in findings],
+        "traceback_title": f"{answer.subject} {_release_of(answer, shows_bug)}".strip(),
         "traceback": trace,
+        "cells": _cells(kept),
+        "steps": answer.steps,
+        "left_out": sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0])),
+        "lock_changes": [str(change) for change in answer.lock_changes],
+        "drift": [f"{release}: {'; '.join(told)}" for release, told in answer.boundary.drift.items()],
+        "altered": altered_rows(answer.boundary.altered),
+        "sides": sides,
+        "locks": True,
+        "how_to": how_to_see_it(kept) if sides else [],
+        "repro_file": f"{kept.repro.name}.py",
+        "repro_source": kept.repro.source.rstrip("\n"),
+        "links": _links(answer, repositories or {}),
+        "not_tried": not_tried(answer, shows_bug),
+        "footer": f"{runs_made(answer)}; stored {kept.kept[:10]} as {kept.id}",
     }
+    return Page("report", redacted(content, private), redacted(_record(kept, sides), private))
 
 
 def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
@@ -186,10 +174,6 @@ def _asked(kept: KeptAnswer) -> set[str]:
     return named | {kept.answer.subject}
 
 
-def _footer(kept: KeptAnswer) -> str:
-    return f"{runs_made(kept.answer)}; stored {kept.kept[:10]} as {kept.id}"
-
-
 def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
     """The rows for the subject, the culprit, the repro's requirements, and the first few of the other changes."""
     answer = kept.answer
@@ -209,20 +193,6 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
         VersionRow(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order
     ]
     return tuple(row for row in rows if row.before or row.after)
-
-
-def _steps(answer: Answer) -> list[StepRow]:
-    return [
-        StepRow(
-            number,
-            step.release + (f", run {step.attempt + 1}" if step.attempt else ""),
-            step.verdict.value,
-            step.reason,
-            "known already" if step.cached else f"{step.seconds:.1f} s",
-            step.observation,
-        )
-        for number, step in enumerate(answer.steps, 1)
-    ]
 
 
 def _verdicts(answer: Answer) -> tuple[Verdict, Verdict]:
@@ -300,21 +270,6 @@ def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, s
     ]
 
 
-def _culprit_fields(culprit: Culprit | None) -> dict[str, Any]:
-    """The fields of `ReportContent` that describe the culprit."""
-    if culprit is None:
-        return {"lines_title": _SUSPECT, "hunks": (), "files": (), "commits": (), "proofs": (), "levels": ()}
-    return {
-        "lines_title": "What made the difference" if culprit.finest.is_proved else _SUSPECT,
-        "hunks": tuple(map(_hunk, culprit.finest.regions)),
-        "files": culprit.finest.files,
-        "commits": culprit.finest.commits,
-        "replay": culprit.finest.replay.rstrip("\n"),
-        "proofs": tuple(_proofs(culprit)),
-        "levels": tuple(_level(finding) for finding in culprit.findings),
-    }
-
-
 def _hunk(region: Region) -> Region:
     """A changed region with a diff that is not too long for a page."""
     lines = plain(region.diff).rstrip("\n").split("\n")
@@ -323,36 +278,11 @@ def _hunk(region: Region) -> Region:
     return evolve(region, diff="\n".join(lines))
 
 
-def _proofs(culprit: Culprit) -> list[ProofRow]:
-    return [
-        ProofRow(
-            finding.level.value,
-            proof.sentence,
-            proof.expected.value,
-            proof.verdict.value if proof.observation or proof.holds else "not run",
-            proof.reason,
-            proof.observation.key if proof.observation else "",
-            proof.holds,
-        )
-        for finding in culprit.findings
-        for proof in finding.proofs
-    ]
-
-
-def _level(finding: Finding) -> LevelRow:
+def _what(finding: Finding) -> str:
+    """What a finding names: commits, or else regions, files or packages."""
     what = [f"commit {commit}" for commit in finding.commits]
     what = what or [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
-    what = what or list(finding.files) or [str(change) for change in finding.packages]
-    minimal = () if finding.is_minimal else ("a smaller change may be enough",)
-    return LevelRow(
-        finding.level.value,
-        "; ".join(what),
-        state_of(finding),
-        finding.candidates,
-        finding.runs,
-        finding.unresolved,
-        (*finding.notes, *minimal),
-    )
+    return "; ".join(what or finding.files or map(str, finding.packages))
 
 
 def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import cattrs
 from attrs import frozen
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 
 SCHEMA = 2
 _FOLDER = "answers"
+T = TypeVar("T")
 
 _converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
 
@@ -119,12 +120,18 @@ class Archive:
 
     def all(self) -> list[KeptAnswer]:
         """Return all answers, the newest last; skips records that can't be read."""
-        found = []
-        for path in (self.store.root / _FOLDER).glob("*.json"):
-            try:
-                record = json.loads(path.read_text(encoding="utf-8"))
-                if record.get("schema") == SCHEMA:
-                    found.append(_converter.structure(record, KeptAnswer))
-            except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
-                continue
+        found = read_records(self.store, _FOLDER, SCHEMA, KeptAnswer, _converter)
         return sorted(found, key=lambda kept: (kept.kept, kept.id))
+
+
+def read_records(store: Store, folder: str, schema: int, kind: type[T], converter: cattrs.Converter) -> list[T]:
+    """Return the records of a schema in a folder of the results; skips those that can't be read."""
+    found = []
+    for path in (store.root / folder).glob("*.json"):
+        try:
+            record = json.loads(path.read_text(encoding="utf-8"))
+            if record.get("schema") == schema:
+                found.append(converter.structure(record, kind))
+        except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
+            continue
+    return found

@@ -91,7 +91,7 @@ def _zulu(time: str) -> str:
 
 
 def _uv_run(lock: Lock) -> list[str]:
-    return ["uv", "run", "--no-project", "--python", ".".join(lock.python.split(".")[:2])]
+    return ["uv", "run", "--no-project", "--python", lock.minor]
 
 
 def _started(repro: Repro) -> str:

@@ -5,8 +5,6 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
-
 from harness.asking.history import BrokenWindow, History, ReleaseRow, RowState
 from harness.asking.releases import asked_of
 from harness.model import Verdict
@@ -14,19 +12,18 @@ from harness.model.text import listed
 from harness.model.verdict import runs_of
 from harness.redact import Private, redacted
 from harness.report.archive import question_id
-from harness.report.charts import Chart, ChartPoint, metric_charts
+from harness.report.charts import ChartPoint
 from harness.report.content import RangeCell
-from harness.report.excerpts import AlteredRow, altered_rows, tail
+from harness.report.excerpts import altered_rows, tail
 from harness.report.page import Page
 from harness.report.phrases import device_kind, question_facts
 from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Mapping
     from pathlib import Path
 
     from harness.asking.history_plan import HistoryPlan
-    from harness.model.verdict import Step
     from harness.store import Store
 
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
@@ -71,23 +68,22 @@ def history_page(
     """
     plan, rows = made.plan, history.rows
     tried = [row for row in rows if row.state is not RowState.LEFT_OUT]
-    content = HistoryContent(
-        title=f"{history.subject} with {history.repro}, {tried[0].release} to {tried[-1].release}",
-        sentence=history.sentence,
-        notes=history.notes,
-        facts=tuple(_facts(made, history)),
-        windows=tuple((window, _certainty(window)) for window in history.windows),
-        cells=tuple(map(_cell, rows)),
-        points=tuple(point for row in rows for point in _points(row)),
-        runs=tuple(_runs(history, logs)),
-        left_out=tuple((row.release, row.reason) for row in rows if row.state is RowState.LEFT_OUT),
-        drift=tuple(f"{release}: {'; '.join(told)}" for release, told in history.drift.items()),
-        altered=altered_rows(history.altered),
-        advice=history.advice,
-        repro_file=f"{plan.repro.name}.py" if plan.repro.source else "",
-        repro_source=plan.repro.source.rstrip("\n"),
-        footer=f"{runs_of(history.probes, history.steps)}; {kept[:10]}",
-    )
+    judged = [row for row in rows if row.state in _JUDGED]
+    content = {
+        "title": f"{history.subject} with {history.repro}, {tried[0].release} to {tried[-1].release}",
+        "history": history,
+        "facts": _facts(made, history),
+        "windows": [(window, _certainty(window)) for window in history.windows],
+        "cells": [_cell(row) for row in rows],
+        "points": [point for row in rows for point in _points(row)],
+        "runs": [(row, _took(row, history), tail(logs.get(row.observation, ""))) for row in judged],
+        "left_out": [(row.release, row.reason) for row in rows if row.state is RowState.LEFT_OUT],
+        "drift": [f"{release}: {'; '.join(told)}" for release, told in history.drift.items()],
+        "altered": altered_rows(history.altered),
+        "repro_file": f"{plan.repro.name}.py",
+        "repro_source": plan.repro.source.rstrip("\n"),
+        "footer": f"{runs_of(history.probes, history.steps)}; {kept[:10]}",
+    }
     record: dict[str, Any] = {
         **history.as_json(),
         "id": history_id(made),
@@ -97,54 +93,6 @@ def history_page(
         "holds": list(plan.scope.holds),
     }
     return Page("history", redacted(content, private), redacted(record, private))
-
-
-@frozen
-class HistoryContent:
-    """What the templates of a history show. Texts are plain, not escaped for any format.
-
-    `windows` are the windows, each with a phrase for how certain its edges are.
-    """
-
-    title: str
-    sentence: str
-    notes: tuple[str, ...]
-    facts: tuple[tuple[str, str], ...]
-    windows: tuple[tuple[BrokenWindow, str], ...]
-    cells: tuple[RangeCell, ...]
-    points: tuple[ChartPoint, ...]
-    runs: tuple[RunRow, ...]
-    left_out: tuple[tuple[str, str], ...]
-    drift: tuple[str, ...]
-    altered: tuple[AlteredRow, ...]
-    advice: str
-    repro_file: str
-    repro_source: str
-    footer: str
-
-    @property
-    def picture(self) -> str:
-        """The range as one letter for each release."""
-        return "".join(cell.letter for cell in self.cells)
-
-    @property
-    def charts(self) -> tuple[Chart, ...]:
-        """The charts of the metrics."""
-        return metric_charts(self.points)
-
-
-@frozen
-class RunRow:
-    """One release and its verdict; `anchor` is the name of its log in the page, `log` the end of its output."""
-
-    number: int
-    release: str
-    verdict: str
-    reason: str
-    took: str
-    observation: str
-    anchor: str
-    log: str
 
 
 def _facts(made: HistoryPlan, history: History) -> list[tuple[str, str]]:
@@ -197,25 +145,9 @@ def _points(row: ReleaseRow) -> list[ChartPoint]:
     ]
 
 
-def _runs(history: History, logs: Mapping[str, str]) -> list[RunRow]:
-    judged = [row for row in history.rows if row.state in _JUDGED]
-    return [
-        RunRow(
-            number=number,
-            release=row.release,
-            verdict=row.state.value,
-            reason=row.reason,
-            took=_took([step for step in history.steps if step.release == row.release]),
-            observation=row.observation,
-            anchor=_anchor(row.release),
-            log=tail(logs.get(row.observation, "")),
-        )
-        for number, row in enumerate(judged, 1)
-    ]
-
-
-def _took(steps: Sequence[Step]) -> str:
+def _took(row: ReleaseRow, history: History) -> str:
     """The total duration of a release's runs."""
+    steps = [step for step in history.steps if step.release == row.release]
     if all(step.cached for step in steps):
         return "known already"
     return f"{sum(step.seconds for step in steps):.1f} s"

@@ -11,26 +11,15 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 
-from harness.matrix.axes import PACKAGES
+from harness.matrix.axes import project_of
 from harness.matrix.running import NOT_RUN
 from harness.model import Verdict
 from harness.model.text import counted
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
-from harness.report.charts import Chart, ChartPoint, metric_charts
-from harness.report.matrix_cell import Panel, Panels
-from harness.report.matrix_table import (
-    HeatMap,
-    Pivot,
-    axis_name,
-    column_name,
-    heat_maps,
-    labels,
-    neighbours,
-    parts,
-    pivot,
-    state_class,
-)
+from harness.report.charts import ChartPoint
+from harness.report.matrix_cell import Panels
+from harness.report.matrix_table import Pivot, axis_name, column_name, heat_maps, labels, neighbours, parts, pivot
 from harness.report.page import Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of, unknown_here
@@ -114,74 +103,41 @@ def matrix_page(
     if matrix.withheld:
         matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
     standings = matrix.standings
-    laid = pivot([standing.cell for standing in standings])
-    ids = _ids([standing.cell for standing in standings])
+    cells = [standing.cell for standing in standings]
+    laid, ids = pivot(cells), _ids(cells)
     runs = [standing.run for standing in standings if standing.run is not None]
     counts = Counter(standing.word for standing in standings)
-    is_timely = laid.down.startswith(PACKAGES) or laid.down in ("python", "as-of")
-    told = labels([standing.cell for standing in standings])
+    is_timely = bool(project_of(laid.down)) or laid.down in ("python", "as-of")
+    told = labels(cells)
     told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
     panels = Panels(
         standings, ids, told, neighbours(laid) if is_timely else {}, (lambda _: "") if matrix.withheld else log_of
     )
-    content = MatrixContent(
-        name=matrix.name,
-        about=" ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
-        sentence=f"{counted(len(standings), 'cell')}: {told_counts}.",
-        counts=tuple(Count(state_class(word), word, counts[word]) for word in _WORDS if counts[word]),
-        readings=_readings(laid, standings) if is_timely else (),
-        facts=tuple((label, text) for label, text in _facts(runs) if text),
-        maps=heat_maps(laid, standings, ids, told),
-        plots=plots(laid, standings, ids) if is_timely else (),
-        panels=tuple(panels.panel(position) for position in range(len(standings))),
-        withheld=matrix.withheld,
-        left_out=matrix.left_out,
-        command=matrix.command,
-        footer=f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
-    )
+    content = {
+        "name": matrix.name,
+        "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
+        "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
+        "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
+        "readings": _readings(laid, standings) if is_timely else (),
+        "facts": [(label, text) for label, text in _facts(runs) if text],
+        "maps": heat_maps(laid, cells),
+        "plots": plots(laid, standings, ids) if is_timely else (),
+        "panels": [panels.panel(position) for position in range(len(standings))],
+        "withheld": matrix.withheld,
+        "left_out": matrix.left_out,
+        "command": matrix.command,
+        "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
+    }
     return Page("matrix", redacted(content, private), redacted(_record(matrix), private))
 
 
 @frozen
-class MatrixContent:
-    """What the template of a matrix shows. `readings` describe each column, `plots` show its metrics."""
-
-    name: str
-    about: str
-    sentence: str
-    counts: tuple[Count, ...]
-    readings: tuple[tuple[str, str], ...]
-    facts: tuple[tuple[str, str], ...]
-    maps: tuple[HeatMap, ...]
-    panels: tuple[Panel, ...]
-    left_out: tuple[tuple[str, str], ...]
-    withheld: str
-    command: str
-    footer: str
-    plots: tuple[Plots, ...]
-
-
-@frozen
-class Count:
-    """The number of cells with a state."""
-
-    state: str
-    word: str
-    number: int
-
-
-@frozen
 class Plots:
-    """The charts of one part of a matrix; `note` says what is left out."""
+    """The points of one part of a matrix; `note` says what is left out."""
 
     title: str
     points: tuple[ChartPoint, ...]
     note: str = ""
-
-    @property
-    def charts(self) -> tuple[Chart, ...]:
-        """The charts of the metrics."""
-        return metric_charts(self.points)
 
 
 def _without_words(standing: Standing) -> Standing:

@@ -13,7 +13,7 @@ from harness.model import normalized_name
 from harness.model.text import listed
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment, tail, trimmed_traceback
-from harness.report.matrix_table import axis_name, state_class
+from harness.report.matrix_table import axis_name
 from harness.report.phrases import device_worth
 
 if TYPE_CHECKING:
@@ -38,7 +38,6 @@ class Panel:
     id: str
     name: str
     label: str
-    state: str
     word: str
     reason: str
     facts: tuple[tuple[str, str], ...]
@@ -75,7 +74,6 @@ class Panels:
             id=self.ids[position],
             name=cell.name,
             label=self.labels[position],
-            state=state_class(standing.word),
             word=standing.word,
             reason=standing.reason,
             facts=(*_choice(cell), *(_facts(run) if run is not None else ())),

@@ -20,10 +20,7 @@ _OF = {Verdict.GOOD: WORKS, Verdict.BAD: FAILS, Verdict.SKIP: UNKNOWN, None: NOT
 
 
 def markdown_table(
-    standings: Sequence[Standing],
-    meant: Collection[str],
-    command: str,
-    elsewhere: Mapping[str, str] | None = None,
+    standings: Sequence[Standing], meant: Collection[str], command: str, elsewhere: Mapping[str, str] | None = None
 ) -> str:
     """Return a table for each part of a matrix, and a line on where it comes from.
 
@@ -71,7 +68,7 @@ def _source(standings: Sequence[Standing], command: str) -> str:
     """Return a line with the day, the Pythons and the devices of the runs, and the command."""
     runs = [standing.run.observation for standing in standings if standing.run is not None]
     days = sorted(run.started[:10] for run in runs if run.started)
-    pythons = sorted({".".join(run.lock.python.split(".")[:2]) for run in runs if run.lock is not None})
+    pythons = sorted({run.lock.minor for run in runs if run.lock is not None})
     devices = sorted({run.device.value for run in runs})
     told = [f"Run until {days[-1]}"] if days else ["Not run yet"]
     told += [f"with Python {listed(pythons)} on {listed(devices)}"] if pythons else []

@@ -1,6 +1,6 @@
 """A matrix as a table: the axis with the most values is vertical, the other varying axes are horizontal.
 
-A table that is too wide becomes several. `Pivot` places the cells; `heat_maps` are its tables with coloured chips.
+A table that is too wide becomes several. `Pivot` places the cells; `heat_maps` are its tables.
 """
 
 from __future__ import annotations
@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.environment.index import parsed_version
-from harness.matrix.axes import PACKAGES, PARAMETERS
-from harness.model.verdict import in_words
+from harness.matrix.axes import MADE, PACKAGES, PARAMETERS, project_of
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Mapping, Sequence
@@ -20,7 +19,6 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from harness.matrix import Cell, Value
-    from harness.matrix.running import Standing
 
 Choice = tuple[str, ...]
 
@@ -102,6 +100,8 @@ def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
 
 def axis_name(axis: str) -> str:
     """The name of an axis without its prefix."""
+    if axis.startswith(MADE):
+        return f"made with {axis.removeprefix(MADE)}"
     return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
 
 
@@ -163,7 +163,7 @@ def _text(value: Value) -> str:
 def _ordered(axis: str, texts: Sequence[str]) -> list[str]:
     """The values of an axis, each once, in the order of a table."""
     known = list(dict.fromkeys(texts))
-    if axis.startswith(PACKAGES) or axis == "python":
+    if project_of(axis) or axis == "python":
         known.sort(key=_release_order)
     elif axis == "as-of":
         known.sort()
@@ -185,85 +185,34 @@ def _without(values: Choice, level: int) -> Choice:
 
 
 @frozen
-class Head:
-    """One heading with the number of columns below it."""
-
-    text: str
-    span: int = 1
-
-
-@frozen
-class Chip:
-    """A cell in a heat map.
-
-    `id` links to its panel, `state` selects its colour; `apart` distinguishes it from others at the same place.
-    """
-
-    id: str
-    state: str
-    word: str
-    title: str
-    apart: str = ""
-
-
-@frozen
-class HeatRow:
-    """One value of the vertical axis, and the cells in each column."""
-
-    text: str
-    places: tuple[tuple[Chip, ...], ...]
-
-
-@frozen
 class HeatMap:
-    """One table of cells; `heads` are its levels of headings, each an axis with its values.
-
-    Without a horizontal axis there are no headings, and the rows may wrap like words.
+    """One table of cells. `heads` are its levels of headings: each an axis, and its values with how many columns each
+    has; without a horizontal axis there are none, and the rows may wrap like words. A row is a value of the vertical
+    axis with its places; a place has the positions of its cells, each with what tells it from the others there.
     """
 
     title: str
     down: str
-    heads: tuple[tuple[str, tuple[Head, ...]], ...]
-    rows: tuple[HeatRow, ...]
+    heads: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    rows: tuple[tuple[str, tuple[tuple[tuple[int, str], ...], ...]], ...]
 
 
-def heat_maps(
-    laid: Pivot, standings: Sequence[Standing], ids: Sequence[str], labels: Sequence[str]
-) -> tuple[HeatMap, ...]:
-    """Return the heat maps of a pivot; `ids` link to panels, `labels` name the cells."""
-    chips = [
-        Chip(
-            one_id,
-            state_class(one.word),
-            one.word,
-            f"{label}: {in_words(one.word)}" + (f", {one.reason}" if one.reason else ""),
-        )
-        for one, one_id, label in zip(standings, ids, labels, strict=True)
-    ]
-    cells = [standing.cell for standing in standings]
-    return tuple(_map(title, part, chips, cells) for title, part in parts(laid))
+def heat_maps(laid: Pivot, cells: Sequence[Cell]) -> tuple[HeatMap, ...]:
+    """Return the heat maps of a pivot."""
+    return tuple(_map(title, part, cells) for title, part in parts(laid))
 
 
-def state_class(word: str) -> str:
-    """The CSS class for the word of a verdict."""
-    return word.replace(" ", "-")
-
-
-def _map(title: str, laid: Pivot, chips: Sequence[Chip], cells: Sequence[Cell]) -> HeatMap:
+def _map(title: str, laid: Pivot, cells: Sequence[Cell]) -> HeatMap:
     rows = []
     for row in laid.rows:
         places = [laid.places.get((row, column), ()) for column in laid.columns]
-        rows.append(HeatRow(row or "-", tuple(_place(place, chips, cells) for place in places)))
+        apart = (zip(place, differences([cells[i] for i in place]), strict=True) for place in places)
+        rows.append((row or "-", tuple(map(tuple, apart))))
     heads = tuple((axis_name(axis), _level(laid.columns, level)) for level, axis in enumerate(laid.across))
     return HeatMap(title, axis_name(laid.down), heads, tuple(rows))
 
 
-def _level(columns: Sequence[Choice], level: int) -> tuple[Head, ...]:
+def _level(columns: Sequence[Choice], level: int) -> tuple[tuple[str, int], ...]:
     """One level of headings; equal neighbours under the same heading are merged."""
     grouped = groupby(columns, key=lambda column: column[: level + 1])
-    return tuple(Head(key[level] or "-", len(list(below))) for key, below in grouped)
-
-
-def _place(place: Sequence[int], chips: Sequence[Chip], cells: Sequence[Cell]) -> tuple[Chip, ...]:
-    apart = differences([cells[i] for i in place])
-    return tuple(evolve(chips[i], apart=what) for i, what in zip(place, apart, strict=True))
+    return tuple((key[level] or "-", len(list(below))) for key, below in grouped)

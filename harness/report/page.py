@@ -17,6 +17,7 @@ from markupsafe import Markup
 
 from harness.model.text import finite, plain
 from harness.model.verdict import in_words
+from harness.report.charts import metric_charts
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -109,7 +110,7 @@ def code(text: str) -> Markup:
 _TICKED = re.compile(r"`([^`]+)`")
 
 
-def _diff_lines(diff: str) -> list[tuple[str, str]]:
+def diff_lines(diff: str) -> list[tuple[str, str]]:
     """The kind and text of each line of a unified diff."""
     kinds = {"+": "added", "-": "removed", "@": "place"}
     return [(kinds.get(line[:1], "same"), line) for line in diff.split("\n")]
@@ -124,9 +125,8 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
         lstrip_blocks=True,
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
-    environment.filters.update(
-        code=code, paragraph=paragraph, span=span, fence=fence, diff_lines=_diff_lines, in_words=in_words
-    )
+    filters = (code, paragraph, span, fence, diff_lines, in_words, metric_charts)
+    environment.filters.update({one.__name__: one for one in filters})
     return environment
 
 

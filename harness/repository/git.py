@@ -10,9 +10,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-import shutil
 import subprocess
-import tempfile
 from datetime import datetime
 from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
@@ -20,6 +18,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 from filelock import FileLock
 
+from harness.atomic import whole_folder
 from harness.errors import BadRepository, NoNetwork
 from harness.model.culprit import Commit
 
@@ -321,14 +320,10 @@ def clone_of(url: str, cache: Path) -> Repository:
             # Without network, the clone still has the commits fetched before.
             _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
             return Repository.open(folder)
-        partial = Path(tempfile.mkdtemp(prefix=f"{folder.name}-", dir=cache))
-        try:
-            words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", known, "clone")
+        with whole_folder(folder) as partial:
+            words = _fetch(partial, url, "clone", "--quiet", "--bare", "--template=", known, ".")
             if words:
                 raise NoNetwork(f"can't clone {known}: {words}", hint="check the URL, or pass your own clone to --git")
-            (partial / "clone").rename(folder)
-        finally:
-            shutil.rmtree(partial, ignore_errors=True)
     return Repository.open(folder)
 
 
@@ -340,11 +335,7 @@ def _fetch(folder: Path, url: str, *arguments: str) -> str:
     known = without_credentials(url)
     variables = {"GIT_ALLOW_PROTOCOL": "file:git:http:https:ssh", "GIT_CEILING_DIRECTORIES": str(folder.parent)}
     if known != url:  # not an argument, which any user of this machine can read, nor the clone's configuration
-        variables |= {
-            "GIT_CONFIG_COUNT": "1",
-            "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf",
-            "GIT_CONFIG_VALUE_0": known,
-        }
+        variables |= {"GIT_CONFIG_COUNT": "1", "GIT_CONFIG_KEY_0": f"url.{url}.insteadOf", "GIT_CONFIG_VALUE_0": known}
     try:
         ended = run_git(folder, *arguments, limit_s=_CLONE_S, variables=variables)
     except BadRepository as error:
@@ -365,13 +356,8 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
     cache.mkdir(parents=True, exist_ok=True)
     with FileLock(cache / f"{commit.sha}.lock"):
         if not folder.is_dir():
-            partial = Path(tempfile.mkdtemp(prefix=f"{commit.short}-", dir=cache))
-            try:
+            with whole_folder(folder) as partial:
                 _write_files(repository, commit, partial)
-                partial.chmod(0o755)
-                partial.rename(folder)
-            finally:
-                shutil.rmtree(partial, ignore_errors=True)
     return folder
 
 

@@ -16,6 +16,7 @@ from attrs import evolve, frozen
 from filelock import FileLock
 from packaging.version import InvalidVersion, Version
 
+from harness.environment.offline_build import OfflineBuild
 from harness.errors import UnknownProject, UserMistake
 from harness.model.text import counted, listed
 from harness.repository.declared import read_ini, read_toml
@@ -184,14 +185,11 @@ class Projects:
         source = folder / "source"
         shutil.copytree(tree, source, symlinks=True)
         make_repository(source)
-        newest = ("--exclude-newer", day) if day else ()
         variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
-        answer = evolve(self.uv, extra_environment=variables).call(
-            "build", "--wheel", *newest, "--python", self.interpreter.path, "--out-dir", folder / "out", source,
-            cwd=folder,
-        )  # fmt: skip
-        wheel = next((folder / "out").glob("*.whl"), None) if answer.returncode == 0 else None
-        return wheel, answer
+        dated = ("--exclude-newer", day) if day else ()
+        return OfflineBuild(evolve(self.uv, extra_environment=variables), self.interpreter, dated).wheel(
+            source, folder / "out"
+        )
 
     def _can_be_had(self, text: str) -> bool:
         """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""

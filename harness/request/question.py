@@ -19,8 +19,8 @@ class Policy:
     one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
     `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
     search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
-    the time limit of the search below the release, in seconds. `ask` lets a person judge each run. Raises `UserMistake`
-    for a wrong value.
+    the time limit of the search below the release, in seconds. `ask` lets a person judge each run. `made` searches the
+    releases that write what the repro reads. Raises `UserMistake` for a wrong value.
     """
 
     find_fix: bool = False
@@ -33,6 +33,7 @@ class Policy:
     git: str = ""
     time_s: float = 600.0
     ask: bool = False
+    made: bool = False
 
     def __attrs_post_init__(self) -> None:
         check_fields(self)

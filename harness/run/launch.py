@@ -16,7 +16,6 @@ import shutil
 import sys
 import tempfile
 import zlib
-from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
 from urllib.parse import urlsplit
@@ -65,71 +64,28 @@ _PR_SET_DUMPABLE = 4  # prctl(2): without it /proc/PID/environ and /proc/PID/mem
 _ENV_START, _ENV_END = 49, 50  # proc(5): fields of /proc/PID/stat, counted from 0
 
 
-@dataclass(frozen=True)
 class ScratchFolder:
     """The folders of one run; `root` contains the others and is removed after the run."""
 
-    root: Path
-
-    @property
-    def work(self) -> Path:
-        """The working directory, empty at the start."""
-        return self.root / "work"
-
-    @property
-    def script(self) -> Path:
-        """The folder of the script, separate from the working directory."""
-        return self.root / "script"
-
-    @property
-    def home(self) -> Path:
-        """The home folder."""
-        return self.root / "home"
-
-    @property
-    def temporary(self) -> Path:
-        """The folder for temporary files."""
-        return self.root / "tmp"
-
-    @property
-    def metrics(self) -> Path:
-        """The metrics file of the repro."""
-        return self.root / "metrics.json"
-
-    @property
-    def report(self) -> Path:
-        """The report file of the child driver, in a folder that scripts don't use."""
-        return self.root / "harness" / "report.json"
-
-    @property
-    def imports(self) -> Path:
-        """The file with the import graph, which the child driver of a traced run writes."""
-        return self.root / "harness" / "imports.json"
-
-    @property
-    def job(self) -> Path:
-        """The file with the job for the child driver."""
-        return self.root / "harness" / "job.json"
-
-    @property
-    def log(self) -> Path:
-        """The file for stdout and stderr."""
-        return self.root / "harness" / "log"
-
-    @property
-    def stubs(self) -> Path:
-        """The folder of stubs that replace the user's Python tools on the PATH."""
-        return self.root / "not-in-the-environment"
+    def __init__(self, root: Path) -> None:
+        self.root = root
+        self.work = root / "work"  # the working directory, empty at the start
+        self.script = root / "script"  # apart from the working directory
+        self.home = root / "home"
+        self.temporary = root / "tmp"
+        self.artifacts = root / "artifacts"  # the first step of a repro writes its files there
+        self.metrics = root / "metrics.json"  # the repro writes it
+        self.stubs = root / "not-in-the-environment"  # they replace the user's Python tools on the PATH
+        ours = root / "harness"  # scripts don't use it
+        self.report = ours / "report.json"  # of the child driver
+        self.imports = ours / "imports.json"  # the import graph of a traced run
+        self.job = ours / "job.json"  # for the child driver
+        self.log = ours / "log"  # stdout and stderr
 
     def variables(self) -> dict[str, str]:
         """The environment variables that point a process to these folders."""
         places = {name: str(self.root / "cache" / folder) for name, folder in _CACHES.items()}
-        return {
-            **places,
-            "HOME": str(self.home),
-            "TMPDIR": str(self.temporary),
-            "HARNESS_METRICS": str(self.metrics),
-        }
+        return {**places, "HOME": str(self.home), "TMPDIR": str(self.temporary), "HARNESS_METRICS": str(self.metrics)}
 
 
 @contextlib.contextmanager
@@ -261,6 +217,18 @@ def repro_variables(params: Mapping[str, Any], device: str, hash_seed: int) -> d
     told = {"HARNESS_PARAMS": json.dumps(params), "HARNESS_DEVICE": device, "PYTHONHASHSEED": str(hash_seed)}
     # A verdict on the CPU must not come from a GPU.
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
+
+
+def given_variables(scratch: ScratchFolder, step: str, given: Mapping[str, str], *, offline: bool) -> dict[str, str]:
+    """Return the environment variables for a step, and for the folders `given` to it by the names of variables.
+
+    With `offline` its files are those of a hub, which must not be asked for others.
+    """
+    told = {**given, **({"HARNESS_STEP": step} if step else {})}
+    if step == "make":
+        scratch.artifacts.mkdir(exist_ok=True)
+        told["HARNESS_ARTIFACTS"] = str(scratch.artifacts)
+    return {**told, **({"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"} if offline else {})}
 
 
 class Limits(NamedTuple):

@@ -103,13 +103,7 @@ def run_guarded(  # noqa: PLR0913 - all of them describe one process tree
     """
     command = [str(argument) for argument in argv]
     request = guard_request(
-        command,
-        limits,
-        env=env,
-        cwd=cwd,
-        output=output,
-        remove_if_orphaned=remove_if_orphaned,
-        sandbox=sandbox,
+        command, limits, env=env, cwd=cwd, output=output, remove_if_orphaned=remove_if_orphaned, sandbox=sandbox
     )
     begun = time.monotonic()
     guard = (forked or _new_guard)()

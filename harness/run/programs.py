@@ -23,25 +23,16 @@ if TYPE_CHECKING:
     from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
+_SAME_NAME = (
+    *("accelerate", "coverage", "deepspeed", "hatch", "ipython", "jupyter", "mypy", "nox", "pdm", "poetry", "pytest"),
+    *("ray", "tox", "trl"),
+)
 _PYTHON_TOOLS = {
-    "accelerate": "accelerate",
-    "coverage": "coverage",
-    "deepspeed": "deepspeed",
-    "hatch": "hatch",
+    **dict(zip(_SAME_NAME, _SAME_NAME, strict=True)),
     "huggingface-cli": "huggingface-hub",
-    "ipython": "ipython",
-    "jupyter": "jupyter",
-    "mypy": "mypy",
-    "nox": "nox",
-    "pdm": "pdm",
-    "poetry": "poetry",
     "py.test": "pytest",
-    "pytest": "pytest",
-    "ray": "ray",
     "torchrun": "torch",
-    "tox": "tox",
     "transformers-cli": "transformers",
-    "trl": "trl",
 }
 _SYSTEM = frozenset({"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"})
 _PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|pip[\d.]*")

@@ -43,6 +43,7 @@ class Ran:
     that never returned to the child driver. `duration_s` is the time in seconds from start to end of the interpreter;
     `peak_memory` is in bytes; `tail` is the end of the log; `trace` is the recorded trace, None without one; `tests`
     has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is why it failed.
+    `wrote` is the hash of what a first step wrote.
     """
 
     outcome: Outcome
@@ -60,6 +61,7 @@ class Ran:
     trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
+    wrote: str = ""
 
 
 @frozen

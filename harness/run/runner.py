@@ -12,7 +12,7 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
-from harness.model import Device, Repro
+from harness.model import Device, Outcome, Repro
 from harness.run.child_report import read_imports
 from harness.run.commands import collection_of
 from harness.run.devices import hidden, passed_variables
@@ -21,6 +21,7 @@ from harness.run.launch import (
     LOG_TAIL,
     Limits,
     ScratchFolder,
+    given_variables,
     keep_log,
     process_environment,
     remove_tree,
@@ -63,6 +64,7 @@ class Job:
     names the installed files to trace, which makes the run slower; `imports` is where to write the import graph of a
     traced run. In `sandbox` (None: no sandbox) the run can also read `readable` and write `writable`. With `zygote` the
     run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order sets.
+    `keep` gets the folder that a first step wrote, and returns the hash of its content.
     """
 
     python: Path
@@ -84,6 +86,7 @@ class Job:
     zygote: Zygote | None = None
     imports: Path | None = None
     hash_seed: int = 0
+    keep: Callable[[Path], str] | None = None
 
     @property
     def limits(self) -> Limits:
@@ -119,6 +122,8 @@ def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None, be
         keep_log(log, job.log_path)
         if job.imports is not None:
             _keep_imports(scratch.imports, job.imports)
+        if job.keep is not None and ran.outcome is Outcome.COMPLETED:
+            ran = evolve(ran, wrote=job.keep(scratch.artifacts))
     if job.pycache_prefix is not None:
         # Remove the bytecode of modules in the working folder, which no later run can use.
         remove_tree(Path(f"{job.pycache_prefix}{scratch.root}"))
@@ -134,11 +139,7 @@ def _keep_imports(written: Path, target: Path) -> None:
 
 
 def _run_with(
-    log: BinaryIO,
-    scratch: ScratchFolder,
-    job: Job,
-    cancel: threading.Event | None,
-    begins: Callable[[], object],
+    log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None, begins: Callable[[], object]
 ) -> Ran:
     """Run a job, and classify how it ended."""
     root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
@@ -220,6 +221,7 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
             **repro_variables(job.repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
             **search_path(scratch, job.repro),
+            **variables_of(scratch, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
@@ -258,6 +260,12 @@ def _path_in(word: str) -> str:
 def script_name(repro: Repro) -> str:
     """Return the file name of a repro's script in its scratch folder."""
     return Path(repro.path).name or f"{repro.name}.py"
+
+
+def variables_of(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
+    """Return the environment variables for a repro's step and for the folders that it is given."""
+    given = {one.variable: one.folder for one in repro.given}
+    return given_variables(scratch, repro.step, given, offline=repro.is_pinned_offline)
 
 
 def search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:

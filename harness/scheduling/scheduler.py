@@ -11,7 +11,6 @@ import enum
 import heapq
 import itertools
 import threading
-import time
 from collections import deque
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -23,7 +22,7 @@ from harness.errors import HarnessError
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
     from contextlib import AbstractContextManager
 
     from harness.model import Observation
@@ -93,142 +92,79 @@ class Lanes:
 
 
 @define
-class _Run:
-    """The run of a probe: the key of its observation, "" if it does not start, and its end."""
-
-    probe: Probe
-    cancel: threading.Event = field(factory=threading.Event)
-    key: Future[str] = field(factory=Future)
-    ended: Future[None] = field(factory=Future)
-    begun: float = field(factory=time.monotonic)
-    gives_way: bool = False
-
-    def end(self) -> None:
-        if not self.key.done():
-            self.key.set_result("")
-        self.ended.set_result(None)
-
-
-@define
 class SpareLane:
     """Probes to run one after another beside a search, if there is more than one lane; the store keeps the results.
 
-    Each run of the search that waits for a lane comes before the next probe. If the search needs all lanes, a run that
-    has done less than half of its usual `duration_s` is stopped and repeated later. `ran` has the keys of the
-    observations that were made. Close it at the end: a run that nobody waited for by then is stopped.
+    Each run of the search that waits for a lane comes before the next probe. `ran` has the keys of the observations
+    that were made, `left` are the probes that have not begun. Close it at the end, which stops the run in progress.
     """
 
     prober: Prepares
     lanes: Lanes
-    probes: Sequence[Probe]
-    duration_s: float = 0.0
+    left: deque[Probe]
     ran: set[str] = field(factory=set, init=False)
-    _left: deque[Probe] = field(init=False)
-    _current: _Run | None = field(default=None, init=False)
+    _last: Future[None] | None = field(default=None, init=False)
+    _cancel: threading.Event = field(factory=threading.Event, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
     _users: int = field(default=0, init=False)
     _holds: int = field(default=0, init=False)
-    _is_closed: bool = field(default=False, init=False)
-    _ended: Future[None] = field(init=False)  # done while no run is in progress or waits for a lane
-
-    def __attrs_post_init__(self) -> None:
-        self._left = deque(self.probes)
-        self._ended = Future()
-        self._ended.set_result(None)
 
     @contextlib.contextmanager
     def used(self) -> Iterator[None]:
         """Run probes while the context lasts; the last one may end later. Others run those left."""
-        with self._lock:
-            self._users += 1
-            self._begin()
+        self._users += 1
+        self._begin()
         try:
             yield
         finally:
-            with self._lock:
-                self._users -= 1
+            self._users -= 1
 
     @contextlib.contextmanager
-    def held(self, *, stops: bool = True) -> Iterator[None]:
-        """Start no run while the context lasts: the search needs all lanes. `stops`: stop one that has hardly begun."""
-        with self._lock:
-            self._holds += 1
-            if stops and (run := self._current) and time.monotonic() - run.begun < self.duration_s / 2:
-                run.gives_way = True
-                run.cancel.set()
+    def held(self) -> Iterator[None]:
+        """Start no run while the context lasts: the search needs all lanes. The one in progress may go on."""
+        self._holds += 1
         try:
             yield
         finally:
-            with self._lock:
-                self._holds -= 1
-                self._begin()
+            self._holds -= 1
+            self._begin()
 
-    def wait_for(self, key: str, cancel: threading.Event | None = None) -> None:
-        """Wait for the run with the key of an observation, if it has begun. Raises `Cancelled`."""
-        current = self._current
-        if current is not None:
-            _wait(current.key, cancel)
-            if current.key.result() == key:
-                _wait(current.ended, cancel)
+    def wait(self, cancel: threading.Event | None = None) -> None:
+        """Wait for the run in progress, if there is one. Raises `Cancelled`."""
+        while self._last is not None and not wait([self._last], timeout=_LOOK_S).done:
+            if cancel is not None and cancel.is_set():
+                raise Cancelled
 
     def close(self) -> None:
-        """Stop the last run. Raises what went wrong in it, except a `HarnessError`."""
+        """Stop the run in progress. Raises what went wrong in the last one, except a `HarnessError`."""
         with self._lock:
-            self._is_closed = True
-            if self._current is not None:
-                self._current.cancel.set()
-        self._ended.result()
+            self.left.clear()
+            self._cancel.set()
+        if self._last is not None:
+            self._last.result()
 
     def _begin(self) -> None:
-        """Start the next run, unless one is in progress; call it with the lock."""
-        if self._users and self.lanes.count > 1 and self._ended.done() and not self._ended.exception():
-            self._ended = Future()
-            self._submit(self._ended)
+        """Start the next run, unless one is in progress or has failed; each run begins the one after it."""
+        with self._lock:
+            is_free = self._last is None or (self._last.done() and self._last.exception() is None)
+            if not (is_free and self.left and self._users) or self._holds or self.lanes.count < 2:
+                return
+            self._last = self.lanes.submit_as(Priority.REPETITION, partial(self._run, self.left.popleft()))
+        self._last.add_done_callback(lambda _: self._begin())
 
-    def _submit(self, ended: Future[None]) -> None:
-        """Submit the next probe, which submits the one after it; `ended` is done after the last one."""
-
-        def work() -> None:
-            try:
-                with self._lock:
-                    is_wanted = self._left and self._users and not self._holds and not self._is_closed
-                    if not is_wanted:
-                        self._current = None
-                        ended.set_result(None)
-                        return
-                    self._current = run = _Run(self._left.popleft())
-                try:
-                    with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
-                        self._run(run)
-                finally:
-                    run.end()
-                self._submit(ended)
-            except BaseException as error:  # noqa: BLE001 - raised again by `close`
-                ended.set_exception(error)
-
-        self.lanes.submit_as(Priority.REPETITION, work)
-
-    def _run(self, run: _Run) -> None:
-        try:
-            prepared = self.prober.prepare(run.probe, cancel=run.cancel)
+    def _run(self, probe: Probe) -> None:
+        if self._holds or not self._users:  # since it was submitted
+            self.left.appendleft(probe)
+            return
+        with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
+            prepared = self.prober.prepare(probe, cancel=self._cancel)
             if prepared.observation is None:
-                run.key.set_result(prepared.key)
-                self.ran.add(self.prober.execute(prepared, cancel=run.cancel).key)
-        except Cancelled:
-            if run.gives_way:
-                self._left.appendleft(run.probe)
-            raise
+                self.ran.add(self.prober.execute(prepared, cancel=self._cancel).key)
 
 
-def held_for(spare: SpareLane | None, runs: int, *, stops: bool = True) -> AbstractContextManager[None]:
+def held_for(spare: SpareLane | None, runs: int) -> AbstractContextManager[None]:
     """Hold a spare lane if a search needs all lanes for its next `runs`; see `SpareLane.held`."""
-    return spare.held(stops=stops) if spare is not None and runs >= spare.lanes.count else contextlib.nullcontext()
-
-
-def _wait(future: Future[Any], cancel: threading.Event | None) -> None:
-    while not wait([future], timeout=_LOOK_S).done:
-        if cancel is not None and cancel.is_set():
-            raise Cancelled
+    return spare.held() if spare is not None and runs >= spare.lanes.count else contextlib.nullcontext()
 
 
 @frozen
@@ -244,7 +180,7 @@ class RanBeside:
         if self.spare is None:
             return prepared
         if prepared.observation is None:
-            self.spare.wait_for(prepared.key, cancel)
+            self.spare.wait(cancel)
         if prepared.key not in self.spare.ran:
             return prepared
         return evolve(self.prober.prepare(probe, cancel=cancel), cached=False)

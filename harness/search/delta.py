@@ -1,13 +1,12 @@
 """Delta debugging: a minimal set of changes that still causes the bug.
 
 This is ddmin (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002) with
-its three outcomes: BAD fails, GOOD passes, SKIP is unresolved. It first tries the most likely changes alone: in
-practice one of them is often enough, and most mixtures can't even be imported.
+its three outcomes: BAD fails, GOOD passes, SKIP is unresolved.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from itertools import pairwise
 from typing import Generic, TypeVar
 
@@ -25,7 +24,7 @@ _CHANCES = {Verdict.GOOD: 0.75, Verdict.BAD: 0.25}  # a skip is followed by the 
 
 @frozen
 class _Round(Generic[H]):
-    """The current BAD set, and its number of blocks: 0 while single changes are tried."""
+    """The current BAD set, and its number of blocks."""
 
     held: frozenset[H]
     blocks: int
@@ -35,38 +34,24 @@ class _Round(Generic[H]):
 class DeltaDebugging(Generic[H]):
     """Search over sets of changes; a candidate is the good side with these changes applied.
 
-    All `changes` together must be BAD, and the empty set GOOD; neither is run. With `ranked`, they are sorted by
-    likelihood, the most likely first, and up to `singles` of them are first tried alone. `requires` returns the changes
-    that a set needs; every candidate includes them. A verdict on a set says nothing about its subsets or supersets.
-
-    The search always ends, even if verdicts contradict each other or `requires` is not monotone: each step shrinks the
+    All `changes` together must be BAD, and the empty set GOOD; neither is run. A verdict on a set says nothing about
+    its subsets or supersets. The search always ends, even if verdicts contradict each other: each step shrinks the
     current set or its blocks.
 
-    Raises ValueError if there are no changes, if one occurs twice, or if `requires` returns an unknown one.
+    Raises ValueError if there are no changes, or if one occurs twice.
     """
 
-    def __init__(
-        self,
-        changes: Sequence[H],
-        *,
-        ranked: bool = True,
-        singles: int = 16,
-        requires: Callable[[frozenset[H]], Iterable[H]] | None = None,
-    ) -> None:
+    def __init__(self, changes: Sequence[H]) -> None:
         self._order = tuple(changes)
         self._all = frozenset(self._order)
         if not self._order or len(self._all) != len(self._order):
             raise ValueError("delta debugging needs at least one change, and each only once")
-        self._ranked = ranked
-        self._requires = requires
-        self._needs: dict[frozenset[H], frozenset[H]] = {}
-        self._singles = self._order[: max(singles, 0)] if ranked else ()
         self._told: dict[frozenset[H], Verdict] = {}
         self._sweeps: dict[_Round[H], dict[frozenset[H], int]] = {}
-        self._round = self._advance(_Round(self._all, 0), self._told)
+        self._round = self._cut(self._all, 2)
 
     def ask(self, n: int = 1) -> tuple[frozenset[H], ...]:
-        """Up to n sets of the current round, the most likely first."""
+        """Up to n sets of the current round."""
         return self._untold(self._round, self._told)[: max(n, 0)]
 
     def foresee(self, n: int) -> tuple[frozenset[H], ...]:
@@ -100,18 +85,17 @@ class DeltaDebugging(Generic[H]):
         return self._round.over
 
     def remaining(self) -> int:
-        """Upper bound of the runs left: the paper's worst case n^2 + 3n for n changes, plus the single ones."""
+        """Upper bound of the runs left: the paper's worst case n^2 + 3n for n changes."""
         if self.done:
             return 0
         n = len(self._round.held)
-        waiting = len(self._untold(self._round, self._told)) if self._round.blocks == 0 else 0
-        return waiting + n * n + 3 * n
+        return n * n + 3 * n
 
     @property
     def result(self) -> DeltaResult[H]:
         """The smallest BAD set so far, and what the runs prove about it."""
         held = self._round.held
-        tried = {change: self._verdict(self._without(held, frozenset({change}))) for change in held}
+        tried = {change: self._verdict(held - {change}) for change in held}
         return DeltaResult(
             minimal=held,
             is_minimal=all(verdict in (Verdict.GOOD, Verdict.SKIP) for verdict in tried.values()),
@@ -161,40 +145,10 @@ class DeltaDebugging(Generic[H]):
         return self._sweeps[current]
 
     def _new_sweep(self, held: frozenset[H], count: int) -> dict[frozenset[H], int]:
-        if count == 0:
-            sweep = {self._closed(frozenset({change})): 2 for change in self._singles}
-        else:
-            ordered = [change for change in self._order if change in held]
-            edges = [i * len(ordered) // count for i in range(count + 1)]
-            blocks = [frozenset(ordered[a:b]) for a, b in pairwise(edges)]
-            sweep = dict.fromkeys(map(self._closed, blocks), 2)
-            for block in reversed(blocks) if self._ranked else blocks:
-                sweep.setdefault(self._without(held, block), max(count - 1, 2))
-        # With the changes that it requires, a block can become larger than the current set. Only smaller sets
-        # are candidates: each step shrinks the set or its blocks, so the search always ends.
+        ordered = [change for change in self._order if change in held]
+        edges = [i * len(ordered) // count for i in range(count + 1)]
+        blocks = [frozenset(ordered[a:b]) for a, b in pairwise(edges)]
+        sweep = dict.fromkeys(blocks, 2)
+        for block in blocks:
+            sweep.setdefault(held - block, max(count - 1, 2))
         return {candidate: then for candidate, then in sweep.items() if 0 < len(candidate) < len(held)}
-
-    def _without(self, held: frozenset[H], block: frozenset[H]) -> frozenset[H]:
-        """The set without a block; if the rest requires the block, also without everything that requires it."""
-        rest = held - block
-        if self._requires is None:
-            return rest
-        closed = self._closed(rest)
-        if closed != held:
-            return closed
-        standing = frozenset(c for c in rest if self._closed(frozenset({c})) <= rest)
-        return self._closed(standing)
-
-    def _closed(self, changes: frozenset[H]) -> frozenset[H]:
-        """The set with everything that it requires, directly or indirectly."""
-        if self._requires is None or not changes:
-            return changes
-        closed = self._needs.get(changes)
-        if closed is None:
-            closed = changes
-            while (more := closed | frozenset(self._requires(closed))) != closed:
-                closed = more
-            if not closed <= self._all:
-                raise ValueError(f"required but unknown: {sorted(map(repr, closed - self._all))}")
-            self._needs[changes] = closed
-        return closed

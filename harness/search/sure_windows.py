@@ -3,7 +3,8 @@
 A release is bad if any of its runs is, and good only after enough passes. While no two runs of a release disagree, one
 pass is enough, except next to a window: there the chance that a flaky bug, with any failure rate, shows in all bad runs
 of the window and in none of these passes has to be small. After a disagreement the failure rate of the bad releases is
-known, and each good release is run as often as that rate asks for.
+known, and each good release is run as often as that rate asks for. Good releases may fail now and then, too, so each
+change then has to be likely by all runs beside it, whatever the two failure rates are (`rates.py`).
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from attrs import evolve
 
 from harness.model.verdict import Verdict
 from harness.search.protocol import PositionState, Trial, record, state_of
+from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior
 from harness.search.windows import WindowScan
 
 if TYPE_CHECKING:
@@ -95,6 +97,7 @@ class SureScan:
         found = self._scan.result
         doubtful = {p for window in found.windows for p in self._edges(window) if not self._is_sure(window, p)}
         doubtful |= {window.first_bad for window in found.windows if self._has_two_rates(window)}
+        doubtful |= {p for change in self._unlikely() for p in change}
         if self.is_flaky and Verdict.GOOD not in self._settled.values():
             doubtful |= {p for p in self._settled if self._passes(p)}
         return evolve(found, doubtful=tuple(sorted(doubtful)))
@@ -167,7 +170,32 @@ class SureScan:
             for position in self._edges(window):
                 if not self._is_sure(window, position):
                     wanted |= dict.fromkeys(self._more(position, self._lacking(window, position)))
+        if not wanted:
+            wanted = dict.fromkeys(trial for change in self._unlikely() for p in change for trial in self._more(p, 1))
         return list(wanted)
+
+    def _unlikely(self) -> list[tuple[int, int]]:
+        """The changes that may well be elsewhere, if good releases fail now and then, too: by all runs beside them."""
+        windows = self._scan.result.windows
+        found: list[tuple[int, int]] = []
+        for window, before, after in zip(windows, (None, *windows), (*windows[1:], None), strict=False):
+            if window.started_after is not None:
+                start = before.fixed_at if before is not None and before.fixed_at is not None else 0
+                change = (window.started_after, window.first_bad)
+                found += [change] if self._chance(start, window.last_bad, *change) < 1 - _DOUBT else []
+            if window.fixed_at is not None:
+                end = after.started_after if after is not None and after.started_after is not None else self._count - 1
+                change = (window.fixed_at, window.last_bad)
+                found += [change] if self._chance(end, window.first_bad, *change) < 1 - _DOUBT else []
+        return found
+
+    def _chance(self, good_end: int, bad_end: int, good: int, bad: int) -> float:
+        """The probability that the failure rate changes between two positions, if it changes once between the ends."""
+        step = 1 if good_end <= bad_end else -1
+        positions = range(good_end, bad_end + step, step)
+        counts = {number: Counts(*self.rate(position)) for number, position in enumerate(positions)}
+        cuts = Posterior.of(len(positions), counts, FLAKY if self.is_flaky else UNKNOWN).cuts
+        return sum(cuts[abs(good - good_end) + 1 : abs(bad - good_end) + 1])
 
     def _edges(self, window: Window) -> Iterable[int]:
         """The first and last position of a window, and the good ones next to them."""

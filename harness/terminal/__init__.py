@@ -5,12 +5,4 @@ from harness.terminal.history import print_history
 from harness.terminal.live import LiveView, PlainView, reporting
 from harness.terminal.table import print_table
 
-__all__ = [
-    "LiveView",
-    "PlainView",
-    "print_answer",
-    "print_history",
-    "print_observation",
-    "print_table",
-    "reporting",
-]
+__all__ = ["LiveView", "PlainView", "print_answer", "print_history", "print_observation", "print_table", "reporting"]

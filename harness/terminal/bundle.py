@@ -40,9 +40,9 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
         size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # 0 if the index has no sizes
         print_text(console, f"  left out, since it is there: {names}{size}")
     first = packed.probes[0].probe
-    minor = ".".join(first.lock.python.split(".")[:2])
     print_text(
-        console, f"  for Python {minor} on {first.lock.platform} only; to run on {first.combination.device.value}"
+        console,
+        f"  for Python {first.lock.minor} on {first.lock.platform} only; to run on {first.combination.device.value}",
     )
     console.print(Text(f"  there: python {output.name}/run.py"), soft_wrap=True)
     console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"), soft_wrap=True)
@@ -54,10 +54,7 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
         print_text(console, f"{taken.label}{' (known already)' if taken.known else ''}", style="bold")
         judgement = taken.judgement
         print_observation(
-            console,
-            taken.observation,
-            judgement.verdict if judgement else None,
-            judgement.reason if judgement else "",
+            console, taken.observation, judgement.verdict if judgement else None, judgement.reason if judgement else ""
         )
     for label, why in absorbed.missing:
         print_text(console, Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))

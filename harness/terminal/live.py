@@ -75,15 +75,73 @@ def reporting(console: Console, *, quiet: bool) -> Iterator[Reporter]:
             plain.end()
 
 
-class LiveView:
-    """Draws in place as soon as a search begins. Use it as a context manager."""
+class PlainView:
+    """Prints a line for each finished probe; with `counting`, repetitions in a row are one line.
 
-    def __init__(self, console: Console) -> None:
+    `end` prints the last of those.
+    """
+
+    _style = ""
+
+    def __init__(self, console: Console, *, counting: bool = False) -> None:
         self.console = console
+        self._is_counting = counting
         self._clock = Clock()
         self._pace = Pace()
         self._answered = Answered()
         self._repeats = Repeats()
+
+    def end(self) -> None:
+        """Print what was held back."""
+        self._repeats.print(self.console)
+
+    def report(self, event: Event) -> None:
+        """Print an event."""
+        match event:
+            case Note(sentence) | Warned(sentence):
+                self._say(f"  {sentence}")
+            case SearchBegan(headline, details):
+                self._begin(event.progress)
+                for line in (headline, *(f"  {detail}" for detail in details)):
+                    self._say(line)
+            case LookedUp():
+                self._looked_up(event)
+            case SignatureCaptured(signature, source):
+                self._say(captured(signature, source), hang=2)
+            case LevelBegan(level, sentence):
+                self._begin(Progress())
+                print_text(self.console, Text.assemble((f"{level.value}: ", "bold"), sentence))
+            case Started(label):
+                self._clock.started(label)
+            case Judged():
+                self._clock.ended(event.label, cached=event.cached)
+                left = "proof" if event.is_proof else what_is_left(event.progress, self._clock)
+                self._judged(event, left)
+
+    def _say(self, line: str, hang: int = 0) -> None:
+        print_text(self.console, line, self._style, hang=hang)
+
+    def _begin(self, progress: Progress) -> None:  # noqa: ARG002 - a view that draws shows it
+        self.end()
+
+    def _looked_up(self, event: LookedUp) -> None:
+        line = looking_up(event, self._pace)
+        if event.done % max(event.count // _SHOWN_OF_LOOKING_UP, 1) == 0 and event.done < event.count:
+            print_text(self.console, line)
+
+    def _judged(self, event: Judged, left: str) -> None:
+        if not self._is_counting or not self._repeats.took(event):
+            self.end()
+            print_line(self.console, probe_line(self.console, event, self._answered.by(event), left))
+
+
+class LiveView(PlainView):
+    """Draws in place as soon as a search begins. Use it as a context manager."""
+
+    _style = "dim"
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
         self._left = ""
         self._asked: set[str] = set()
         self._busy: dict[str, str] = {}
@@ -105,39 +163,23 @@ class LiveView:
             self._drawing.join()
         with self.console.writing:
             self._live.stop()
-        self._repeats.print(self.console)
+        self.end()
 
     def report(self, event: Event) -> None:
         """Print a verdict above the picture, or update the picture."""
+        super().report(event)
         match event:
-            case Note(sentence) | Warned(sentence):
-                print_text(self.console, f"  {sentence}", "dim")
-            case SearchBegan():
-                self._repeats.print(self.console)
-                self._begin(event.progress)
-                for line in (event.headline, *(f"  {detail}" for detail in event.details)):
-                    print_text(self.console, line, "dim")
-            case LookedUp(done, count):
-                self._looking_up = looking_up(event, self._pace) if done < count else ""
-            case SignatureCaptured(signature, source):
-                print_text(self.console, Text(captured(signature, source), style="dim"), hang=2)
-            case LevelBegan(level, sentence):
-                self._repeats.print(self.console)
-                self._begin(Progress())
-                print_text(self.console, Text.assemble((f"{level.value}: ", "bold"), sentence))
             case Asked(label):
                 self._end_steps()
                 self._asked.add(label)
                 self._busy[label] = "resolving and installing"
             case Started(label):
-                self._clock.started(label)
                 self._busy[label] = "running"
             case Dropped(label):
                 self._end(label)
-            case Judged():
-                self._judged(event)
 
     def _begin(self, progress: Progress) -> None:
+        self.end()
         self._busy.clear()
         self._asked.clear()
         self._progress = progress
@@ -147,18 +189,18 @@ class LiveView:
                 self._live.start()
             self._drawing.start()
 
-    def _judged(self, event: Judged) -> None:
-        self._clock.ended(event.label, cached=event.cached)
+    def _looked_up(self, event: LookedUp) -> None:
+        self._looking_up = looking_up(event, self._pace) if event.done < event.count else ""
+
+    def _judged(self, event: Judged, left: str) -> None:
         if event.label not in self._busy:
             self._end_steps()
         self._end(event.label)
         if not event.is_proof:
-            self._progress = event.progress
-            self._left = what_is_left(event.progress, self._clock)
-        if self._repeats.took(event):
-            return
-        self._repeats.print(self.console)
-        print_text(self.console, probe_line(self.console, event, self._answered.by(event)), hang=_WORD + 2)
+            self._progress, self._left = event.progress, left
+        if not self._repeats.took(event):
+            self.end()
+            print_text(self.console, probe_line(self.console, event, self._answered.by(event)), hang=_WORD + 2)
 
     def _end(self, label: str) -> None:
         self._busy.pop(label, None)
@@ -187,57 +229,6 @@ class LiveView:
             )
         parts: list[Text | Table] = [*self._repeats.lines(), rows, Text(self._left, style="dim")]
         return Group(picture(self._progress.states), *parts) if self._progress.states else Group(*parts)
-
-
-class PlainView:
-    """Prints a line for each finished probe; with `counting`, repetitions in a row are one line.
-
-    `end` prints the last of those.
-    """
-
-    def __init__(self, console: Console, *, counting: bool = False) -> None:
-        self.console = console
-        self._is_counting = counting
-        self._clock = Clock()
-        self._pace = Pace()
-        self._answered = Answered()
-        self._repeats = Repeats()
-
-    def end(self) -> None:
-        """Print what was held back."""
-        self._repeats.print(self.console)
-
-    def report(self, event: Event) -> None:
-        """Print an event."""
-        if isinstance(event, SearchBegan | LevelBegan):
-            self.end()
-        match event:
-            case Note(sentence) | Warned(sentence):
-                print_text(self.console, f"  {sentence}")
-            case SearchBegan():
-                print_text(self.console, event.headline)
-                for detail in event.details:
-                    print_text(self.console, f"  {detail}")
-            case LookedUp(done, count):
-                line = looking_up(event, self._pace)
-                if done % max(count // _SHOWN_OF_LOOKING_UP, 1) == 0 and done < count:
-                    print_text(self.console, line)
-            case SignatureCaptured(signature, source):
-                print_text(self.console, captured(signature, source))
-            case LevelBegan(level, sentence):
-                print_text(self.console, f"{level.value}: {sentence}")
-            case Started(label):
-                self._clock.started(label)
-            case Judged():
-                self._judged(event)
-
-    def _judged(self, event: Judged) -> None:
-        self._clock.ended(event.label, cached=event.cached)
-        left = "proof" if event.is_proof else what_is_left(event.progress, self._clock)
-        if self._is_counting and self._repeats.took(event):
-            return
-        self.end()
-        print_line(self.console, probe_line(self.console, event, self._answered.by(event), left))
 
 
 class WarningsOnly:

@@ -31,6 +31,7 @@ POLICY = {
     "--git": {"git": "clone"},
     "--time": {"time_s": 60.0},
     "--ask": {"ask": True},
+    "--made": {"made": True},
 }
 PROJECT = {
     "--project": {"folder": "."},
@@ -45,6 +46,7 @@ SETTINGS = {
     "--build": {"from_source": ("brittle",)},
     "--no-build": {"no_build": True},
     "--with": {"with_": ("other==1",)},
+    "--made-with": {"made_with": ("other==1",)},
     "--hold": {"hold": ("other==1",)},
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
@@ -62,6 +64,8 @@ REFUSED = {
     *(("--time", kind) for kind in (Kind.COMMITS,)),
     *(("--as-of", kind) for kind in (Kind.WORLDS,)),
     *(("--no-build", kind) for kind in SCRIPTS),  # only an end's own packages are built unasked
+    *(("--made", kind) for kind in (Kind.WORLDS, Kind.COMMITS, Kind.PYTHONS)),
+    ("--made-with", Kind.WORLDS),  # that question runs a command, which has no first step
     *((option, Kind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
@@ -106,6 +110,19 @@ def test_every_option_of_the_command_is_in_the_table():
     flags = {flag for param in bisect.params for flag in (*param.opts, *param.secondary_opts) if flag.startswith("--")}
     known = {*POLICY, *PROJECT, *SETTINGS, *EVERYWHERE, "--fork"}
     assert flags <= known, f"say for which questions it means something: {sorted(flags - known)}"
+
+
+@pytest.mark.parametrize("option", ["--ask", "--git", "--scheduler", "--no-fork"])
+def test_what_means_nothing_for_releases_that_write_is_refused(option):
+    more = {"git": "auto"} if option == "--git" else POLICY.get(option, {})
+    question = Question(**ENDS[Kind.RELEASES], policy=Policy(made=True, **more))
+    assert option in refused(question, Settings(**SETTINGS.get(option, {}))).message
+
+
+def test_made_searches_what_writes_so_with_may_name_the_subject():
+    question = Question(**ENDS[Kind.RELEASES], policy=Policy(made=True))
+    assert refused(question, Settings(with_=("brittle==1.2",))) is None
+    assert "--made-with" in refused(question, Settings(made_with=("brittle==1.2",))).message
 
 
 @pytest.mark.parametrize("kind", list(Kind))

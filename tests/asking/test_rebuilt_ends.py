@@ -154,3 +154,17 @@ def test_both_versions_of_a_package_and_those_between_may_have_to_be_built(harne
     write_project(here.folder, suite_of("late"), requires=["late"])
     good, bad = (pins(tmp_path, f"late=={version}", name=f"{version}.txt") for version in ("1.0", "2.0"))
     assert culprits(here("bisect", "--good", good, "--bad", bad, *RUN).json) == [("late", "1.0", "1.5")]
+
+
+def test_releases_between_two_days_that_have_no_wheel_are_told(harness, tmp_path):
+    """The good end has a wheel, so nothing was built, and nothing is known of what came next."""
+    house = Wheelhouse(tmp_path / "gap")
+    house.add("aged", "1.0", files={"aged.py": source("1.0")}, uploaded="2022-01-01T12:00:00Z")
+    house.add_sdist("aged", "1.1", files={"aged.py": source("1.1")}, uploaded="2022-06-01T12:00:00Z")
+    house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-01-01T12:00:00Z")
+    here = harness.with_environ(**house.environ)
+    write_project(here.folder, suite_of("aged"), requires=["aged"])
+    ended = here("bisect", "--good", "2022-03-01", "--bad", "2024-03-01", "--depth", "release", *RUN)
+    assert culprits(ended.json) == [("aged", "1.0", "2.0")]
+    assert "1.1 before it not run: no wheel" in ended.json["sentence"]
+    assert ended.json["constraints"] == ["aged<=1.0"]

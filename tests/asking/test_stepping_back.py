@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import subprocess
+import sys
 from datetime import UTC, datetime
 
-from planted_upgrades import suite_of, write_project
+import pytest
+from planted_upgrades import source, suite_of, write_project
+from wheelhouse import Wheelhouse
 
 from harness.asking.stepping_back import StepsBack
+from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
 from harness.model import Device, Lock
 from harness.planning.inquiry import Scope
@@ -67,6 +71,25 @@ def test_the_limit_comes_with_the_command_that_goes_on(planted, parts_house):
     assert "nineteen is broken" in answer["why_at_both"][0]["reason"]
     assert answer["back_to"].startswith("2024-03-0")
     assert "young did not exist" in answer["back_to"]
+
+
+def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
+    """The older release has wheels for Python 3.12 only, and the newer one fails with every Python."""
+    other = next((one for one in ("3.12", "3.13") if not sys.version.startswith(one)), "")
+    try:
+        Uv(PipSettings()).find_python(other)
+    except UserMistake:
+        pytest.skip(f"no Python {other} on this machine")
+    house = Wheelhouse(tmp_path / "young")
+    tag = f"cp{other.replace('.', '')}-none-any"
+    house.add("aged", "1.0", files={"aged.py": source("1.0")}, tag=tag, uploaded="2022-01-01T12:00:00Z")
+    house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-01-01T12:00:00Z")
+    here = harness.with_environ(**house.environ)
+    write_project(here.folder, suite_of("aged"), requires=["aged"])
+    answer = here("bisect", "--bad", "2024-03-01", "--depth", "release", *RUN).json
+    (culprit,) = answer["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aged", "1.0", "2.0")
+    assert any(f"this is the answer for Python {other}" in note for note in answer["notes"])
 
 
 def test_what_is_missing_is_suggested_with_the_file_that_declares_it(planted):

@@ -36,10 +36,18 @@ def test_a_day_too_early_for_this_python_is_suspected_where_no_test_ran():
     assert "--python" in advice_on(ran((WHOLE_RUN, "AttributeError", "__spec__")))
 
 
-def test_yanked_releases_at_the_boundary_are_known():
+def test_releases_that_were_not_run_at_the_boundary_are_known():
     left_out = {"2.0.0": "yanked: wrong files", "1.9": "yanked", "2.0rc1": "yanked", "2.0.1": "no files on the index"}
-    assert Boundary("tools", last_good="1.9.1", first_bad="2.1", left_out=left_out).yanked == ("2.0.0",)
-    assert Boundary("tools", last_good="1.9.1", left_out=left_out).yanked == ()
+    found = Boundary("tools", last_good="1.9.1", first_bad="2.1", left_out=left_out, suspects=("2.1",))
+    assert found.untried == {"2.0.0": "yanked", "2.0.1": "no files on the index"}
+    assert found.constraint == "tools<2.1"
+    assert Boundary("tools", last_good="1.9.1", left_out=left_out).untried == {}
+
+
+def test_a_release_without_a_wheel_at_the_boundary_may_be_bad():
+    left_out = {"2.0": "no wheel, source only (--build allows building it)"}
+    found = Boundary("tools", last_good="1.9", first_bad="2.1", left_out=left_out, suspects=("2.1",))
+    assert found.constraint == "tools<=1.9"
 
 
 def test_nothing_is_advised_where_nothing_failed():

@@ -21,12 +21,12 @@ def test_every_repro_can_be_read(path: Path) -> None:
     repro = read_repro(path)
     assert repro.summary.endswith((".", "!"))
     assert repro.signature is not None
-    assert repro.subjects
+    assert repro.subjects or (repro.made is not None and repro.made.subjects)
 
 
 @pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
 def test_every_entry_says_what_a_user_needs(entry: Entry) -> None:
-    bounds = entry.repro.subjects[entry.subject]
+    bounds = entry.subjects[entry.subject]
     assert bounds.good is not None
     assert bounds.bad is not None
     assert entry.known.workaround.endswith((".", ")"))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from edited import edits_of, unit
 from test_likelihood import sides_of
 
@@ -34,21 +33,6 @@ def test_a_function_with_equal_inputs_and_a_different_result_weighs_most(tmp_pat
     traces = [Trace(lines=lines, returned=(Returned("shop/a.py", "idle", "x=1", result),)) for result in ("2", "3")]
     weights = Evidence(sides_of(), "", *traces).weights(edits)
     assert edits.function(max(weights, key=weights.get)) == "idle"
-
-
-def test_a_word_of_the_message_weighs_more_the_fewer_regions_have_it(tmp_path):
-    step = "def {0}():\n    return 'shop'\n\n\n"
-    names = ("one", "two", "three", "four")
-    before = {"shop/a.py": "".join(map(step.format, names)) + "def price():\n    return 'shop'\n"}
-    after = {"shop/a.py": before["shop/a.py"].replace("'shop'", "'shop', 1")}
-    quiet = Evidence(sides_of(), "").weights(edits_of(tmp_path / "q", before, after))
-    told = Evidence(sides_of(message="module 'shop' has no attribute 'price'"), "")
-    edits = edits_of(tmp_path / "t", before, {"shop/a.py": after["shop/a.py"].replace("1", "price", 1)})
-    weights = told.weights(edits)
-    named = unit(edits, "price")
-    others = [weights[one] for one in edits.all if one != named]
-    assert weights[named] > 3 * max(others)
-    assert max(others) == pytest.approx(max(quiet.values()))
 
 
 def test_a_place_that_the_api_points_to_weighs_more(tmp_path):

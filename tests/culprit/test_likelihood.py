@@ -1,14 +1,10 @@
-"""What is tried first: traceback, calls, names, size of the step. The order never decides what is found."""
+"""What is tried first: traceback, request, size of the step. The order never decides what is found."""
 
 from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.evidence import (
-    called_in_message,
-    quoted_in_message,
-    ranked_packages,
-)
+from harness.culprit.evidence import ranked_packages
 from harness.culprit.sides import Side, Sides
 from harness.model import Change, Device, Lock, Observation, Outcome, RaisedException, Repro, StackFrame, Verdict
 from harness.planning.inquiry import Scope
@@ -50,21 +46,3 @@ def test_equal_steps_are_ordered_by_traceback_request_subject_and_use():
         "used",
         "unused",
     )
-
-
-def test_names_come_from_calls_and_quotes_in_a_message():
-    sides = sides_of(message="Trainer.__init__() got an unexpected keyword argument 'tokenizer'")
-    assert called_in_message(sides) == {"Trainer.__init__"}
-    assert quoted_in_message(sides) == {"tokenizer"}
-
-
-def test_advice_in_a_message_is_ignored():
-    sides = sides_of(
-        message="Trying again. Call .backward() or autograd.grad() with retain_graph=True, or step() missing"
-    )
-    assert called_in_message(sides) == frozenset()
-
-
-def test_a_message_without_names_gives_no_order():
-    sides = sides_of(message="it's (not) a name: f(x), '1', \"a b\"")
-    assert called_in_message(sides) == quoted_in_message(sides) == frozenset()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edited import edits_of, unit
 
-from harness.culprit.parts import parts_of
+from harness.culprit.line_search import parts_of
 
 BEFORE = "import os\n\n\ndef f():\n    a = 1\n    b = 1\n    print()\n    c = 1\n\n\nD = 1\n"
 AFTER = "import io\nimport os\n\n\ndef f():\n    a = 2\n    b = 1\n    print()\n    c = 2\n\n\nD = 2\n"
@@ -24,3 +24,12 @@ def test_a_comment_is_not_tried_alone(tmp_path):
     weights = dict.fromkeys(edits.all, 0.02) | {unit(edits, "D = 1"): 2.0}
     assert parts_of(edits, weights, ())[0] == {unit(edits, "D = 1")}
     assert len(parts_of(edits, weights, ())) == 2
+
+
+def test_whole_folders_come_early_if_there_are_many_parts(tmp_path):
+    text = "A = 1\n\n\n" + "".join(f"def f{n}():\n    return 1\n\n\n" for n in range(30))
+    before = dict.fromkeys(("shop/io/a.py", "shop/io/b.py", "shop/core.py"), text)
+    edits = edits_of(tmp_path, before, {name: old.replace("return 1", "return 2") for name, old in before.items()})
+    parts = parts_of(edits, dict.fromkeys(edits.all, 12.0), ())
+    folders = [{one for one in edits.all if one.startswith(name)} for name in ("shop/io/", "shop/core")]
+    assert [parts.index(frozenset(folder)) for folder in folders] == [8, 9]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from harness.culprit.edits import Edits
 from harness.culprit.regions import FileDifference
 from harness.culprit.sides import PackageFiles
-from harness.culprit.ties import ties_of
+from harness.culprit.ties import Consistency, ties_of
 
 BEFORE = """\
 import os
@@ -90,7 +90,7 @@ def test_each_import_of_one_block_is_a_region_and_those_of_one_module_are_one():
 
 def test_a_base_class_needs_its_own_import_and_no_other(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
-    assert ties_of(edits).reversed().closed({"m.py#5"}) == {"m.py#5", "m.py#3"}
+    assert Consistency(edits, ties_of(edits)).advanced({"m.py#5"}) == {"m.py#5", "m.py#3"}
 
 
 def test_a_decorator_is_a_region_apart_from_the_header_below_it():

@@ -1,63 +1,140 @@
-"""Which sets a search for lines leaves out because they can't run."""
+"""Which sets a search tries, what it finds, and which it leaves out because they can't run."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import SimpleNamespace
 
+import pytest
+from attrs import define, field
+from support import Heard
+
 from harness.culprit.pursuit import Pursuit
-from harness.model import Device, Observation, Outcome, Verdict
+from harness.culprit.trials import Tally
+from harness.model import Device, Judgement, Observation, Outcome, Verdict
 from harness.probing import Prepared
+from harness.scheduling.scheduler import Lanes
 
-UNITS = {"a": 9.0, "b": 8.0, "c": 1.0, "d": 1.0, "e": 1.0}
+VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.CRASHED: Verdict.SKIP}
+UNITS = tuple("abcdefgh")
 
 
-class Prober:
-    """Says of the sets in `outcomes` how they ended, as far as that is known before a run."""
+@define
+class Ruled:
+    """Answers from a rule that maps a set of units to an outcome, and stores each run."""
 
-    def __init__(self, outcomes):
-        self.outcomes = outcomes
-        self.prepared = []
+    rule: Callable[[frozenset[str]], Outcome]
+    known: set[frozenset[str]] = field(factory=set)
+    ran: list[frozenset[str]] = field(factory=list)
 
     def prepare(self, probe, *, cancel=None):
-        """The probe is the set itself."""
-        self.prepared.append(probe)
-        outcome = self.outcomes(probe)
-        seen = Observation("key", outcome, "repro", "d", Device.CPU) if outcome is not None else None
-        return Prepared(probe, "key", observation=seen)
+        """Answer from the store, or prepare."""
+        answer = self._observed(probe) if probe in self.known else None
+        return Prepared(probe, "".join(sorted(probe)), observation=answer, cached=answer is not None)
+
+    def execute(self, prepared, *, cancel=None):
+        """Run."""
+        self.ran.append(prepared.probe)
+        self.known.add(prepared.probe)
+        return self._observed(prepared.probe)
+
+    def _observed(self, units):
+        return Observation("".join(sorted(units)), self.rule(units), "repro", "d", Device.CPU)
 
 
-def pursuit(prober, **more):
-    return Pursuit(
-        trials=SimpleNamespace(prober=prober),
-        flipped=Verdict.BAD,
-        weights=UNITS,
-        closed=lambda units: units,
-        probe_of=lambda units: units,
-        label_of=str,
-        learn=lambda moved, seen: False,
-        most=10,
-        **more,
-    )
+@pytest.fixture(params=[1, 2])
+def lanes(request):
+    """One lane or two."""
+    pool = Lanes(request.param)
+    yield pool
+    pool.close()
 
 
-def test_sets_that_cannot_run_are_skipped_beforehand():
-    prober = Prober(lambda units: Outcome.UNINSTALLABLE if "a" in units else None)
-    plain = pursuit(prober)
-    assert "a" in plain.next_sets(1)[0]
-    ready = plain.without_broken()
-    assert all("a" not in units for units in ready.next_sets(2))
-    assert ready.told
-    assert all("a" in units and verdict is Verdict.SKIP for units, (verdict, _) in ready.told.items())
-    assert plain.told == {}
+@pytest.fixture
+def reduce(lanes):
+    """Run a search that tries its units alone first; `flips` says which sets flip the verdict."""
+
+    def run(flips, *, skips=lambda units: False, prober=None, notes=None, flipped=Verdict.BAD, units=UNITS, **more):
+        shown, else_ = Outcome.RAISED, Outcome.COMPLETED
+        if flipped is Verdict.GOOD:
+            shown, else_ = else_, shown
+
+        def rule(units):
+            return Outcome.CRASHED if skips(units) else shown if flips(units) else else_
+
+        prober = prober or Ruled(rule)
+        trials = SimpleNamespace(
+            prober=prober,
+            searcher=prober,
+            forks=None,
+            lanes=lanes,
+            judge=lambda observation: Judgement(VERDICTS[observation.outcome], "as the rule says"),
+            reporter=notes or Heard(),
+            tally=Tally(),
+        )
+        return Pursuit(
+            trials=trials,
+            probe_of=lambda units: units,
+            label_of=lambda units: "".join(sorted(units)),
+            flipped=flipped,
+            weights=dict.fromkeys(units, 1.0),
+            parts=[frozenset(unit) for unit in units],
+            **{"most": 48, **more},
+        ).run()
+
+    return run
 
 
-def test_known_results_of_runs_are_not_taken_for_broken_sets():
-    prober = Prober(lambda units: Outcome.RAISED)
-    assert pursuit(prober).without_broken().told == {}
+@pytest.mark.parametrize("flipped", [Verdict.BAD, Verdict.GOOD])
+def test_a_sufficient_unit_is_found_in_both_directions(reduce, flipped):
+    reduced = reduce(lambda units: "e" in units, flipped=flipped)
+    assert reduced.units == {"e"}
+    assert reduced.is_minimal
+    assert reduced.shown.key == "e"
+    assert not reduced.gave_up
 
 
-def test_looking_for_a_set_that_runs_ends():
-    prober = Prober(lambda units: Outcome.UNINSTALLABLE)
-    ready = pursuit(prober).without_broken()
-    assert 0 < len(ready.told) <= 13
-    assert len(prober.prepared) < 50
+def test_two_units_sufficient_only_together_are_found(reduce):
+    reduced = reduce({"b", "g"}.issubset)
+    assert (reduced.units, reduced.is_minimal, reduced.unproven) == ({"b", "g"}, True, frozenset())
+
+
+def test_another_failure_is_counted_and_is_never_the_answer(reduce):
+    reduced = reduce(lambda units: "e" in units, skips=lambda units: ("c" in units) != ("d" in units))
+    assert reduced.units == {"e"}
+    assert reduced.unresolved >= 1
+
+
+def test_a_unit_that_was_never_left_out_is_unproven(reduce):
+    reduced = reduce({"b", "g"}.issubset, skips=lambda units: ("b" in units) != ("g" in units))
+    assert reduced.units == {"b", "g"}
+    assert reduced.unproven == {"b", "g"}
+
+
+def test_nothing_is_shown_if_no_smaller_set_is_sufficient(reduce):
+    reduced = reduce(frozenset("abc").issubset, units=tuple("abc"))
+    assert (reduced.units, reduced.shown, reduced.is_minimal) == ({"a", "b", "c"}, None, True)
+
+
+def test_the_limit_of_runs_is_respected_and_reported(reduce):
+    reduced = reduce(frozenset(UNITS[1:]).issubset, most_runs=5)
+    assert 5 <= reduced.runs <= 6
+    assert (reduced.gave_up, reduced.is_minimal) == (True, False)
+
+
+def test_stored_runs_are_not_repeated(reduce):
+    prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
+    first = reduce(None, prober=prober)
+    assert first.ran_now == len(prober.ran) > 0
+    notes = Heard()
+    second = reduce(None, prober=prober, notes=notes)
+    assert (second.units, second.ran_now, second.runs) == ({"e"}, 0, first.runs)
+    assert all(cached for _, _, cached in notes.judged)
+
+
+def test_verdicts_are_reported_as_observed(reduce):
+    """A reduction that searches for a fix must not call good runs bad."""
+    notes = Heard()
+    reduce(lambda units: "b" in units, flipped=Verdict.GOOD, notes=notes, units=tuple("abc"))
+    assert notes.judged[:2] == [("a", Verdict.BAD, False), ("b", Verdict.GOOD, False)]
+    assert notes.started[:2] == ["a", "b"]

@@ -96,16 +96,10 @@ def use():
 """
 
 
-def test_regions_are_grouped_by_enclosing_definition():
+def test_regions_have_the_name_of_the_enclosing_definition():
     found = between(BEFORE, AFTER)
-    assert found.groups() == {
-        "": (0,),
-        "Shop": (1,),
-        "Shop.price": (2,),
-        "Shop.name": (3,),
-        "renamed": (4,),
-        "use": (5,),
-    }
+    names = [found.function_of(number) for number in range(len(found.blocks))]
+    assert names == ["", "Shop", "Shop.price", "Shop.name", "renamed", "use"]
     assert found.is_function("Shop.price")
     assert not found.is_function("Shop")
     assert not found.is_function("")

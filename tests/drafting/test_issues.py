@@ -10,7 +10,7 @@ from attrs import frozen
 from harness.drafting.draft import MARK, draft
 from harness.drafting.scripts import tree_of
 from harness.drafting.source import read_report
-from harness.drafting.tracebacks import stable_part
+from harness.drafting.tracebacks import stable_part, tracebacks_of
 from harness.model.repro import Repro, parse_repro
 
 ISSUES = Path(__file__).parent / "issues"
@@ -275,10 +275,36 @@ def test_a_model_of_the_hub_becomes_a_tiny_one_and_data_are_generated():
         ("mat1 and mat2 shapes cannot be multiplied (4x8 and 16x4)", "mat1 and mat2 shapes cannot be multiplied"),
         ("Can't load /home/a/b/c.json: it is not a JSON file", "it is not a JSON file"),
         ("CUDA error at 0x7f01: an illegal memory access was encountered", "an illegal memory access was encountered"),
-        ("'NoneType' object is not callable", "NoneType' object is not callable"),
+        ("'NoneType' object is not callable", "'NoneType' object is not callable"),
+        ("cannot import name 'thing' from 'a.b' (/home/a/b.py)", "cannot import name 'thing' from 'a.b'"),
+        ("it can't be read at 0x7f01ab", "it can't be read at"),
         ("takes 2 positional arguments but 3 were given", "takes 2 positional arguments but 3 were given"),
         ("", ""),
     ],
 )
 def test_what_changes_from_run_to_run_is_left_out_of_a_signature(message, part):
     assert stable_part(message) == part
+
+
+def test_what_the_error_names_is_suspected_before_what_only_loads_the_data(tmp_path):
+    report = tmp_path / "issue.md"
+    code = (
+        "from datasets import load_dataset\nfrom trl import GRPOTrainer\n"
+        "GRPOTrainer('m', train_dataset=load_dataset('a/b')).train()"
+    )
+    report.write_text(f"```python\n{code}\n```\n\nAttributeError: 'GRPOTrainer' object has no attribute 'steps'\n")
+    assert draft(read_report(str(report)), "r").subjects == ("trl", "datasets")
+    report.write_text(f"```python\n{code}\n```\n\nAttributeError: 'NoneType' object has no attribute 'init_kwargs'\n")
+    assert draft(read_report(str(report)), "r").subjects == ("trl", "datasets")
+
+
+def test_a_quoted_traceback_has_its_frames():
+    text = (
+        "## Actual results\n\n> Traceback (most recent call last):\n"
+        '>   File "C:\\envs\\main\\lib\\site-packages\\datasets\\arrow_dataset.py", line 2169, in filter\n'
+        ">     indices = self.map(\n> TypeError: unexpected keyword argument\n\n> a quotation\n"
+    )
+    (raised,) = tracebacks_of(text)
+    assert (raised.name, raised.frames[0].short, raised.frames[0].source) == (
+        "TypeError", "datasets/arrow_dataset.py", "indices = self.map("
+    )  # fmt: skip

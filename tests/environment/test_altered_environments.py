@@ -225,11 +225,14 @@ def test_a_wheel_changed_in_the_cache_of_uv_is_fetched_again(parts, tmp_path):
     """For example by a plain `uv venv` with hard links."""
     uv = evolve(parts.builder.uv, extra_environment={"UV_CACHE_DIR": str(tmp_path / "uv")})
     parts = evolve(parts, builder=evolve(parts.builder, uv=uv))
-    environment(parts)
-    for path in (tmp_path / "uv").rglob("helper.py"):
+    lock = parts.resolver.resolve(Combination(parts.resolver.interpreter.version, ("helper==1.0",))).lock
+    (tmp_path / "lock.txt").write_text(lock.as_requirements())
+    install = ("pip", "install", "--target", tmp_path / "by hand", "--python", parts.resolver.interpreter.path)
+    assert uv.call(*install, "--requirements", tmp_path / "lock.txt", cwd=tmp_path).returncode == 0
+    changed = list((tmp_path / "uv").rglob("helper.py"))
+    assert changed
+    for path in changed:
         path.write_text("NUMBER = 7\n")
-    shutil.rmtree(parts.workspace.wheels)
-    shutil.rmtree(parts.workspace.environments)
     assert (site_packages(environment(parts).folder) / "helper.py").read_text() == "NUMBER = 1\n"
 
 

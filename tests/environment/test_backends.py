@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 from pathlib import Path
 
 import pytest
@@ -32,6 +33,9 @@ def build_wheel(folder, config_settings=None, metadata_directory=None):
         "mark": tried(lambda: open(@MARK@, "w").close()),
         "beside": tried(lambda: open(os.path.join(@CACHE@, "wheels", "x"), "w").close()),
         "token": os.environ.get("MY_TOKEN", ""),
+        "environ": dict(os.environ),
+        "connected": tried(lambda: socket.create_connection(("127.0.0.1", @PORT@), 2)),
+        "settings": tried(lambda: open(@SETTINGS@).read()),
         "made": pathlib.Path("made.txt").write_text("x") and tried(lambda: socket.socket().close()),
     }
     with zipfile.ZipFile(pathlib.Path(folder, "mine-1.0-py3-none-any.whl"), "w") as wheel:
@@ -54,12 +58,13 @@ def secret(tmp_path, monkeypatch):
     return file
 
 
-def read(parts, tmp_path, secret, uv, *, first="pass"):
+def read(parts, tmp_path, secret, uv, *, first="pass", port=1):
     """The project in a folder whose backend tries to read the secret and to leave a mark."""
     folder = tmp_path / "project"
     folder.mkdir()
-    told = {"SECRET": secret, "MARK": tmp_path / "mark", "CACHE": parts.workspace.root}
-    text = BACKEND.replace("@TRY@", first)
+    settings = tmp_path / "home" / ".config" / "uv" / "uv.toml"
+    told = {"SECRET": secret, "MARK": tmp_path / "mark", "CACHE": parts.workspace.root, "SETTINGS": settings}
+    text = BACKEND.replace("@TRY@", first).replace("@PORT@", str(port))
     for name, path in told.items():
         text = text.replace(f"@{name}@", repr(str(path)))
     (folder / "backend.py").write_text(text)
@@ -72,12 +77,12 @@ def read(parts, tmp_path, secret, uv, *, first="pass"):
 def uv(parts, uv_cache):
     """The uv of a session."""
     folder = {"UV_CACHE_DIR": str(uv_cache)}
-    return Uv(PipSettings(no_index=True), extra_environment=folder, builds=Builds(None, parts.workspace.build_cache))
+    return Uv(PipSettings(no_index=True), extra_environment=folder, builds=Builds())
 
 
 @sandboxed
 def test_the_backend_of_a_project_runs_in_the_sandbox(parts, tmp_path, secret, uv):
-    uv = evolve(uv, extra_environment={}, builds=Builds.inside(SANDBOX, parts.workspace.build_cache))
+    uv = evolve(uv, extra_environment={}, builds=Builds(SANDBOX))
     project = read(parts, tmp_path, secret, uv)
     assert project.built is not None, project.told
     told = json.loads((project.built / "mine.json").read_text())
@@ -93,9 +98,29 @@ def test_a_build_without_a_sandbox_gets_no_secret_variables(parts, tmp_path, sec
 
 
 @pytest.mark.parametrize("sandbox", [None, pytest.param(SANDBOX, marks=sandboxed)])
+def test_a_build_gets_no_password_of_an_index(parts, tmp_path, secret, uv, sandbox, monkeypatch):
+    """Neither in variables nor in uv's settings, and in the sandbox it has no network either."""
+    for name in ("UV_INDEX_URL", "UV_INDEX", "UV_DEFAULT_INDEX", "PIP_INDEX_URL", "UV_INDEX_MINE_PASSWORD"):
+        monkeypatch.setenv(name, "https://me:hush@index.example/simple")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:hush@proxy.example:3128")
+    settings = tmp_path / "home" / ".config" / "uv" / "uv.toml"
+    settings.parent.mkdir(parents=True)
+    settings.write_text('index-url = "https://me:hush@index.example/simple"\n')
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        own = Uv(extra_environment=uv.extra_environment, builds=Builds(sandbox))
+        project = read(parts, tmp_path, secret, own, port=server.getsockname()[1])
+    assert project.built is not None, project.told
+    told = json.loads((project.built / "mine.json").read_text())
+    assert "hush" not in json.dumps(told["environ"])
+    if sandbox is not None:
+        assert told["connected"] == "ConnectionRefusedError"
+        assert told["settings"] == "FileNotFoundError"
+
+
+@pytest.mark.parametrize("sandbox", [None, pytest.param(SANDBOX, marks=sandboxed)])
 def test_a_build_that_hangs_is_stopped_and_told(parts, tmp_path, secret, uv, sandbox, monkeypatch):
     monkeypatch.setenv("HARNESS_BUILD_TIMEOUT", "3")
-    uv = evolve(uv, builds=Builds.inside(sandbox, parts.workspace.build_cache))
+    uv = evolve(uv, builds=Builds(sandbox))
     project = read(parts, tmp_path, secret, uv, first="time.sleep(1000)")
     assert project.built is None
     assert "the build timed out after 3 s (HARNESS_BUILD_TIMEOUT changes it)" in " ".join(project.told)

@@ -39,9 +39,9 @@ def test_a_file_counts_once_and_only_if_all_its_links_are_inside(tmp_path):
 def test_too_little_disk_is_reported_with_sizes_before_any_build(parts):
     free = shutil.disk_usage(parts.workspace.building).free
     disk_space = DiskSpace(parts.workspace)
-    disk_space.reserve(DiskEstimate(), parts.workspace.root / "uv")
+    disk_space.reserve(DiskEstimate())
     with pytest.raises(NoSpace, match=r"needs up to .* GiB at .* are free, and 512 MiB must stay free") as caught:
-        disk_space.reserve(DiskEstimate(unpacked=free), parts.workspace.root / "uv")
+        disk_space.reserve(DiskEstimate(own=free))
     assert "harness clean" in caught.value.hint
     assert "HARNESS_CACHE_DIR" in caught.value.hint
 
@@ -49,9 +49,6 @@ def test_too_little_disk_is_reported_with_sizes_before_any_build(parts):
 def test_a_full_disk_builds_nothing(parts):
     lock = parts.resolver.resolve(Combination(parts.resolver.interpreter.version, ("brittle==1.2",))).lock
     builder = evolve(parts.builder, size_of=lambda pin: 2**50)
-    builder = evolve(
-        builder, uv=evolve(builder.uv, extra_environment={"UV_CACHE_DIR": str(parts.workspace.root / "uv")})
-    )
     with pytest.raises(NoSpace):
         builder.build(lock)
     assert list(parts.workspace.environments.iterdir()) == []
@@ -61,7 +58,7 @@ def test_a_full_disk_builds_nothing(parts):
 def test_nothing_is_removed_within_the_limit(tmp_path):
     told = []
     disk_space = DiskSpace(Workspace(tmp_path / "cache"), 200 * MIB, told.append)
-    disk_space.reserve(DiskEstimate(), tmp_path)
+    disk_space.reserve(DiskEstimate())
     assert told == []
 
 
@@ -138,8 +135,8 @@ def test_a_cached_wheel_takes_only_one_copy(uv_wheels):
 
 def test_a_missing_wheel_takes_its_packed_and_unpacked_size(uv_wheels):
     found = estimate(uv_wheels, pin("fresh", 10 * MIB), pin("cuda", 400 * MIB), pin("known", 1))
-    assert (found.download, found.unpacked, found.unsized) == (410 * MIB, 845 * MIB, 0)
-    assert str(found) == "about 410 MiB to download, up to 845 MiB on disk"
+    assert (found.download, found.own, found.unsized) == (410 * MIB, 845 * MIB + 4 + DiskEstimate().own, 0)
+    assert str(found) == "about 410 MiB to download, up to 973 MiB on disk"
     other = estimate(uv_wheels, pin("known", 10 * MIB, "1.0", "cp312-cp312-linux_x86_64"))
     assert other.download == 10 * MIB
     assert estimate(uv_wheels / "none", pin("fresh", MIB)).download == MIB

@@ -5,13 +5,19 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from attrs import evolve
 from support import make_parts
 from wheelhouse import Wheelhouse
 
-from harness.environment import PipSettings, Resolution, Uninstallable, Unresolvable
+from harness.environment import Builds, PipSettings, Resolution, Uninstallable, Unresolvable
+from harness.environment.source_builds import BuiltWheel
+from harness.events import SILENT
 from harness.model import Combination
 from harness.model.combination import ANY_SOURCE
+from harness.run.sandbox import SandboxMode, choose
 
+SANDBOX = choose(SandboxMode.AUTO, network=False, reporter=SILENT)
+sandboxed = pytest.mark.skipif(SANDBOX is None, reason="no bubblewrap that works here")
 DAY = datetime(2022, 6, 1, tzinfo=UTC)
 OLD_TAG = "cp38-cp38-manylinux1_x86_64"
 
@@ -67,6 +73,25 @@ def test_a_release_that_may_be_built_but_has_a_wheel_is_not_built(made, sources,
     answer = resolved(made, interpreter, "plain", from_source=("plain",))
     assert answer.lock.pins[0].wheel.endswith(".whl")
     assert built(sources) == []
+
+
+@pytest.mark.parametrize("sandbox", [None, pytest.param(SANDBOX, marks=sandboxed)])
+def test_what_a_build_requires_is_fetched_before_it(made, sources, interpreter, sandbox):
+    """Also what only its backend asks for, and what has no wheel itself; the build has no network."""
+    sources.add("tool", "1.0", files={"tool.py": ""})
+    sources.add_sdist("maker", "1.0", files={"maker.py": ""}, requires=("tool",), build_requires=("tool",))
+    asks = "def get_requires_for_build_wheel(settings=None):\n    import tool\n    return ['maker']\n"
+    sources.add_sdist("made", "1.0", files={"made.py": ""}, build_requires=("tool>0",), backend=asks)
+    builds = evolve(made.builder.builds, uv=evolve(made.builder.uv, builds=Builds(sandbox)))
+    built = builds.release("made", "1.0")
+    assert isinstance(built, BuiltWheel), built
+
+
+def test_what_a_build_requires_from_a_url_is_not_fetched(made, sources):
+    url = "https://example.org/tool-1.0-py3-none-any.whl"
+    sources.add_sdist("made", "1.0", files={"made.py": ""}, build_requires=(f"tool @ {url}",))
+    built = made.builder.builds.release("made", "1.0")
+    assert "Failed to download `tool @" in built.words
 
 
 def test_what_a_built_release_requires_is_installed_and_its_version_is_kept_later(made, sources, interpreter):

@@ -25,6 +25,7 @@ NEVER_JUDGED = {
     Outcome.OUT_OF_MEMORY,
     Outcome.NO_REPORT,
     Outcome.NO_PROGRAM,
+    Outcome.NOT_MADE,
 }
 
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from night_cells import choices, record, records
 from packaging.version import Version
 
-from harness.nightly.comparing import Seen, Shown, Turn, compare, is_superseded, nearest_sibling
+from harness.nightly.comparing import Seen, Shown, compare, is_superseded, nearest_sibling
 from harness.nightly.record import Standing
 
 past = st.lists(records, max_size=6).map(
@@ -25,16 +25,16 @@ seen = st.builds(
 @given(seen, past, past)
 def test_only_an_unbroken_cell_can_break(seen, past, tonight):
     compared = compare(seen, past, tonight)
-    if compared.turn is Turn.TURNED:
+    if compared.standing is Standing.TURNED:
         assert compared.baseline.standing in (Standing.GOOD, Standing.TURNED, Standing.FLAKY)
         assert seen.shown in (Shown.BAD, Shown.ODD)
 
 
 @given(seen, past, past)
 def test_a_cell_that_never_ran_is_not_judged(seen, past, tonight):
-    turn = compare(seen, past, tonight).turn
-    assert (turn is Turn.UNJUDGED) or seen.shown is not Shown.NOTHING
-    assert seen.shown is not Shown.GOOD or turn in (Turn.GOOD, Turn.FIXED)
+    stands = compare(seen, past, tonight).standing
+    assert (stands is Standing.UNJUDGED) or seen.shown is not Shown.NOTHING
+    assert seen.shown is not Shown.GOOD or stands is Standing.GOOD
 
 
 @given(seen, past, past)
@@ -49,8 +49,8 @@ def test_an_unchanged_cell_is_no_news(seen, past):
     standing = {Shown.GOOD: Standing.GOOD, Shown.BAD: Standing.BROKEN}.get(seen.shown)
     if standing is not None:
         before = record(seen.name, standing, choice=dict(seen.choice), pattern=seen.pattern)
-        turn = compare(seen, {**past, seen.name: before}, {}).turn
-        assert turn in (Turn.GOOD, Turn.STILL)
+        compared = compare(seen, {**past, seen.name: before}, {})
+        assert (compared.standing, compared.is_fixed) == (standing, False)
 
 
 @given(choices, st.lists(records, max_size=8))
@@ -87,29 +87,36 @@ def test_a_cell_with_another_python_or_parameter_is_not_a_sibling():
 
 
 @pytest.mark.parametrize(
-    ("standing", "pattern", "turn"),
+    ("standing", "pattern", "now"),
     [
-        (Standing.GOOD, "p", Turn.TURNED),
-        (Standing.TURNED, "p", Turn.TURNED),
-        (Standing.BROKEN, "p", Turn.STILL),
-        (Standing.BROKEN, "q", Turn.UNJUDGED),
-        (Standing.BEFORE, "p", Turn.BEFORE),
-        (Standing.FLAKY, "p", Turn.TURNED),
+        (Standing.GOOD, "p", Standing.TURNED),
+        (Standing.TURNED, "p", Standing.TURNED),
+        (Standing.BROKEN, "p", Standing.BROKEN),
+        (Standing.BROKEN, "q", Standing.UNJUDGED),
+        (Standing.BEFORE, "p", Standing.BEFORE),
+        (Standing.FLAKY, "p", Standing.TURNED),
     ],
 )
-def test_the_meaning_of_a_failure_depends_on_the_previous_state(standing, pattern, turn):
+def test_the_meaning_of_a_failure_depends_on_the_previous_state(standing, pattern, now):
     before = record("a", standing, pattern=pattern)
-    assert compare(Seen("a", before.choice, Shown.BAD, "p", "tonight"), {"a": before}, {}).turn is turn
+    assert compare(Seen("a", before.choice, Shown.BAD, "p", "tonight"), {"a": before}, {}).standing is now
+
+
+@pytest.mark.parametrize("was", [Standing.BROKEN, Standing.BEFORE])
+def test_a_bad_cell_that_is_good_now_is_fixed(was):
+    before = record("a", was)
+    assert compare(Seen("a", before.choice, Shown.GOOD), {"a": before}, {}).is_fixed
+    assert not compare(Seen("a", before.choice, Shown.GOOD), {"a": record("a", Standing.FLAKY)}, {}).is_fixed
 
 
 def test_a_known_flaky_run_is_no_news():
     before = record("a", Standing.FLAKY)
-    assert compare(Seen("a", before.choice, Shown.BAD, "p", "run a"), {"a": before}, {}).turn is Turn.STILL_FLAKY
+    assert compare(Seen("a", before.choice, Shown.BAD, "p", "run a"), {"a": before}, {}).standing is Standing.FLAKY
 
 
 def test_in_a_first_night_bad_is_known_and_other_failures_are_not_judged():
-    assert compare(Seen("a", {}, Shown.BAD, "p"), {}, {}).turn is Turn.BEFORE
-    assert compare(Seen("a", {}, Shown.ODD, "p"), {}, {}).turn is Turn.UNJUDGED
+    assert compare(Seen("a", {}, Shown.BAD, "p"), {}, {}).standing is Standing.BEFORE
+    assert compare(Seen("a", {}, Shown.ODD, "p"), {}, {}).standing is Standing.UNJUDGED
 
 
 def test_a_cell_is_superseded_by_a_good_newer_release_of_the_culprit():

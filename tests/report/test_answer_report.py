@@ -26,13 +26,14 @@ from harness.asking.answer import Status
 from harness.asking.wording import culprit_sentence
 from harness.model import Change, Signature
 from harness.model.culprit import Culprit, Finding
-from harness.report.answer import compare_link, make_content, repositories_in
-from harness.report.content import render_html, render_json, render_markdown
+from harness.report.answer import compare_link, report_page, repositories_in
+from harness.report.content import render_markdown
+from harness.report.page import Page
 from harness.repository.commits import pull_request_url
 
 
 def test_the_versions_that_matter_come_subject_first():
-    rows = make_content(KEPT).versions
+    rows = report_page(KEPT).content["versions"]
     assert [(row.package, row.before, row.after) for row in rows] == [
         ("shop", "1.1", "1.2"),
         ("coin", "0.9", "1.0"),
@@ -43,9 +44,9 @@ def test_the_versions_that_matter_come_subject_first():
 
 
 def test_the_sides_are_in_version_order():
-    content = make_content(KEPT)
-    assert (content.before, content.after) == ("shop 1.1 (good)", "shop 1.2 (bad)")
-    assert [side.verdict for side in content.sides] == ["good", "bad"]
+    page = report_page(KEPT)
+    assert (page.content["before"], page.content["after"]) == ("shop 1.1 (good)", "shop 1.2 (bad)")
+    assert [side.verdict for side in page.content["sides"]] == ["good", "bad"]
 
 
 def test_a_fix_shows_its_bad_side_first_with_its_traceback():
@@ -57,43 +58,45 @@ def test_a_fix_shows_its_bad_side_first_with_its_traceback():
         first_good="1.3",
         sides=(BAD_RUN, evolve(GOOD_RUN, lock=evolve(BAD_LOCK))),
     )
-    content = make_content(fixed)
-    assert [side.verdict for side in content.sides] == ["bad", "good"]
-    assert content.traceback.endswith("ValueError: no price\nnot even a small one")
+    page = report_page(fixed)
+    assert [side.verdict for side in page.content["sides"]] == ["bad", "good"]
+    assert page.content["traceback"].endswith("ValueError: no price\nnot even a small one")
 
 
 def test_proof_both_ways_is_called_proof():
-    assert make_content(KEPT).certainty == "proved both ways, down to the region"
-    assert make_content(KEPT).recipient == ""
+    assert report_page(KEPT).content["certainty"] == "proved both ways, down to the region"
+    assert report_page(KEPT).content["recipient"] == ""
 
 
 def test_proof_one_way_makes_a_suspect_and_names_the_level_above():
-    content = make_content(kept(culprit=found(REVERTED, UNPROVED)))
-    assert content.certainty == "proved both ways down to the package; the region is a suspect, shown one way only"
-    assert content.versions[0].role == "bisected, culprit"
-    assert content.lines_title == "Suspect, not proved both ways"
-    assert content.proofs[-1].seen == "not run"
-    assert f"Not shown: {UNPROVED.sentence} (does not import)." in content.not_tried
+    page = report_page(kept(culprit=found(REVERTED, UNPROVED)))
+    assert (
+        page.content["certainty"] == "proved both ways down to the package; the region is a suspect, shown one way only"
+    )
+    assert page.content["versions"][0].role == "bisected, culprit"
+    assert page.content["lines_title"] == "Suspect, not proved both ways"
+    assert "**not run**" in page.markdown()
+    assert f"Not shown: {UNPROVED.sentence} (does not import)." in page.content["not_tried"]
 
 
 def test_an_unproven_package_is_only_a_suspect():
     unproved = found(UNPROVED, package=Change("coin", "0.9", "1.0"))
-    content = make_content(kept(culprit=evolve(unproved, findings=unproved.findings[-1:])))
-    assert "the suspect is coin 0.9 -> 1.0" in content.recipient
-    assert content.certainty.endswith("the region is a suspect, not proved")
+    page = report_page(kept(culprit=evolve(unproved, findings=unproved.findings[-1:])))
+    assert "the suspect is coin 0.9 -> 1.0" in page.content["recipient"]
+    assert page.content["certainty"].endswith("the region is a suspect, not proved")
 
 
 def test_a_culprit_in_another_package_names_that_package():
-    content = make_content(kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0"))))
-    whose, _, where = content.recipient.partition("the culprit is coin 0.9 -> 1.0")
+    page = report_page(kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0"))))
+    whose, _, where = page.content["recipient"].partition("the culprit is coin 0.9 -> 1.0")
     assert "maintainers of coin, not of shop" in whose
     assert "shop 1.2" in where
-    assert [row.package for row in content.versions[:2]] == ["shop", "coin"]
+    assert [row.package for row in page.content["versions"][:2]] == ["shop", "coin"]
 
 
 def test_every_release_of_the_range_has_a_cell():
-    content = make_content(KEPT)
-    assert [(cell.release, cell.letter) for cell in content.cells] == [
+    page = report_page(KEPT)
+    assert [(cell.release, cell.letter) for cell in page.content["cells"]] == [
         ("1.0", "G"),
         ("1.1", "G"),
         ("1.2", "B"),
@@ -101,40 +104,38 @@ def test_every_release_of_the_range_has_a_cell():
         ("1.3.1", "x"),
         ("1.4", "B"),
     ]
-    assert content.cells[3].title == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
+    assert page.content["cells"][3].title == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
 
 
 def test_a_release_not_run_is_open_only_while_it_can_matter():
     steps = tuple(step for step in ANSWER.steps if step.release not in ("1.2", "1.3"))
-    assert make_content(kept(steps=steps, suspects=("1.2", "1.4"))).picture == "GG?-xB"
+    assert "[GG?-xB]" in report_page(kept(steps=steps, suspects=("1.2", "1.4"))).markdown()
 
 
 def test_an_answer_without_sides_shows_the_newest_failure():
     nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), culprit=None, lock_changes=(), first_bad=None)
-    content = make_content(nothing, failing=BAD_RUN)
-    assert content.sides == ()
-    assert content.traceback_title == "shop 1.2"
-    assert content.certainty == "certain for the releases that were run"
+    page = report_page(nothing, failing=BAD_RUN)
+    assert page.content["sides"] == ()
+    assert page.content["traceback_title"] == "shop 1.2"
+    assert page.content["certainty"] == "certain for the releases that were run"
 
 
 def test_links_need_a_known_repository():
-    assert make_content(KEPT).links == ()
-    content = make_content(
-        KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"}
-    )
-    assert content.links == (("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2"),)
+    assert report_page(KEPT).content["links"] == []
+    page = report_page(KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"})
+    assert page.content["links"] == [("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2")]
 
 
 def test_the_device_and_its_limits_are_named():
-    assert any("Nothing ran on a GPU" in line for line in make_content(KEPT).not_tried)
-    emulated = make_content(kept(device="emulated"))
-    assert any("stand-in" in line for line in emulated.not_tried)
-    assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.how_to)
+    assert any("Nothing ran on a GPU" in line for line in report_page(KEPT).content["not_tried"])
+    emulated = report_page(kept(device="emulated"))
+    assert any("stand-in" in line for line in emulated.content["not_tried"])
+    assert any(f"harness probe --again {GOOD_RUN.key}" in line for line in emulated.content["how_to"])
 
 
 def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
     files = tuple(f"lib/python3.11/site-packages/shop/{n}.py" for n in range(23))
-    rows = make_content(kept(altered={"1.10": files, "1.9": ("bin/shop",)})).altered
+    rows = report_page(kept(altered={"1.10": files, "1.9": ("bin/shop",)})).content["altered"]
     assert [(row.release, row.files[0], len(row.files), row.more) for row in rows] == [
         ("1.9", "bin/shop", 1, 0),
         ("1.10", "shop/0.py", 20, 3),
@@ -143,16 +144,16 @@ def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
 
 def test_the_end_of_each_log_is_kept():
     log = "\n".join(f"line {n}" for n in range(500)) + "\n"
-    side = make_content(KEPT, logs={GOOD_RUN.key: log}).sides[0]
+    side = report_page(KEPT, logs={GOOD_RUN.key: log}).content["sides"][0]
     assert side.log.splitlines()[0] == "... 300 lines before these"
     assert side.log.splitlines()[-1] == "line 499"
     assert len(side.log.splitlines()) == 201
 
 
 def test_an_answer_about_a_metric_says_where_it_is_written():
-    content = make_content(kept(signature=Signature(metric="loss", above=2.0)))
-    assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in content.sides)
-    assert "Compare loss in metrics.json." in content.how_to
+    page = report_page(kept(signature=Signature(metric="loss", above=2.0)))
+    assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in page.content["sides"])
+    assert "Compare loss in metrics.json." in page.content["how_to"]
 
 
 SHOP = {"shop": "https://github.com/mall/shop"}
@@ -189,22 +190,22 @@ def test_a_link_compares_two_tags_without_local_parts():
     assert compare_link(Change("till", "1", "2"), SHOP) == ""
 
 
-@pytest.mark.parametrize("render", [render_markdown, render_html])
+@pytest.mark.parametrize("render", [render_markdown, Page.html])
 def test_a_report_names_the_commit_and_links_it(render) -> None:
-    text = render(make_content(kept(culprit=down_to_commit())))
+    text = render(report_page(kept(culprit=down_to_commit())))
     assert COMMIT.sha[:10] in text
     assert COMMIT.link in text
     assert COMMIT.pull_request_link in text
     assert COMMIT.author in text
     assert COMMIT.date in text
     assert "git bisect start" in text
-    if render is render_html:
+    if render is Page.html:
         assert "<b>price" not in text
 
 
 def test_nothing_is_linked_without_known_pages() -> None:
     bare = evolve(COMMIT, link="", pull_request_link="")
-    text = render_markdown(make_content(kept(culprit=down_to_commit(bare))))
+    text = render_markdown(report_page(kept(culprit=down_to_commit(bare))))
     assert COMMIT.sha in text
     assert "https://github.com/a/shop" not in text
 
@@ -238,7 +239,7 @@ def test_the_link_of_a_pull_request_follows_its_host(repository: str, page: str)
     assert pull_request_url(repository, None) == ""
 
 
-@pytest.mark.parametrize("render", [render_html, render_markdown, render_json])
+@pytest.mark.parametrize("render", [Page.html, render_markdown, Page.json])
 def test_no_escape_of_a_stranger_reaches_a_report(render):
     """From a commit's subject and author, a yanked reason, or a message; JSON keeps them, escaped."""
     hostile = evolve(COMMIT, subject=HOSTILE_MARKS, author=HOSTILE_MARKS)
@@ -248,9 +249,9 @@ def test_no_escape_of_a_stranger_reaches_a_report(render):
         sentence=HOSTILE_MARKS,
         drift={"1.1": (HOSTILE_MARKS,)},
     )
-    content = make_content(answer)
-    text = render(content)
+    page = report_page(answer)
+    text = render(page)
     assert [mark for mark in "\x1b\x07\x9b\u202e\u2066\u200f" if mark in text] == []
     assert "evil" in text
-    if render is render_json:
+    if render is Page.json:
         assert json.loads(text)["left_out"]["1.3.1"] == f"yanked: {HOSTILE_MARKS}"

@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from harness.asking.answer import Status
 from harness.model import Change, Verdict
 from harness.model.verdict import Step
-from harness.report import RENDERERS, make_content, render_html, render_issue, render_json, render_markdown
+from harness.report import RENDERERS, render_issue, render_markdown, report_page
+from harness.report.page import Page
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
 BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), steps=(), left_out={}, drift={})
@@ -32,12 +33,12 @@ def hostile():
 @pytest.mark.parametrize("style", RENDERERS)
 @pytest.mark.parametrize("answer", [KEPT, BARE, hostile()], ids=["whole", "bare", "hostile"])
 def test_every_answer_can_be_rendered(style, answer):
-    text = RENDERERS[style](make_content(answer, logs={GOOD_RUN.key: HOSTILE}))
+    text = RENDERERS[style](report_page(answer, logs={GOOD_RUN.key: HOSTILE}))
     assert answer.answer.subject in text
 
 
 def test_markdown_has_everything_an_issue_needs():
-    text = render_markdown(make_content(KEPT, repositories={"shop": "https://github.com/mall/shop"}))
+    text = render_markdown(report_page(KEPT, repositories={"shop": "https://github.com/mall/shop"}))
     assert text.startswith("**shop 1.2 broke it: 1.1 is good, 1.2 is bad.**\n\n- **Last good**: shop 1.1\n")
     assert "\n- **Culprit**: shop 1.2 changed sell (shop/money.py, lines 10-11)\n\nCertainty: proved both ways" in text
     assert f"```diff\n{DIFF}```" in text
@@ -54,18 +55,18 @@ def test_markdown_has_everything_an_issue_needs():
 
 @pytest.mark.parametrize("style", ["html", "markdown"])
 def test_files_changed_by_a_run_are_listed(style):
-    text = RENDERERS[style](make_content(kept(altered={"1.2": ("lib/python3.11/site-packages/till/data.py",)})))
+    text = RENDERERS[style](report_page(kept(altered={"1.2": ("lib/python3.11/site-packages/till/data.py",)})))
     assert "till/data.py" in text
-    assert "till/data.py" not in RENDERERS[style](make_content(KEPT))
+    assert "till/data.py" not in RENDERERS[style](report_page(KEPT))
 
 
 def test_markdown_names_its_recipient_first():
     elsewhere = kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0")))
-    assert render_markdown(make_content(elsewhere)).startswith("> **This is for the maintainers of coin, not of shop")
+    assert render_markdown(report_page(elsewhere)).startswith("> **This is for the maintainers of coin, not of shop")
 
 
 def test_text_cannot_break_out_in_markdown():
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(render_markdown(make_content(hostile())))
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(render_markdown(report_page(hostile())))
     blocks = [token for token in tokens if token.type == "fence"]
     assert any(HOSTILE in block.content for block in blocks)
     raw = [token.content for token in tokens if token.type == "html_block"]
@@ -80,23 +81,23 @@ def test_text_cannot_break_out_in_markdown():
 def test_markdown_stays_below_the_limit_of_an_issue():
     many = lock_of(**{f"package_{n}": "1.0" for n in range(700)})
     sides = tuple(evolve(side, lock=evolve(many, pins=(*many.pins, *side.lock.pins))) for side in KEPT.answer.sides)
-    content = make_content(kept(sides=sides))
+    content = report_page(kept(sides=sides))
     text = render_markdown(content)
     assert len(text) < 65_536
     assert "Left out for length: the full locks." in text
-    assert "package_699==1.0 --hash" in render_html(content)
+    assert "package_699==1.0 --hash" in Page.html(content)
 
 
 def test_a_repro_too_long_for_an_issue_is_left_out():
-    content = make_content(kept(repro=evolve(KEPT.repro, source="x = 1\n" * 20_000)))
+    content = report_page(kept(repro=evolve(KEPT.repro, source="x = 1\n" * 20_000)))
     text = render_markdown(content)
     assert len(text) < 65_536
     assert "Left out for length: the repro." in text
-    assert "x = 1\nx = 1" in render_html(content)
+    assert "x = 1\nx = 1" in Page.html(content)
 
 
 def test_json_has_both_sides():
-    record = json.loads(render_json(make_content(KEPT)))
+    record = json.loads(Page.json(report_page(KEPT)))
     good, bad = record["sides"]
     assert (record["schema"], record["id"], record["status"]) == (3, "ab12cd34ef", "found")
     assert good["versions"] == {"coin": "0.9", "shop": "1.1", "tail": "7", "till": "3.0"}
@@ -112,12 +113,12 @@ def test_json_has_both_sides():
 
 def test_json_has_no_nan():
     run = evolve(GOOD_RUN, metrics={"loss": float("nan")})
-    text = render_json(make_content(kept(sides=(run, run))))
+    text = Page.json(report_page(kept(sides=(run, run))))
     assert json.loads(text, parse_constant=pytest.fail)["sides"][0]["metrics"] == {"loss": None}
 
 
 def test_html_asks_for_nothing_from_outside():
-    text = render_html(make_content(KEPT, repositories={"shop": "https://github.com/mall/shop"}))
+    text = Page.html(report_page(KEPT, repositories={"shop": "https://github.com/mall/shop"}))
     assert re.findall(r"""(?:src|href|url)\s*[=(]\s*["']?([^"')\s>]+)""", text) == [
         "data:,",
         "https://github.com/mall/shop/compare/v1.1...v1.2",
@@ -130,8 +131,8 @@ def page(open_page):
     """Open the report of an answer; also return console messages and requests."""
 
     def opening(answer, **options):
-        content = make_content(answer, logs={GOOD_RUN.key: f"{HOSTILE}\nthe last line"})
-        return open_page(render_html(content), **options)
+        content = report_page(answer, logs={GOOD_RUN.key: f"{HOSTILE}\nthe last line"})
+        return open_page(Page.html(content), **options)
 
     return opening
 
@@ -198,7 +199,7 @@ def test_each_release_is_a_cell_with_letter_and_title(page):
     assert "yanked: it burns" in cells[4].get_attribute("title")
 
 
-CONTENT = make_content(KEPT)
+CONTENT = report_page(KEPT)
 
 
 def test_a_short_report_stays_as_it_is():
@@ -206,7 +207,8 @@ def test_a_short_report_stays_as_it_is():
 
 
 def test_the_longest_details_go_first_and_are_named():
-    long = evolve(CONTENT, sides=tuple(evolve(side, lock="x" * 60_000) for side in CONTENT.sides))
+    sides = tuple(evolve(side, lock="x" * 60_000) for side in CONTENT.content["sides"])
+    long = evolve(CONTENT, content={**CONTENT.content, "sides": sides})
     text = render_issue(long)
     assert len(text) <= 65_536
     assert "Left out for length: the full locks. The HTML report has everything." in text
@@ -216,7 +218,7 @@ def test_the_longest_details_go_first_and_are_named():
 def test_answer_proofs_and_repro_are_never_dropped():
     """Whatever the limit."""
     text = render_issue(CONTENT, limit=10)
-    assert CONTENT.sentence in text
-    assert CONTENT.repro_source in text
-    assert all(proof.sentence in text for proof in CONTENT.proofs)
+    assert CONTENT.content["sentence"] in text
+    assert CONTENT.content["repro_source"] in text
+    assert all(proof.sentence in text for _, proof in CONTENT.content["proofs"])
     assert "### Traceback" not in text

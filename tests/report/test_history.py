@@ -136,7 +136,7 @@ def test_markdown_has_windows_picture_and_reasons(content):
 )
 def test_a_window_says_how_sure_it_is(content, window, words):
     made = content(evolve(HISTORY, windows=(window,)))
-    assert made.content.windows[0][1].startswith(words)
+    assert made.content["windows"][0][1].startswith(words)
 
 
 def test_text_cannot_break_out_in_markdown(content):

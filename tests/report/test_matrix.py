@@ -17,6 +17,7 @@ from test_redact import HERE, PLANT, SECRETS
 from harness.matrix.running import Standing
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
 from harness.report import private_here
+from harness.report.charts import metric_charts
 from harness.report.matrix import matrix_page, plots
 from harness.report.matrix_table import pivot
 
@@ -30,21 +31,16 @@ def content_of(matrix, log=""):
 
 
 def panels_of(matrix, log=""):
-    return {panel.label: panel for panel in content_of(matrix, log).panels}
+    return {panel.label: panel for panel in content_of(matrix, log)["panels"]}
 
 
 def test_the_summary_has_counts_and_words():
     content = content_of(SMALL)
-    assert content.sentence == "5 cells: 2 bad, 1 good, 1 skipped, 1 not run."
-    assert [(count.number, count.word) for count in content.counts] == [
-        (2, "bad"),
-        (1, "good"),
-        (1, "skip"),
-        (1, "not run"),
-    ]
-    assert content.readings == (("case=whole", "good 1.9, bad 1.10, skipped 1.11"), ("case=half", "bad 1.10"))
-    assert content.about == "Sells a thing."
-    assert dict(content.facts) == {
+    assert content["sentence"] == "5 cells: 2 bad, 1 good, 1 skipped, 1 not run."
+    assert content["counts"] == [("bad", 2), ("good", 1), ("skip", 1), ("not run", 1)]
+    assert content["readings"] == (("case=whole", "good 1.9, bad 1.10, skipped 1.11"), ("case=half", "bad 1.10"))
+    assert content["about"] == "Sells a thing."
+    assert dict(content["facts"]) == {
         "Repro": "sale",
         "Recognised by": 'ValueError, "no price"',
         "Device": "CPU. Runs on the CPU, where bugs in GPU kernels and drivers can't show",
@@ -54,16 +50,20 @@ def test_the_summary_has_counts_and_words():
     }
 
 
+def test_every_cell_has_a_labelled_chip():
+    assert 'title="shop 1.10, case=whole: bad, ValueError: no price">bad</a>' in page_of(SMALL).html()
+
+
 def test_a_row_that_changes_often_is_summarised():
     cells = [cell_of(shop=f"1.{n}") for n in range(20)]
-    ((_, told),) = content_of(matrix_of(stand("gb" * 10, cells))).readings
+    ((_, told),) = content_of(matrix_of(stand("gb" * 10, cells)))["readings"]
     assert told.endswith("bad 1.5, and 14 more changes")
 
 
 def test_rows_without_releases_are_not_described_as_releases():
     content = content_of(matrix_of(stand("gb", [cell_of(case="a"), cell_of(case="b")])))
-    assert content.readings == ()
-    assert all(panel.older == panel.newer == panel.changes_title == "" for panel in content.panels)
+    assert content["readings"] == ()
+    assert all(panel.older == panel.newer == panel.changes_title == "" for panel in content["panels"])
 
 
 def test_a_cell_has_its_reason_and_command():
@@ -83,20 +83,20 @@ def test_a_cell_has_its_reason_and_command():
 def test_a_cell_names_the_files_changed_by_its_run():
     cell = cell_of(shop="1.0")
     run = run_of(cell, Verdict.GOOD, altered=("lib/python3.11/site-packages/till/data.py",))
-    (panel,) = content_of(matrix_of((Standing(cell, run),))).panels
+    (panel,) = content_of(matrix_of((Standing(cell, run),)))["panels"]
     assert dict(panel.facts)["changed in its environment"] == "till/data.py"
 
 
 def test_a_long_command_has_one_option_per_line():
     cell = evolve(cell_of(shop="1.10"), hold=("a-long-name==1.0", "another-long-name==2.0", "a-third-name==3.0"))
-    (panel,) = content_of(matrix_of(stand("g", [cell]))).panels
+    (panel,) = content_of(matrix_of(stand("g", [cell])))["panels"]
     assert panel.command.splitlines()[:2] == ["harness probe sale \\", "    --with shop==1.10 \\"]
 
 
 def test_the_day_of_the_matrix_is_part_of_the_command():
     run = run_of(cell_of(shop="1.0"), Verdict.GOOD)
     dated = evolve(run.probe, combination=evolve(run.probe.combination, as_of=datetime(2024, 2, 1, tzinfo=UTC)))
-    (panel,) = content_of(matrix_of((Standing(run.cell, evolve(run, probe=dated)),))).panels
+    (panel,) = content_of(matrix_of((Standing(run.cell, evolve(run, probe=dated)),)))["panels"]
     assert panel.command.endswith("--as-of 2024-02-01T00:00:00+00:00")
 
 
@@ -108,7 +108,7 @@ def test_locks_are_compared_where_the_verdict_changes():
     assert turned.changes == ("coin 0.9 -> 1.0", "shop 1.9 -> 1.10")
     assert panels["shop 1.9, case=whole"].changes_title == ""
     cells = [cell_of(shop=f"1.{n}") for n in (0, 1, 2, 3)]
-    told = content_of(matrix_of(stand("gsbb", cells))).panels
+    told = content_of(matrix_of(stand("gsbb", cells)))["panels"]
     assert [panel.changes_title for panel in told] == ["", "shop 1.0 (good)", "shop 1.0 (good)", ""]
     assert [panel.older for panel in told] == ["", *(panel.id for panel in told[:-1])]
     assert [panel.newer for panel in told] == [*(panel.id for panel in told[1:]), ""]
@@ -116,19 +116,19 @@ def test_locks_are_compared_where_the_verdict_changes():
 
 def test_a_cell_not_run_has_only_its_command():
     panel = panels_of(SMALL)["shop 1.11, case=half"]
-    assert (panel.word, panel.state, panel.again, panel.log) == ("not run", "not-run", "", "")
+    assert (panel.word, panel.again, panel.log) == ("not run", "", "")
     assert panel.command.startswith("harness probe sale")
     blocked = Standing(cell_of(shop="1.0"), blocked="no Python 3.1 on this machine")
-    (panel,) = content_of(matrix_of((blocked,))).panels
+    (panel,) = content_of(matrix_of((blocked,)))["panels"]
     assert (panel.word, panel.reason) == ("skip", "no Python 3.1 on this machine")
 
 
 def test_an_emulated_device_is_named_with_its_limits():
     run = run_of(cell_of(shop="1.0"), Verdict.BAD, device=Device.EMULATED)
     content = content_of(matrix_of((Standing(run.cell, run),)))
-    told = dict(content.panels[0].facts)["runs on"]
+    told = dict(content["panels"][0].facts)["runs on"]
     assert told.startswith("CPU with a stand-in for CUDA. Runs with a stand-in for CUDA")
-    assert dict(content.facts)["Device"] == told
+    assert dict(content["facts"])["Device"] == told
 
 
 def test_a_long_log_is_shown_from_its_end():
@@ -206,8 +206,8 @@ def test_metrics_are_drawn_beside_time_and_memory():
     cells = [cell_of(shop=shop, case=case) for shop in ("1.9", "1.10") for case in ("whole", "half")]
     runs = [run_of(cell, Verdict.GOOD, metrics={"loss": float(n)}, peak_memory=2**21) for n, cell in enumerate(cells)]
     (drawn,) = plots_of([Standing(run.cell, run) for run in runs])
-    assert [chart.title for chart in drawn.charts] == ["loss", "run, seconds", "peak memory, MiB"]
-    assert drawn.charts[0].series == ("case=whole", "case=half")
+    assert [chart.title for chart in metric_charts(drawn.points)] == ["loss", "run, seconds", "peak memory, MiB"]
+    assert metric_charts(drawn.points)[0].series == ("case=whole", "case=half")
     losses = [(one.label, one.series, one.value, one.href) for one in drawn.points if one.metric == "loss"]
     assert losses == [
         ("1.9", "case=whole", 0.0, "#id0"),
@@ -215,7 +215,7 @@ def test_metrics_are_drawn_beside_time_and_memory():
         ("1.10", "case=whole", 2.0, "#id2"),
         ("1.10", "case=half", 3.0, "#id3"),
     ]
-    assert "id3" in drawn.charts[0].svg
+    assert "id3" in metric_charts(drawn.points)[0].svg
 
 
 def test_a_cell_that_did_not_run_has_no_point():
@@ -235,7 +235,7 @@ def test_a_single_release_has_no_chart():
 def test_more_lines_than_colours_are_reported():
     cells = [cell_of(shop=f"1.{n}", case=case) for n in range(9) for case in "abcdefgh"]
     (drawn,) = plots_of(stand("g" * 72, cells))
-    assert len(drawn.charts[-1].series) == 6
+    assert len(metric_charts(drawn.points)[-1].series) == 6
     assert drawn.note == "The first 6 of 8 columns are drawn."
 
 
@@ -247,7 +247,7 @@ def test_a_matrix_of_several_tables_has_charts_for_each():
 def test_nan_and_infinity_are_named():
     runs = [run_of(cell_of(shop=shop), Verdict.GOOD, metrics={"loss": float("nan")}) for shop in ("1.9", "1.10")]
     (drawn,) = plots_of([Standing(run.cell, run) for run in runs])
-    assert drawn.charts[0].missing == ("1.9: nan", "1.10: nan")
+    assert metric_charts(drawn.points)[0].missing == ("1.9: nan", "1.10: nan")
 
 
 LOG = f"{HOSTILE}\nthe last line"
@@ -329,7 +329,7 @@ def test_a_panel_links_to_the_older_and_newer_cell(open_page):
 
 
 def test_an_address_with_a_cell_opens_it(open_page):
-    (panel, *_) = matrix_page(SMALL, lambda observation: "").content.panels
+    (panel, *_) = matrix_page(SMALL, lambda observation: "").content["panels"]
     opened, _ = open_page(text_of(SMALL), fragment=f"#{panel.id}")
     assert opened.locator("dialog[open]").get_attribute("id") == panel.id
 

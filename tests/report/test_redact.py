@@ -11,7 +11,7 @@ from attrs import evolve
 from harness.model import Change, RaisedException, StackFrame, Verdict
 from harness.model.culprit import Proof
 from harness.model.verdict import Step
-from harness.report import RENDERERS, Private, make_content, private_here, redact
+from harness.report import RENDERERS, Private, private_here, redact, report_page
 
 HOME = "/srv/people/jane.doe"
 TOKENS = {
@@ -87,7 +87,7 @@ def planted():
 @pytest.mark.parametrize("style", RENDERERS)
 def test_planted_private_data_is_found_nowhere(style, private):
     logs = {GOOD_RUN.key: PLANT, BAD_RUN.key: f"{PLANT}\n{PLANT}"}
-    text = RENDERERS[style](make_content(planted(), logs=logs, private=private))
+    text = RENDERERS[style](report_page(planted(), logs=logs, private=private))
     assert [secret for secret in SECRETS if secret in text] == []
     assert "secret" in text
 
@@ -95,7 +95,7 @@ def test_planted_private_data_is_found_nowhere(style, private):
 @pytest.mark.parametrize("style", RENDERERS)
 def test_without_redaction_the_report_shows_the_planted_data(style):
     """The private data is in every format, so the test above can fail."""
-    text = RENDERERS[style](make_content(planted(), logs={GOOD_RUN.key: PLANT}))
+    text = RENDERERS[style](report_page(planted(), logs={GOOD_RUN.key: PLANT}))
     assert "workhorse" in text
 
 
@@ -146,6 +146,6 @@ def test_passed_variables_are_secret_whatever_their_name():
 
 
 def test_the_value_of_a_mapping_and_its_key_are_redacted():
-    content = make_content(kept(left_out={"1.3.1": f"{ROOT}/x"}, lock_changes=(Change(f"{ROOT}/y", None, "1"),)))
-    assert content.left_out == (("1.3.1", "<home>/x"),)
-    assert content.lock_changes == ("<home>/y (absent) -> 1",)
+    page = report_page(kept(left_out={"1.3.1": f"{ROOT}/x"}, lock_changes=(Change(f"{ROOT}/y", None, "1"),)))
+    assert page.content["left_out"] == [("1.3.1", "<home>/x")]
+    assert page.content["lock_changes"] == ["<home>/y (absent) -> 1"]

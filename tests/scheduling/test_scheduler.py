@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from concurrent.futures import Future
 from contextlib import closing
 from functools import partial
@@ -48,7 +49,9 @@ def test_a_call_that_waits_can_be_cancelled_and_its_error_is_raised():
     with pytest.raises(ValueError, match="invalid literal"):
         failing.result(WAIT_S)
     go.clear()
-    running, left = lanes.submit(go.wait, WAIT_S), lanes.submit(int, "1")
+    begun = threading.Event()
+    running, left = lanes.submit(lambda: begun.set() or go.wait(WAIT_S)), lanes.submit(int, "1")
+    assert begun.wait(WAIT_S)
     threading.Timer(0.2, go.set).start()
     lanes.close()
     assert running.result()
@@ -56,7 +59,7 @@ def test_a_call_that_waits_can_be_cancelled_and_its_error_is_raised():
 
 
 def spare_lane(prober, positions, *, lanes=2):
-    return SpareLane(prober, Lanes(lanes), [Trial(position) for position in positions])
+    return SpareLane(prober, Lanes(lanes), deque(Trial(position) for position in positions))
 
 
 def test_probes_run_in_order_and_known_ones_do_not():
@@ -64,9 +67,9 @@ def test_probes_run_in_order_and_known_ones_do_not():
     spare = spare_lane(prober, [0, 1, 2])
     with closing(spare), spare.used():
         assert prober.saw[2].wait(WAIT_S)
-        spare.wait_for("2-0")
-    assert prober.executed in ([0], [0, 2])
-    assert spare.ran == {f"{position}-0" for position in prober.executed}
+        spare.wait()
+    assert prober.executed == [0, 2]
+    assert spare.ran == {"0-0", "2-0"}
 
 
 def test_one_lane_is_left_to_the_search():
@@ -84,7 +87,6 @@ def test_no_run_starts_after_the_search_and_the_last_one_can_be_waited_for():
             assert prober.saw[0].wait(WAIT_S)
         assert spare.ran == set()
         threading.Timer(0.2, prober.wait_for[0].set).start()
-        spare.wait_for("another run")
         assert not RanBeside(prober, spare).prepare(Trial(0)).cached
         assert spare.ran == {"0-0"}
     assert prober.executed == [0]
@@ -109,7 +111,7 @@ def test_a_second_search_runs_what_the_first_one_left():
         assert not second.wait(0.3)
         with spare.used(), spare.used():
             assert second.wait(WAIT_S)
-            spare.wait_for("1-0")
+            spare.wait()
     assert prober.prepared == [0, 1]
     assert spare.ran == {"0-0", "1-0"}
 
@@ -125,34 +127,19 @@ def test_no_run_starts_while_the_search_needs_all_lanes():
                 pass
             assert not prober.saw[1].wait(0.3)
         assert prober.saw[1].wait(WAIT_S)
-        spare.wait_for("1-0")
-    assert prober.executed == [0, 1]  # the first one was not stopped: its usual duration is not known
-
-
-def test_a_run_that_has_hardly_begun_gives_way_and_is_repeated():
-    begun = threading.Event()
-    prober = FakeProber("G", keys={0: "0-0"}, stuck=frozenset({0}), saw={0: begun})
-    with closing(evolve(spare_lane(prober, [0]), duration_s=3600.0)) as spare, spare.used():
-        assert begun.wait(WAIT_S)
-        begun.clear()
-        with spare.held():
-            spare.wait_for("0-0")
-            assert not begun.wait(0.3)
-        assert begun.wait(WAIT_S)
-    assert prober.prepared == [0, 0]
-    assert spare.ran == set()
+        spare.wait()
+    assert prober.executed == [0, 1]
 
 
 def test_a_run_may_go_on_while_no_other_one_may_start():
     prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
-    spare = evolve(spare_lane(prober, [0, 1]), duration_s=1000.0)
-    with closing(spare), spare.used():
+    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
         assert prober.saw[0].wait(WAIT_S)
-        with held_for(spare, 2, stops=False):
+        with held_for(spare, 2):
             prober.wait_for[0].set()
-            spare.wait_for("0-0")
+            spare.wait()
             assert prober.executed == [0]
-        spare.wait_for("another run")
+        spare.wait()
     assert prober.called_off == []
 
 
@@ -203,7 +190,7 @@ def test_what_a_probe_raises_is_left_to_the_search_that_needs_it():
     prober = FakeProber("GG", broken={0: NoNetwork("no network")}, saw={1: threading.Event()})
     with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
         assert prober.saw[1].wait(WAIT_S)
-        spare.wait_for("1-0")
+        spare.wait()
     prober = FakeProber("GG", broken={0: RuntimeError("a fault")}, saw={0: threading.Event()})
 
     def search(spare):
@@ -218,7 +205,7 @@ def test_a_run_of_this_session_is_not_called_stored():
     fake = FakeProber("GG", keys={0: "0-0", 1: "1-0"}, saw={0: threading.Event()})
     with closing(spare_lane(fake, [0])) as spare, spare.used():
         assert fake.saw[0].wait(WAIT_S)
-        spare.wait_for("0-0")
+        spare.wait()
     prober = RanBeside(evolve(fake, known=frozenset({0, 1})), spare)
     assert not prober.prepare(Trial(0)).cached
     assert prober.prepare(Trial(1)).cached

@@ -1,7 +1,6 @@
 """Delta debugging with planted causes, with and without unjudgeable mixtures."""
 
 from itertools import combinations
-from random import Random
 
 import pytest
 from hypothesis import given, settings
@@ -42,27 +41,15 @@ def drive(search: Search[frozenset[int]], verdict, lanes=1, pick=0):
 def test_every_planted_cause_among_nine_is_found(size, lanes):
     """Single changes, pairs and interacting triples, wherever they are."""
     for cause in combinations(range(9), size):
-        search = DeltaDebugging(range(9), singles=4)
+        search = DeltaDebugging(range(9))
         drive(search, planted(cause), lanes, pick=2)
         assert search.result.minimal == frozenset(cause)
         assert search.result.is_minimal
         assert search.result.unproven == frozenset()
 
 
-def test_a_likely_single_change_takes_few_runs():
-    search = DeltaDebugging(range(1361))
-    assert len(drive(search, planted([2]))) == 3
-    assert search.result.minimal == {2}
-    assert search.result.runs == 3
-
-
-def test_singles_are_bounded_and_left_out_without_ranks():
-    assert len(drive(DeltaDebugging(range(64), singles=5), planted([40]))) <= 5 + 2 * 6
-    assert DeltaDebugging(range(64), ranked=False).ask() == (frozenset(range(32)),)
-
-
 def test_a_single_change_among_many_takes_logarithmically_many_runs():
-    assert len(drive(DeltaDebugging(range(1024), singles=0), planted([777]))) <= 20
+    assert len(drive(DeltaDebugging(range(1024)), planted([777]))) <= 20
 
 
 def test_the_ends_are_never_run():
@@ -77,7 +64,7 @@ def test_the_ends_are_never_run():
 
 def test_unresolved_mixtures_are_neither_good_nor_bad():
     """Changes 3 and 4 import only together; the cause is 4 and 9."""
-    search = DeltaDebugging(range(12), singles=12)
+    search = DeltaDebugging(range(12))
     drive(search, planted([4, 9], unresolved=lambda s: (3 in s) != (4 in s)))
     assert search.result.minimal == {3, 4, 9}
     assert search.result.is_minimal
@@ -85,29 +72,9 @@ def test_unresolved_mixtures_are_neither_good_nor_bad():
     assert search.result.unresolved > 0
 
 
-def test_required_changes_are_added_and_removed_together():
-    """Each change with an odd number requires the even one before it."""
-
-    def requires(changes):
-        return {c - 1 for c in changes if c % 2}
-
-    search = DeltaDebugging(range(12), singles=3, requires=requires)
-    ended = drive(search, planted([5, 8]))
-    assert all(requires(candidate) <= candidate for candidate in ended)
-    assert search.result.minimal == {4, 5, 8}
-    assert search.result.is_minimal
-
-
-def test_chains_of_requirements_are_followed():
-    search = DeltaDebugging(range(6), requires=lambda changes: {max(c - 1, 0) for c in changes})
-    drive(search, planted([3]))
-    assert search.result.minimal == {0, 1, 2, 3}
-    assert search.result.is_minimal
-
-
 def test_the_first_verdict_decides_a_round():
     """A late verdict of a cancelled run does not undo a step."""
-    search = DeltaDebugging(range(8), singles=0)
+    search = DeltaDebugging(range(8))
     first, second = search.ask(2)
     search.tell(second, Verdict.BAD)
     assert search.result.minimal == second
@@ -116,7 +83,7 @@ def test_the_first_verdict_decides_a_round():
 
 
 def test_foreseen_candidates_can_be_skipped():
-    search = DeltaDebugging(range(8), singles=0)
+    search = DeltaDebugging(range(8))
     foreseen = search.foresee(3)
     assert len(foreseen) == 3
     assert not set(foreseen).intersection(search.ask())
@@ -145,20 +112,18 @@ def test_invalid_verdicts_are_refused():
         search.tell(frozenset("abc"), Verdict.GOOD)
     with pytest.raises(ValueError, match="no change must be good"):
         search.tell(frozenset(), Verdict.BAD)
-    with pytest.raises(ValueError, match="required but unknown"):
-        DeltaDebugging("abc", requires=lambda s: {"z"})
 
 
 @settings(deadline=None, max_examples=200)
-@given(st.integers(1, 10), st.integers(0, 4), st.integers(1, 4), st.integers(0, 5), st.randoms())
-def test_any_verdicts_end_in_a_bad_1_minimal_set(n, singles, lanes, pick, random):
+@given(st.integers(1, 10), st.integers(1, 4), st.integers(0, 5), st.randoms())
+def test_any_verdicts_end_in_a_bad_1_minimal_set(n, lanes, pick, random):
     """With any verdicts, the resulting set was BAD and no set one smaller was."""
     verdicts = {}
 
     def verdict(candidate):
         return verdicts.setdefault(candidate, random.choice(list(Verdict)))
 
-    search = DeltaDebugging(range(n), singles=singles)
+    search = DeltaDebugging(range(n))
     promised = []
     while waiting := search.ask(lanes):
         assert not set(search.foresee(2)).intersection((waiting[0], *verdicts))
@@ -173,54 +138,3 @@ def test_any_verdicts_end_in_a_bad_1_minimal_set(n, singles, lanes, pick, random
     for change in result.minimal:
         rest = result.minimal - {change}
         assert not rest or verdicts[rest] is not Verdict.BAD
-
-
-@st.composite
-def unreliable_probes(draw):
-    """A moderate number of changes, arbitrary verdicts, and arbitrary requirements."""
-    count = draw(st.integers(1, 9))
-    seed = draw(st.integers(0, 2**32))
-    weights = draw(st.tuples(*[st.integers(0, 3)] * 3).filter(any))
-    density = draw(st.sampled_from([0.0, 0.05, 0.2, 0.6]))
-
-    def verdict(candidate):
-        return Random(f"{seed}{sorted(candidate)}").choices(list(Verdict), weights)[0]
-
-    def requires(candidate):
-        dice = Random(f"requires {seed}{sorted(candidate)}")
-        return {change for change in range(count) if dice.random() < density}
-
-    return count, verdict, requires
-
-
-@settings(max_examples=400, deadline=None)
-@given(unreliable_probes(), st.integers(1, 4), st.integers(0, 3), st.integers(0, 16))
-def test_it_ends_despite_contradicting_verdicts_and_non_monotone_requirements(probes, lanes, pick, singles):
-    """No candidate comes twice, the current set never grows, and the runs stay within the worst case of the paper."""
-    count, verdict, requires = probes
-    search = DeltaDebugging(range(count), singles=singles, requires=requires)
-    sizes = [len(search.result.minimal)]
-    ended = []
-    while waiting := search.ask(lanes):
-        search.foresee(2)
-        candidate = waiting[pick % len(waiting)]
-        assert candidate not in ended
-        search.tell(candidate, verdict(candidate))
-        ended.append(candidate)
-        sizes.append(len(search.result.minimal))
-        assert sizes[-1] <= sizes[-2]
-        assert len(ended) <= count**2 + 3 * count + singles
-    assert search.done
-
-
-def test_a_block_that_needs_more_than_the_current_set_is_no_step():
-    """The set {0, 1} is bad and each change requires two others: going back and forth would never end."""
-    needs = {frozenset({0}): {2, 3}, frozenset({1}): {2, 3}, frozenset({2}): {0, 1}, frozenset({3}): {0, 1}}
-    search = DeltaDebugging(range(4), singles=0, requires=lambda changes: needs.get(changes, ()))
-    ended = []
-    while waiting := search.ask():
-        search.tell(waiting[0], Verdict.BAD)
-        ended.append(waiting[0])
-        assert len(ended) < 20
-    assert search.done
-    assert len(search.result.minimal) <= 2

@@ -37,35 +37,16 @@ _TEMPLATE = (
 _SMALL = {
     64: ("hidden_size", "d_model", "n_embd", "dim", "word_embed_proj_dim", "embedding_size", "projection_dim"),
     128: (
-        "intermediate_size",
-        "ffn_dim",
-        "encoder_ffn_dim",
-        "decoder_ffn_dim",
-        "d_ff",
-        "n_inner",
-        "moe_intermediate_size",
-        "hidden_dim",
+        *("intermediate_size", "ffn_dim", "encoder_ffn_dim", "decoder_ffn_dim", "d_ff", "n_inner"),
+        *("moe_intermediate_size", "hidden_dim"),
     ),
     2: (
-        "num_hidden_layers",
-        "n_layer",
-        "n_layers",
-        "num_layers",
-        "num_decoder_layers",
-        "encoder_layers",
-        "decoder_layers",
-        "num_key_value_heads",
-        "num_experts_per_tok",
+        *("num_hidden_layers", "n_layer", "n_layers", "num_layers", "num_decoder_layers", "encoder_layers"),
+        *("decoder_layers", "num_key_value_heads", "num_experts_per_tok"),
     ),
     4: (
-        "num_attention_heads",
-        "n_head",
-        "n_heads",
-        "num_heads",
-        "encoder_attention_heads",
-        "decoder_attention_heads",
-        "num_local_experts",
-        "num_experts",
+        *("num_attention_heads", "n_head", "n_heads", "num_heads", "encoder_attention_heads"),
+        *("decoder_attention_heads", "num_local_experts", "num_experts"),
     ),
     16: ("head_dim", "d_kv", "num_conv_pos_embedding_groups"),
     512: ("max_position_embeddings", "n_positions", "n_ctx", "max_target_positions"),
@@ -114,14 +95,8 @@ def _write_tokenizer(folder: pathlib.Path, kind: str) -> dict[str, Any]:
     is_word_piece = kind in ("bert", "distilbert", "electra")
     special = ["<s>", "</s>", "<pad>", "<unk>", "<mask>", "[UNK]", "[PAD]", "[CLS]", "[SEP]", "[MASK]"]
     special += ["<|im_start|>", "<|im_end|>", "<|endoftext|>", "<|startoftranscript|>", "<|en|>", "<|de|>"]
-    special += [
-        "<|translate|>",
-        "<|transcribe|>",
-        "<|startoflm|>",
-        "<|startofprev|>",
-        "<|nospeech|>",
-        "<|notimestamps|>",
-    ]
+    special += ["<|translate|>", "<|transcribe|>", "<|startoflm|>", "<|startofprev|>", "<|nospeech|>"]
+    special += ["<|notimestamps|>"]
     if is_word_piece:
         letters = [chr(number) for number in range(33, 127)]
         letters += ["##" + letter for letter in letters]

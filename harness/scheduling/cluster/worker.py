@@ -96,8 +96,7 @@ class WorkerSetup:
         backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
         own = self.prober.builder.uv
         sandbox = _sandbox(task)
-        builds = Builds.inside(sandbox, self.prober.workspace.build_cache)
-        uv = evolve(own, extra_environment={**own.extra_environment, **backend}, builds=builds)
+        uv = evolve(own, extra_environment={**own.extra_environment, **backend}, builds=Builds(sandbox))
         return evolve(
             self.prober,
             store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),

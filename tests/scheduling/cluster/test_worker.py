@@ -13,7 +13,7 @@ from wheelhouse import free_port_url
 
 from harness.environment import PipSettings
 from harness.errors import NoNetwork
-from harness.model import Combination, Device, Mixture, Outcome
+from harness.model import Combination, Device, Given, Mixture, Outcome
 from harness.model.repro import parse_repro
 from harness.probing import Probe
 from harness.probing.portable import PortableProbe
@@ -133,6 +133,30 @@ def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, 
         assert answer(pickle.loads(packed), worker_setup).observation.outcome is Outcome.COMPLETED
     (unpacked,) = worker_setup.prober.workspace.projects.iterdir()
     assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
+
+
+def test_the_folders_that_a_run_is_given_travel_with_it(parts, interpreter, tmp_path, worker_setup):
+    (tmp_path / "made" / "__pycache__").mkdir(parents=True)
+    (tmp_path / "made" / "__pycache__" / "kept.txt").write_text("3", encoding="utf-8")
+    digest = parts.prober.trees.keep(tmp_path / "made")
+    body = """
+        import os
+        from pathlib import Path
+
+        assert os.environ["HARNESS_STEP"] == "use"
+        assert (Path(os.environ["HARNESS_ARTIFACTS"]) / "__pycache__" / "kept.txt").read_text() == "3"
+    """
+    repro = parse_repro(repro_text("brittle", tool=SIGNED, body=body), name="brittle_step")
+    given = Given("HARNESS_ARTIFACTS", str(parts.prober.trees.folder(digest)), digest, "brittle 1.0", "abc")
+    probe = Probe(
+        repro.with_given(given, step="use"),
+        Combination(python=interpreter.version, requirements=("brittle==1.5",), device=Device.CPU),
+    )
+    lock = parts.prober.resolve(probe).lock
+    packed = pickle.dumps(PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober))
+    assert str(parts.workspace.root).encode() not in packed
+    seen = answer(pickle.loads(packed), worker_setup).observation
+    assert (seen.outcome, seen.given["HARNESS_ARTIFACTS"]["by"]) == (Outcome.COMPLETED, "brittle 1.0")
 
 
 def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpreter, tmp_path, worker_setup):

@@ -26,9 +26,6 @@ _FOLDER = os.path.dirname(os.path.abspath(__file__))
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MOST_TESTS = 20_000
 _MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests keep only their outcome
-_MESSAGE_LIMIT = 4_000
-_OUTER_FRAMES, _INNER_FRAMES = 15, 45
-_CAUSES = 10
 # The outermost frames belong to the test tool.
 _TOOL_FRAME = re.compile(
     r"(^|/)(_pytest|pluggy|pytest_asyncio|xdist|unittest|importlib|asyncio)/|^<frozen |(^|/)(runpy|pytest)\.py$"
@@ -85,20 +82,12 @@ class Recorder:
         """Describe an exception as plain data, without the outer frames of the test tool."""
         described: dict[str, Any] = _report.described(error, self._places)
         one: Any = described
-        depth = 0
         while one is not None:
-            message, frames = one["message"], one["frames"]
-            if len(message) > _MESSAGE_LIMIT:
-                one["message"] = f"{message[: _MESSAGE_LIMIT * 3 // 4]} … {message[-_MESSAGE_LIMIT // 5 :]}"
+            frames = one["frames"]
             while frames and _TOOL_FRAME.search(frames[0]["file"]):
                 del frames[0]
             for frame in frames:
                 frame["package"] = frame["file"].split("/")[0] if frame["installed"] else ""
-            if len(frames) > _OUTER_FRAMES + _INNER_FRAMES:
-                frames[:] = frames[:_OUTER_FRAMES] + frames[-_INNER_FRAMES:]
-            depth += 1
-            if depth == _CAUSES:
-                one["cause"] = None
             one = one["cause"]
         return described
 

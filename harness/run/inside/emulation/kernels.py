@@ -31,15 +31,8 @@ class Event(Incomplete):
         """Record the current time."""
         self._recorded = time.perf_counter()
 
-    def wait(self, stream: Any = None) -> None:
-        """Return at once, because there is nothing to wait for."""
-
-    def synchronize(self) -> None:
-        """Return at once, because there is nothing to wait for."""
-
-    def query(self) -> bool:
-        """Whether all work is done, which is always true."""
-        return True
+    wait = synchronize = nothing
+    query = fixed(True)  # all work is done
 
     def elapsed_time(self, end_event: Event) -> float:
         """Return the milliseconds between two events."""
@@ -63,22 +56,9 @@ class Stream(Incomplete):
         """Return the lowest and the highest priority."""
         return 0, -5
 
-    def query(self) -> bool:
-        """Whether all work is done, which is always true."""
-        return True
-
-    def is_capturing(self) -> bool:
-        """Whether a graph is being captured."""
-        return False
-
-    def synchronize(self) -> None:
-        """Return at once, because there is nothing to wait for."""
-
-    def wait_stream(self, stream: Any) -> None:
-        """Return at once, because there is nothing to wait for."""
-
-    def wait_event(self, event: Any) -> None:
-        """Return at once, because there is nothing to wait for."""
+    synchronize = wait_stream = wait_event = nothing
+    query = fixed(True)  # all work is done
+    is_capturing = fixed(False)
 
     def record_event(self, event: Any = None) -> Any:
         """Record an event at this point of the stream and return it."""
@@ -199,10 +179,10 @@ class Driver(Incomplete):
         self.utils = Utils(card)
         self.launcher_cls = gap_class("the launch of a triton kernel")
 
-    @staticmethod
-    def is_active() -> bool:
-        """Whether this driver supports the machine, which is always true."""
-        return True
+    is_active = fixed(True)
+    get_current_device = get_current_stream = fixed(0)
+    set_current_device = nothing
+    get_benchmarker = fixed(gap_function("the benchmark of a triton kernel"))
 
     def get_current_target(self) -> Any:
         """Return the target to compile for."""
@@ -214,17 +194,6 @@ class Driver(Incomplete):
         """Return the compute capability as (major, minor)."""
         return self._card.capability
 
-    def get_current_device(self) -> int:
-        """Return the index of the one device."""
-        return 0
-
-    def set_current_device(self, device: int) -> None:
-        """Select the one device."""
-
-    def get_current_stream(self, _device: Any = None) -> int:
-        """Return the default stream."""
-        return 0
-
     def get_active_torch_device(self) -> Any:
         """Return the device as an object of torch."""
         return sys.modules["torch"].device("cuda", 0)
@@ -232,10 +201,6 @@ class Driver(Incomplete):
     def get_device_interface(self) -> Any:
         """Return the module of torch for the device."""
         return sys.modules["torch"].cuda
-
-    def get_benchmarker(self) -> Any:
-        """Return the benchmarker, which exists but raises a gap when it is called."""
-        return gap_function("the benchmark of a triton kernel")
 
 
 class Utils(Incomplete):

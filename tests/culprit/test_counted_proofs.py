@@ -1,0 +1,39 @@
+"""Proofs of deeper levels count as repetitions of a boundary only if all that were run have held."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from harness.culprit.line import count_proofs
+from harness.model import Verdict
+
+
+class Told:
+    """A search that records what supports it."""
+
+    result = SimpleNamespace(boundary=(0, 1))
+    supported = None
+
+    def support(self, passes, failures):
+        """Record the support."""
+        self.supported = passes, failures
+
+
+@pytest.mark.parametrize(("failed", "supported"), [(0, (1, 1)), (1, None)])
+def test_a_proof_of_what_is_no_finding_counts_against_the_others(failed, supported):
+    search = Told()
+    searched = SimpleNamespace(search=search, record=SimpleNamespace(observations={}))
+    sides = SimpleNamespace(**{name: SimpleNamespace(lock=SimpleNamespace(id=name)) for name in ("before", "after")})
+    proofs = [
+        SimpleNamespace(
+            holds=True,
+            verdict=verdict,
+            observation=SimpleNamespace(lock=SimpleNamespace(id="mixed"), key=verdict.value, mixture="m", attempt=0),
+        )
+        for verdict in (Verdict.GOOD, Verdict.BAD)
+    ]
+    culprit = SimpleNamespace(findings=[SimpleNamespace(proofs=proofs)])
+    count_proofs(searched, sides, culprit, failed)
+    assert search.supported == supported
