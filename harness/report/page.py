@@ -89,7 +89,8 @@ def fence(text: str, language: str = "") -> str:
     return f"{ticks}{language}\n{text.rstrip(chr(10))}\n{ticks}"
 
 
-_SPECIAL = re.compile(r"([\\`*_\[\]|~#])")
+# Between letters "_" is only itself.
+_SPECIAL = re.compile(r"([\\`*\[\]|~#]|(?<!\w)_|_(?!\w))")
 _MENTION = re.compile(r"([@#])(?=\w)")
 
 

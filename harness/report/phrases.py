@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.asking.answer import Answer, Status
@@ -123,9 +124,18 @@ def question_facts(
         ("Python", python),
         ("Platform", platform),
         ("Held", ", ".join(holds)),
-        ("Other packages", around.get(as_of, f"as they were on {as_of}")),
+        ("Other packages", around.get(as_of, f"as they were on {_moment(as_of)}")),
     ]
     return [(label, text) for label, text in told if text]
+
+
+def _moment(text: str) -> str:
+    """A day as it was given; the time of day too if there is one, without seconds."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return text
+    return f"{moment:%Y-%m-%d %H:%M} UTC" if moment.hour or moment.minute else f"{moment:%Y-%m-%d}"
 
 
 def _failing_frame(kept: KeptAnswer) -> str:

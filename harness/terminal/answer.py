@@ -157,7 +157,10 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
     advice = re.fullmatch(r"(.+?): (harness [^;]+)", answer.advice)
     if advice is not None:
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
-    rows += [("report", path) for path in reports]
+    names = ["report"] * len(reports)
+    if len(reports) == len(answer.culprits) > 1:
+        names = [f"report on {culprit.package}" for culprit in answer.culprits]
+    rows += zip(names, reports, strict=True)
     rows += [("constraints", constraints)] if constraints else []
     if advice is None and answer.advice:
         print_text(console, f"  {answer.advice}")

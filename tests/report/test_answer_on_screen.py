@@ -120,6 +120,10 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
     assert lines.count("Next") == 1
     assert "flaky: t::d" in lines
     assert any(line.startswith("12 runs; ") for line in lines)
+    out = io.StringIO()
+    print_answer(Console(file=out, width=200), answer, "results", ("results/ab.html", "results/cd.html"))
+    named = [line.split() for line in out.getvalue().splitlines() if line.endswith(".html")]
+    assert named == [["report", "on", "shop", "results/ab.html"], ["report", "on", "tools", "results/cd.html"]]
 
 
 def test_a_release_that_could_not_be_told_apart_is_among_the_suspects():
