@@ -156,7 +156,7 @@ def test_both_versions_of_a_package_and_those_between_may_have_to_be_built(harne
     assert culprits(here("bisect", "--good", good, "--bad", bad, *RUN).json) == [("late", "1.0", "1.5")]
 
 
-def test_releases_between_two_days_that_have_no_wheel_are_told(harness, tmp_path):
+def test_releases_between_two_days_that_have_no_wheel_are_listed(harness, tmp_path):
     """The good end has a wheel, so nothing was built, and nothing is known of what came next."""
     house = Wheelhouse(tmp_path / "gap")
     house.add("aged", "1.0", files={"aged.py": source("1.0")}, uploaded="2022-01-01T12:00:00Z")

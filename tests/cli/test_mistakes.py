@@ -31,6 +31,12 @@ def test_an_unknown_project(harness, write_repro):
     path = write_repro("brittle")
     told, hint = refused(harness, "bisect", "britle", "--repro", path)
     assert told == "no project named 'britle' on the configured package index"
+    assert hint == "did you mean brittle?"
+
+
+def test_an_unknown_project_that_resembles_none(harness, write_repro):
+    path = write_repro("brittle")
+    _, hint = refused(harness, "bisect", "no-such-project-anywhere", "--repro", path)
     assert "spelling" in hint
 
 
