@@ -110,7 +110,7 @@ class BothEnds:
         if self.good is not None:
             self._run_given(self.good)
             return True
-        self.steps = StepsBack(self.worlds.without_builds, self.bad)
+        self.steps = StepsBack(self.worlds.building_only(self.bad.sources), self.bad)
         return self._step_back(self.steps, self.repro)
 
     def further_back(self, tests: tuple[str, ...]) -> BothEnds | None:

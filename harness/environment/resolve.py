@@ -315,9 +315,11 @@ class Resolver:
         self, combination: Combination, near: Lock | None, cancel: threading.Event | None
     ) -> dict[str, BuiltWheel]:
         """The built wheels of the releases that `near` has: without them another version would be chosen."""
-        if self.builds is None or near is None or NO_SOURCE in combination.from_source:
+        if self.builds is None or near is None:
             return {}
         pins = [pin for pin in near.pins if is_source(pin.wheel)]
+        if NO_SOURCE in combination.from_source:
+            pins = [pin for pin in pins if may_be_built(pin.name, combination)]
         built = {pin.name: self.builds.of(pin, cancel) for pin in pins}
         return {name: wheel for name, wheel in built.items() if isinstance(wheel, BuiltWheel)}
 

@@ -82,10 +82,10 @@ class Worlds:
         world = self.of(bad)
         return self._older(good, world), world
 
-    @property
-    def without_builds(self) -> Worlds:
-        """Worlds for days that the user did not name: they are not worth a build from source."""
-        return evolve(self, scope=evolve(self.scope, from_source=(*self.scope.from_source, NO_SOURCE)))
+    def building_only(self, names: Collection[str]) -> Worlds:
+        """Worlds for days that the user did not name: only what another end had to build is worth a build."""
+        from_source = (*self.scope.from_source, *sorted(names), NO_SOURCE)
+        return evolve(self, scope=evolve(self.scope, from_source=from_source))
 
     def at_release(self, version: str, other: World) -> World:
         """Make the world of another end with the subject at a release. Raises `UserMistake`."""

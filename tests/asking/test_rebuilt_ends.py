@@ -156,6 +156,21 @@ def test_both_versions_of_a_package_and_those_between_may_have_to_be_built(harne
     assert culprits(here("bisect", "--good", good, "--bad", bad, *RUN).json) == [("late", "1.0", "1.5")]
 
 
+def test_what_the_bad_end_needs_built_is_also_built_for_the_days_before(harness, tmp_path):
+    """Without a good end, no day could be resolved that lacks a wheel of what is required."""
+    house = Wheelhouse(tmp_path / "source-only")
+    house.add_sdist("always", "1.0", files={"always.py": source("1.0")}, uploaded="2020-01-01T12:00:00Z")
+    house.add("late", "1.0", files={"late.py": source("1.0")}, uploaded="2022-01-01T12:00:00Z")
+    house.add("late", "2.0", files={"late.py": source("2.0", broken="late is broken")}, uploaded="2024-01-01T12:00:00Z")
+    here = harness.with_environ(**house.environ)
+    write_project(here.folder, suite_of("always", "late"), requires=["always", "late"])
+    ended = here("bisect", "--bad", "2024-03-01", *RUN)
+    assert culprits(ended.json) == [("late", "1.0", "2.0")]
+    refused = here("bisect", "--bad", "2024-03-01", "--no-build", *RUN)
+    assert refused.code == 2
+    assert "always" in refused.stderr
+
+
 def test_releases_between_two_days_that_have_no_wheel_are_listed(harness, tmp_path):
     """The good end has a wheel, so nothing was built, and nothing is known of what came next."""
     house = Wheelhouse(tmp_path / "gap")
