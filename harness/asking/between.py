@@ -196,10 +196,11 @@ class Between:
         return advice_on_missing(modules, declaring(Path(self.repro.project), modules) if self.repro.project else {})
 
     def _limited(self, answer: Answer) -> Answer:
-        """Add how far the steps back went."""
+        """Add how far the steps back went, or why there was none."""
         steps = self.ends.steps
         if steps is None or not steps.reached:
-            return answer
+            why = steps.limit if steps is not None else ""
+            return evolve(answer, told=(*answer.told, f"no older packages were tried: {why}")) if why else answer
         return evolve(answer, back_to=f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached)
 
     def _way_on(self) -> str:

@@ -330,11 +330,11 @@ def _sentence_between(answer: Answer) -> str:
         case Status.NOT_A_REGRESSION if answer.flaky:
             return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is None:
-            back_to = f", back to {answer.back_to}" if answer.back_to else ""
-            return (
-                f"{answer.repro} fails with every older set of packages that was tried, too{back_to}: "
-                "it may never have worked, or it needs something that is not installed."
-            )
+            maybe = "it may never have worked, or it needs something that is not installed"
+            if not answer.back_to:
+                return f"{answer.repro} fails {_end(answer, 'bad')}, and no older packages could be tried: {maybe}."
+            tried = f"every older set of packages that was tried, too, back to {answer.back_to}"
+            return f"{answer.repro} fails with {tried}: {maybe}."
         case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is not None:
             return (
                 f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "

@@ -300,16 +300,19 @@ _KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
 def wheel_hint(words: str, combination: Combination, index: Index, uv: Uv) -> str:
     """Say which Pythons have wheels for the projects in a resolver's message; "" if none has.
 
-    A project that is pinned needs a wheel of that release, another one of its day and one of today. Raises `NoNetwork`.
+    A project that is pinned needs a wheel of that release, another one of its newest release of the day. Raises
+    `NoNetwork`.
     """
     pinned = dict(filter(None, map(exact_version, combination.requirements)))
     projects = sorted(projects_without_wheels(words))
     exact = [release for name in projects if name in pinned and (release := _release(index, name, pinned[name]))]
     if exact:
         return hint_for_releases(exact, uv)
-    moments = (combination.as_of or datetime.now(UTC), datetime.now(UTC))
-    fitting = [python for python in _KNOWN if all(_has_wheels(name, python, moments, index) for name in projects)]
-    return _fitting_words(fitting if projects else [], uv)
+    moment = combination.as_of or datetime.now(UTC)
+    fitting = [python for python in _KNOWN if all(_has_wheels(name, python, moment, index) for name in projects)]
+    # If this Python has them, too, wheels are not why there is no solution.
+    is_why = projects and ".".join(combination.python.split(".")[:2]) not in fitting
+    return _fitting_words(fitting if is_why else [], uv)
 
 
 def hint_for_releases(releases: Sequence[Release], uv: Uv) -> str:
@@ -345,16 +348,15 @@ def _fits(release: Release, python: str) -> bool:
     return release.left_out_because(python=f"{python}.0", tags=frozenset(accepted_tags(python))) is None
 
 
-def _has_wheels(project: str, python: str, moments: Collection[datetime], index: Index) -> bool:
+def _has_wheels(project: str, python: str, moment: datetime, index: Index) -> bool:
+    """Whether the newest release of a day has a wheel; that any older one has says nothing about a solution."""
     try:
-        fitting = [
-            release.uploaded
-            for release in index.releases(project)
-            if release.uploaded is not None and _fits(release, python)
-        ]
+        releases = index.releases(project)
     except UnknownProject:
         return False
-    return all(any(uploaded <= moment for uploaded in fitting) for moment in moments)
+    then = [one for one in releases if one.uploaded is not None and one.uploaded <= moment and one.wheels]
+    newest = next((one for one in reversed(then) if not one.version.is_prerelease), then[-1] if then else None)
+    return newest is not None and _fits(newest, python)
 
 
 def _is_here(python: str, uv: Uv) -> bool:

@@ -73,6 +73,14 @@ def test_the_limit_comes_with_the_command_that_goes_on(planted, parts_house):
     assert "young did not exist" in answer["back_to"]
 
 
+def test_without_an_older_day_that_can_be_resolved_none_is_said_to_fail(planted, parts_house):
+    parts_house.add("newest", "1.0", files={"newest.py": ""}, uploaded="2024-05-30T12:00:00Z")
+    write_project(planted.folder, suite_of("part07"), requires=["part07", "newest"])
+    answer = planted("bisect", "--bad", "2024-06-01", *RUN).json
+    assert "no older packages could be tried" in answer["sentence"]
+    assert any("newest did not exist" in told for told in answer["notes"])
+
+
 def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
     """The older release has wheels for Python 3.12 only, and the newer one fails with every Python."""
     other = next((one for one in ("3.12", "3.13") if not sys.version.startswith(one)), "")
