@@ -7,7 +7,7 @@ in the older release is searched like the culprit itself, declarations in its fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
@@ -18,10 +18,12 @@ from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.sides import METADATA, Exchange, Sides
 from harness.culprit.ties import Consistency, ties_of
 from harness.culprit.trials import Claim, Trials
+from harness.events import Judged
 from harness.model import Trace, Verdict
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
+from harness.probing.forking import ForkingProber
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
@@ -84,7 +86,10 @@ def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candid
 
 @frozen
 class LineSearch:
-    """A search for lines: its units, their ties and weights. `serving` units, such as imports, only serve others."""
+    """A search for lines: its units, their ties and weights. `serving` units, such as imports, only serve others.
+
+    `older` opens forks of the older environment for some units that are advanced there; None if there are none.
+    """
 
     trials: Trials
     sides: Sides
@@ -94,6 +99,7 @@ class LineSearch:
     weights: dict[Unit, float] = field(repr=False)
     serving: frozenset[Unit] = field(default=frozenset(), repr=False)
     evidence: Evidence | None = field(default=None, repr=False)
+    older: Callable[[Candidate], ForkingProber | None] = field(default=lambda _: None, repr=False)
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -119,6 +125,12 @@ class LineSearch:
         return self.trials.mixed(self.sides.before, mixture)
 
     @property
+    def suspects(self) -> frozenset[Unit]:
+        """The regions that may be the cause alone: no imports, no comments, nothing that never ran."""
+        regions = (unit for unit in self.all - self.serving if self.edits.is_region(unit))
+        return frozenset(unit for unit in regions if self.weights[unit] >= _LEAST)
+
+    @property
     def parts(self) -> tuple[Candidate, ...]:
         """The parts to try alone, the likeliest first."""
         return parts_of(self.edits, self.weights, self.serving)
@@ -141,14 +153,11 @@ class LineSearch:
         found = evolve(pursuit, most_runs=most_runs).run()
         return found.after(after) if after is not None else found
 
-    def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
-        """The files of the mixtures that are tried next, if the search continues `after` an earlier one."""
-        mixtures = (self.reverted(following).mixture for following in self.next_sets(_LIKELY, after))
+    def likely_files(self) -> frozenset[str]:
+        """The files of the mixtures that are tried first."""
+        first = self._pursuit(self.weights, most=1, after=None, parts=self.parts).next_sets(_LIKELY)
+        mixtures = (self.reverted(units).mixture for units in first)
         return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
-
-    def next_sets(self, count: int, after: Reduced | None = None) -> tuple[Candidate, ...]:
-        """Up to `count` sets that are tried next, if the search continues `after` an earlier one."""
-        return self._pursuit(self.weights, most=1, after=after, parts=self.parts).next_sets(count)
 
     def _pursuit(
         self, weights: dict[Unit, float], *, most: int, after: Reduced | None, parts: Sequence[Candidate]
@@ -328,15 +337,12 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     proof: Proof | None = None
     runs, ran_alone = 0, False
     for start in dict.fromkeys((core, units)):
-        new = search.consistency.advanced(start)
+        besides = search.consistency.advanced(start) - core
         runs += 1
-        besides = new - core
-        claim = advance(search, core, start)
-        one = trials.proof(claim.sentence, claim.probe, claim.expected)
-        if proof is None or one.holds:
-            proof = one
+        one = proved_forth(search, core, advance(search, core, start))
         if one.holds:
             return Advanced(one, besides, runs, ran_alone)
+        proof = proof or one
         ran_alone = ran_alone or one.verdict is sides.before.verdict
     needed = _needed(search, core)
     runs += needed.runs
@@ -349,8 +355,8 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         if any(_may_be_it(search, unit) for unit in besides):
             runs += 1
             without = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
-            alone = trials.proof(without, search.advanced(besides), sides.before.verdict)
-            is_needless = alone.verdict is sides.after.verdict
+            alone = proved_forth(search, core, Claim(without, search.advanced(besides), sides.after.verdict))
+            is_needless = alone.holds
         return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
@@ -367,6 +373,27 @@ def advance(search: LineSearch, core: Candidate, start: Candidate | None = None)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
+def proved_forth(search: LineSearch, core: Candidate, claim: Claim) -> Proof:
+    """Prove a claim about the older environment with a culprit (`core`) advanced; only if its fork agrees, if any."""
+    trials = search.trials
+    forks = search.older(core)
+    if forks is not None:
+        verdict, reason = forked(trials, forks, claim.sentence, claim.probe)
+        if verdict is not claim.expected:
+            return Proof(claim.sentence, claim.expected, verdict, reason)
+    return trials.proof(claim.sentence, claim.probe, claim.expected)
+
+
+def forked(trials: Trials, forks: ForkingProber, label: str, probe: Probe) -> tuple[Verdict, str]:
+    """The verdict of one fork, and the reason for it."""
+    prepared = forks.prepare(probe)
+    observation = forks.execute(prepared)
+    trials.tally.ran_now += not prepared.cached
+    judgement = trials.judge(observation)
+    trials.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+    return judgement.verdict, judgement.reason
+
+
 def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Advanced | None:
     """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
 
@@ -375,8 +402,7 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
     besides = search.consistency.advanced(core) - core
     if besides & found:
         return None
-    claim = advance(search, core)
-    proof = search.trials.proof(claim.sentence, claim.probe, claim.expected)
+    proof = proved_forth(search, core, advance(search, core))
     return Advanced(proof, besides, 1) if proof.holds else None
 
 
@@ -421,18 +447,25 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         return with_core(units | core) - core
 
     likely = sorted((unit for unit in others - search.serving), key=lambda unit: -weights[unit])
+    own = {search.edits.path_of(unit) for unit in core}
+    folders = tuple(path.rpartition("/")[0] for path in own)
+    beside = [unit for unit in others if search.edits.path_of(unit) in own]
+    near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
+    compiled = [unit for unit in others if unit == COMPILED]  # may hide a Python file with its name
+    wholes = (frozenset(found) for found in (beside, near, compiled) if found)
     return Pursuit(
-        trials=search.trials,
+        trials=evolve(search.trials, forks=search.older(core)),
         serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=closed,
-        parts=[frozenset({unit}) for unit in likely[:_LIKELY_NEEDS]],
+        parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely[:_LIKELY_NEEDS]), *wholes))),
         complete=closed,
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         most=_MOST_NEEDED,
         until=search.trials.until,
+        together=True,
     )
 
 

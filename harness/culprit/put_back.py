@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from harness.culprit.sides import Exchange, PackageFiles, Sides
     from harness.culprit.trials import Trials
+    from harness.model import Change
 
 _OWN_FAILURES = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError")  # of what was put back
 _GONE = ("removed-name", "moved-name", "renamed-name", "removed-module")
@@ -60,27 +61,27 @@ class _Name:
 def removed_name(trials: Trials, sides: Sides, exchange: Exchange) -> Finding | None:
     """The finding that a name of the failure was removed; None if no run proves it.
 
-    Only one package with a failure on the newer side is looked at.
+    Only a failure on the newer side is looked at.
     """
-    packages = exchange.package.packages
     raised = sides.after.observation.exception
-    if sides.after.verdict is not Verdict.BAD or raised is None or len(packages) != 1:
+    if sides.after.verdict is not Verdict.BAD or raised is None:
         return None
-    (change,) = packages
-    try:
+    for change in exchange.package.packages:
         places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
-        told = api_evidence(raised, change.name, older=places[0], newer=places[1])
-    except OSError:  # the environment was removed in the meantime
-        return None
-    one = next((one for one in told if one.kind in _GONE), None)
-    name = _split(one, exchange.before) if one is not None else None
-    if one is None or name is None:
-        return None
-    return _proved(trials, sides, exchange, name, one)
+        try:
+            told = api_evidence(raised, change.name, older=places[0], newer=places[1])
+        except OSError:  # the environment was removed in the meantime
+            return None
+        one = next((one for one in told if one.kind in _GONE), None)
+        name = _split(one, exchange.before) if one is not None else None
+        if one is not None and name is not None:
+            return _proved(trials, sides, exchange, change, name, one)
+    return None
 
 
-def _proved(trials: Trials, sides: Sides, exchange: Exchange, name: _Name, one: Evidence) -> Finding | None:
-    (change,) = exchange.package.packages
+def _proved(
+    trials: Trials, sides: Sides, exchange: Exchange, change: Change, name: _Name, one: Evidence
+) -> Finding | None:
     older, newer = f"{change.name} {change.before}", f"{change.name} {change.after}"
     proofs: list[Proof] = []
     notes: list[str] = []
@@ -111,7 +112,7 @@ def _proved(trials: Trials, sides: Sides, exchange: Exchange, name: _Name, one: 
         return None
     return Finding(
         Level.FILE,
-        exchange.package.packages,
+        (change,),
         files=(name.defined,),
         causes=(_sentence(one, name),),
         proofs=tuple(proofs),
