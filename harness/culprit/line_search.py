@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.background import Background
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.evidence import Evidence, Pointers, failure_of
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced
@@ -30,9 +29,6 @@ COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 _MOST_READ = 300  # more files than that are read once it is known what ran
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
-
-Read = tuple[Edits, Consistency, Pointers]
-
 
 _FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
 _BEFORE_GROUPS = 8  # likely parts that come before the groups of files
@@ -182,20 +178,14 @@ class LineSearch:
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
     """Prepare a search for lines; returns it with the number of runs.
 
-    Both sides run once more under a trace, while their files are read in the background. Of many files, only those are
-    read in which a function ran, or that are in the traceback; the others stay whole until they are the culprit.
+    Both sides run once more under a trace. Of many files, only those are read in which a function ran, or that are in
+    the traceback; the others stay whole until they are the culprit.
     """
     wanted = files_to_trace(exchange, used)
-    read_ahead(trials, sides, exchange, used)
-    traces: list[Trace | None] = []
-    if wanted:
-        traces = list(trials.traces(sides, wanted))
-    reading = trials.tally.reading.pop(frozenset(exchange.units), None)
-    edits, consistency, pointers = (
-        reading.result()
-        if reading is not None
-        else _read(exchange, sides, used, _that_called(exchange, sides, used, traces))
-    )
+    traces = trials.traces(sides, wanted) if wanted else ()
+    cut = used if len(used) <= _MOST_READ else _that_called(exchange, sides, used, traces)
+    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
+    consistency, pointers = Consistency(edits, ties_of(edits)), Pointers.of(exchange, sides)
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.scope.repro.source, before, after, pointers)
     search = LineSearch(
@@ -229,18 +219,6 @@ def _that_called(
     raised = failure_of(sides)
     called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
     return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
-
-
-def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
-    """Start to read the files of both sides in the background, unless that has started already or they are many."""
-    key = frozenset(exchange.units)
-    if key not in trials.tally.reading and len(used) <= _MOST_READ:
-        trials.tally.reading[key] = Background.begun(trials.prober, lambda: _read(exchange, sides, used, used))
-
-
-def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit], cut: frozenset[Unit]) -> Read:
-    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
-    return edits, Consistency(edits, ties_of(edits)), Pointers.of(exchange, sides)
 
 
 def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:

@@ -300,7 +300,7 @@ def _out_of_time(search: LineSearch) -> str:
 
 
 _BEFORE_CONTROL = 12  # forks that together take less time than one with every change reverted
-_CHECKED, _CHECKED_OF_ALL = 8, 2  # sets that forks found to be too small
+_CHECKED = 2  # sets that forks found to be too small
 _MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
@@ -384,8 +384,7 @@ def _is_kept_by_fresh(search: LineSearch, found: Reduced) -> bool:
     largest = [units for units in below if not any(units < other for other in below)]
     # The set without the least likely units is the likeliest to be enough.
     largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
-    largest = largest[: _CHECKED if found.shown is not None else _CHECKED_OF_ALL]
-    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest]
+    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest[:_CHECKED]]
     return all(proof.verdict is not search.sides.before.verdict for proof in trials.proofs(claims))
 
 

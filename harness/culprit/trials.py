@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
 
 from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
@@ -68,28 +67,18 @@ class Unseen:
         return self.prober.execute(prepared, cancel=cancel)
 
 
-class Awaited(Protocol):
-    """A value that a thread is computing."""
-
-    def result(self) -> Any:
-        """Wait for the value and return it."""
-        ...
-
-
 @define
 class Tally:
     """The state that all levels of a question share.
 
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
-    later. `reading` has the files that are read in the background, by their units of difference. `failed` counts the
-    proofs that did not hold, also of what is not a finding.
+    later. `failed` counts the proofs that did not hold, also of what is not a finding.
     """
 
     ran_now: int = 0
     searched: Searched | None = None
     seen: set[str] = field(factory=set)
-    reading: dict[frozenset[str], Awaited] = field(factory=dict)
     failed: int = 0
 
 

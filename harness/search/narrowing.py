@@ -208,10 +208,12 @@ class Narrowing(Generic[H]):
         """The next set of a bisection for the changes in `held` that are only enough together, None if it ended."""
         order = [change for change in self._order if change in held and change not in self._left_out]
         base: frozenset[H] = frozenset()
-        if not held.isdisjoint(self._left_out):  # is the rest enough?
+        if not held.isdisjoint(self._left_out):
             rest = self._closed(frozenset(order))
-            if len(rest) < len(held) and told.get(rest) is not Verdict.BAD:
-                return rest if rest and rest not in told else None
+            if len(rest) < len(held) and rest and rest not in told:
+                return rest
+            if len(rest) >= len(held) or told.get(rest) is not Verdict.BAD:
+                base = held & self._left_out  # what could not be judged alone is part of it
         while order:
             if base:
                 alone = self._closed(base)
