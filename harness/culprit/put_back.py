@@ -39,11 +39,29 @@ _WITHOUT = """
 
 globals().pop("{name}", None)
 
+import sys as _sys
 
-def __getattr__(name: str, _else: object = globals().get("__getattr__")) -> object:
-    if name == "{name}" or _else is None:
-        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
-    return _else(name)
+
+class _Without(type(_sys.modules[__name__])):
+    def __getattribute__(self, name):
+        if name == "{name}":
+            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name):
+        found = getattr(super(), "__getattr__", None)
+        if name == "{name}" or found is None:
+            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        return found(name)
+
+
+_sys.modules[__name__].__class__ = _Without
+"""
+# A module may have put another object in its place, which imports names on access.
+_SHOWN = """
+import sys as _sys
+
+setattr(_sys.modules[__name__], "{name}", {name})
 """
 
 
@@ -155,10 +173,11 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, dict[s
         if name.file != name.defined:
             module = name.defined.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             here = _text(exchange.after, name.file)
-            files[name.file] = f"{here}\nfrom {module} import {name.parts[0]}\n".encode()
+            shown = _SHOWN.format(name=name.parts[0])
+            files[name.file] = f"{here}\nfrom {module} import {name.parts[0]}\n{shown}".encode()
         yield f"{name.dotted} put back", files
     if len(name.parts) == 1 and (here := _text(exchange.after, name.file)):
-        stand_in = _STAND_IN.format(name=name.parts[0])
+        stand_in = _STAND_IN.format(name=name.parts[0]) + _SHOWN.format(name=name.parts[0])
         yield f"a stand-in for {name.dotted} put in", {name.file: f"{here}{stand_in}".encode()}
 
 
