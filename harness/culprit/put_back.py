@@ -35,6 +35,10 @@ class {name}:
     def __init__(self, *args: object, **kwargs: object) -> None:
         pass
 '''
+_METHOD = '''class {0}:
+    def {1}(self, *args, **kwargs):
+        """A stand-in for a removed method."""
+'''
 _WITHOUT = """
 
 globals().pop("{name}", None)
@@ -179,6 +183,8 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, dict[s
     if len(name.parts) == 1 and (here := _text(exchange.after, name.file)):
         stand_in = _STAND_IN.format(name=name.parts[0]) + _SHOWN.format(name=name.parts[0])
         yield f"a stand-in for {name.dotted} put in", {name.file: f"{here}{stand_in}".encode()}
+    elif len(name.parts) > 1 and (text := restored(name.parts, _METHOD.format(*name.parts), there)):
+        yield f"a stand-in for {name.dotted} put in", {name.defined: text.encode()}
 
 
 def _taken_out(name: _Name, exchange: Exchange) -> dict[str, bytes | None] | None:
