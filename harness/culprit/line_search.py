@@ -283,10 +283,7 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
 _MOST_NEEDED = 14
 _LIKELY_NEEDS = 4  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
-_BASES = 4.0  # the bases of a class may decide how its instances are called
 _SERVES = 0.1  # an import is added with the lines that use it
-_GONE = 0.2  # lines that only the older side has are seldom an obstacle
-_CALLED_ALIKE = 6.0  # a variable is often named after its class
 
 
 @frozen
@@ -458,21 +455,11 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
         weight *= _SAME_FILE
     if unit in search.serving:
         return weight * _SERVES
-    if not edits.lines(unit)[1]:
-        weight *= _GONE
     if not function or not edits.differences[path].is_function(function):
-        weight *= _DECLARES * (_BASES if edits.changes_bases(unit) else 1.0)
-        if _is_called_like(function, {word for one in core for word in edits.words(one)}):
-            weight *= _CALLED_ALIKE
+        weight *= _DECLARES
     if any(edits.words(unit) & edits.words(one) for one in core):
         weight *= 2
     return weight
-
-
-def _is_called_like(name: str, words: Collection[str]) -> bool:
-    """Whether one of the words is most of a definition's name, such as `decoder_layer` for `WhisperDecoderLayer`."""
-    plain = name.rpartition(".")[2].replace("_", "").lower()
-    return any(2 * len(bare) > len(plain) and bare in plain for bare in (w.replace("_", "").lower() for w in words))
 
 
 def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:

@@ -94,10 +94,11 @@ def removed_name(trials: Trials, sides: Sides, exchange: Exchange) -> Finding | 
             told = api_evidence(raised, change.name, older=places[0], newer=places[1])
         except OSError:  # the environment was removed in the meantime
             return None
-        one = next((one for one in told if one.kind in _GONE), None)
-        name = _split(one, exchange.before) if one is not None else None
-        if one is not None and name is not None:
-            return _proved(trials, sides, exchange, change, name, one)
+        for one in told:  # a class may have namesakes
+            name = _split(one, exchange.before) if one.kind in _GONE else None
+            found = _proved(trials, sides, exchange, change, name, one) if name is not None else None
+            if found is not None:
+                return found
     return None
 
 
