@@ -62,7 +62,10 @@ class Case:
 
 @define
 class Measured:
-    """What came of one case: `place` and `lines` say how well the cause was named; runs are those below the release."""
+    """What came of one case: `place` and `lines` say how well the cause was named; runs are those below the release.
+
+    `proved`: shown both ways, and nothing smaller was enough.
+    """
 
     name: str
     release: str = ""
@@ -71,6 +74,7 @@ class Measured:
     forked: int = 0
     fresh: int = 0
     seconds: float = math.nan
+    proved: bool = False
     said: str = ""
 
 
@@ -116,6 +120,9 @@ def _judge(case: Case, answer: dict[str, Any], found: Measured) -> None:
     evidence = {one.get("name", "") for one in guilty.get("evidence") or ()}
     causes = " · ".join(finest.get("causes") or ())
     compiled = bool(finest.get("compiled"))
+    proofs = finest.get("proofs") or []
+    held = all(proof["verdict"] == proof["expected"] for proof in proofs)
+    found.proved = bool(proofs) and held and finest.get("is_minimal", True)
     if case.removed:
         found.place = "name" if case.removed in evidence else "none"
     elif case.file:
@@ -137,10 +144,11 @@ def _judge(case: Case, answer: dict[str, Any], found: Measured) -> None:
 
 def report(found: list[Measured]) -> None:
     """Print a table and the figures of all cases."""
-    print(f"{'case':22}{'release':10}{'place':10}{'lines':10}{'forked':>7}{'fresh':>6}{'s':>6}")
+    print(f"{'case':22}{'release':10}{'place':10}{'lines':10}{'forked':>7}{'fresh':>6}{'s':>6} proved")
     for one in found:
         print(
             f"{one.name:22}{one.release:10}{one.place:10}{one.lines:10}{one.forked:>7}{one.fresh:>6}{one.seconds:>6.0f}"
+            f" {'yes' if one.proved else 'no'}"
         )
     if found:
         print(

@@ -417,6 +417,11 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
                 parts = match.groupdict()
                 told = name.format(**parts).replace("<locals>.", "").strip(".")
                 found[Mention(about, told, parts.get(argument) or "")] = None
+        # A module's own `__getattr__` may raise with the name alone.
+        bare = one.message.strip("'\"")
+        if one.frames and one.frames[-1].function == "__getattr__" and bare.isidentifier():
+            module = one.frames[-1].file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
+            found[Mention(About.NAME, f"{module}.{bare}")] = None
     return tuple(found)
 
 

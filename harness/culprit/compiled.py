@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import evolve
 
+from harness.culprit.compiled_sources import changed_sources
 from harness.culprit.edits import exchanged_in_words
 from harness.culprit.line_search import COMPILED, LineSearch
 from harness.model.culprit import Finding, Level
 from harness.model.text import counted, listed
 
+if TYPE_CHECKING:
+    from harness.culprit.pursuit import Reduced
+
 _MOST_NAMED = 5
+_NEARLY_ALL = 0.9
 
 
 def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
@@ -51,9 +58,45 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
         runs=3,
         unresolved=sum(not proof.holds for proof in (back, forth)),
         causes=(f"the cause is in the compiled part, {few(ran)}",),
-        notes=(f"with {counted(len(others), 'change')} outside the compiled files put back it fails in the same way",),
+        notes=(
+            f"with {counted(len(others), 'change')} outside the compiled files put back it fails in the same way",
+            *_behind(search, ran),
+        ),
     )
     return found, True
+
+
+def probably_compiled(search: LineSearch, reduced: Reduced) -> Finding | None:
+    """The finding that the cause is probably in the compiled files; None if the Python files were not cleared.
+
+    They are if nearly all changes in code that ran were in a mixture that ran and failed alike. Compiled files and
+    Python files of two releases often can't be mixed, so that no run shows more.
+    """
+    if COMPILED not in search.all:
+        return None
+    alike = (units for units, (verdict, _) in reduced.told.items() if verdict is search.sides.after.verdict)
+    cleared = frozenset().union(*alike)
+    suspects = search.suspects
+    if len(cleared & suspects) < _NEARLY_ALL * len(suspects) or not suspects:
+        return None
+    ran, package = compiled_that_ran(search), search.exchange.package
+    note = f"{len(cleared & suspects)} of {counted(len(suspects), 'change')} in Python code that ran leave it as it is"
+    return evolve(
+        package,
+        compiled=ran,
+        causes=(f"the cause is probably in the compiled part, {few(ran)}",),
+        runs=package.runs + reduced.runs,
+        notes=(*package.notes, note, *_behind(search, ran)),
+    )
+
+
+def _behind(search: LineSearch, ran: tuple[str, ...]) -> tuple[str, ...]:
+    """A note on the changed source files behind compiled files, if the releases have source distributions."""
+    packages = search.exchange.package.packages
+    found = changed_sources(search.trials, packages[0], ran) if len(packages) == 1 else ()
+    if not found:
+        return ()
+    return (f"{counted(len(found), 'changed source file')} behind {'it' if len(ran) == 1 else 'them'}: {few(found)}",)
 
 
 def few(names: tuple[str, ...]) -> str:

@@ -30,7 +30,6 @@ Unit = str
 UNCHANGED: Unit = ""  # all lines that are equal on both sides
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
-_CLASS = re.compile(r"\s*class\s+(\w+)")
 
 
 @frozen
@@ -167,11 +166,6 @@ class Edits:
                 if silent or _is_rewrapped(lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]):
                     found.add(f"{path}#{number}")
         return frozenset(found)
-
-    def changes_bases(self, unit: Unit) -> bool:
-        """Whether a region changes the first line of a class that both sides have."""
-        older, newer = ({found[1] for line in lines if (found := _CLASS.match(line))} for lines in self.lines(unit))
-        return not older.isdisjoint(newer)
 
     def serving(self) -> frozenset[Unit]:
         """Regions of Python files that only add or remove imported names; they only matter to users of the names."""

@@ -7,30 +7,28 @@ in the older release is searched like the culprit itself, declarations in its fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.background import Background
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.evidence import Evidence, Pointers, failure_of
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.sides import METADATA, Exchange, Sides
 from harness.culprit.ties import Consistency, ties_of
 from harness.culprit.trials import Claim, Trials
+from harness.events import Judged
 from harness.model import Trace, Verdict
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
+from harness.probing.forking import ForkingProber
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 _MOST_READ = 300  # more files than that are read once it is known what ran
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
-
-Read = tuple[Edits, Consistency, Pointers]
-
 
 _FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
 _BEFORE_GROUPS = 8  # likely parts that come before the groups of files
@@ -84,7 +82,10 @@ def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candid
 
 @frozen
 class LineSearch:
-    """A search for lines: its units, their ties and weights. `serving` units, such as imports, only serve others."""
+    """A search for lines: its units, their ties and weights. `serving` units, such as imports, only serve others.
+
+    `older` opens forks of the older environment for some units that are advanced there; None if there are none.
+    """
 
     trials: Trials
     sides: Sides
@@ -94,6 +95,7 @@ class LineSearch:
     weights: dict[Unit, float] = field(repr=False)
     serving: frozenset[Unit] = field(default=frozenset(), repr=False)
     evidence: Evidence | None = field(default=None, repr=False)
+    older: Callable[[Candidate], ForkingProber | None] = field(default=lambda _: None, repr=False)
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -119,6 +121,12 @@ class LineSearch:
         return self.trials.mixed(self.sides.before, mixture)
 
     @property
+    def suspects(self) -> frozenset[Unit]:
+        """The regions that may be the cause alone: no imports, no comments, nothing that never ran."""
+        regions = (unit for unit in self.all - self.serving if self.edits.is_region(unit))
+        return frozenset(unit for unit in regions if self.weights[unit] >= _LEAST)
+
+    @property
     def parts(self) -> tuple[Candidate, ...]:
         """The parts to try alone, the likeliest first."""
         return parts_of(self.edits, self.weights, self.serving)
@@ -141,14 +149,11 @@ class LineSearch:
         found = evolve(pursuit, most_runs=most_runs).run()
         return found.after(after) if after is not None else found
 
-    def likely_files(self, after: Reduced | None = None) -> frozenset[str]:
-        """The files of the mixtures that are tried next, if the search continues `after` an earlier one."""
-        mixtures = (self.reverted(following).mixture for following in self.next_sets(_LIKELY, after))
+    def likely_files(self) -> frozenset[str]:
+        """The files of the mixtures that are tried first."""
+        first = self._pursuit(self.weights, most=1, after=None, parts=self.parts).next_sets(_LIKELY)
+        mixtures = (self.reverted(units).mixture for units in first)
         return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
-
-    def next_sets(self, count: int, after: Reduced | None = None) -> tuple[Candidate, ...]:
-        """Up to `count` sets that are tried next, if the search continues `after` an earlier one."""
-        return self._pursuit(self.weights, most=1, after=after, parts=self.parts).next_sets(count)
 
     def _pursuit(
         self, weights: dict[Unit, float], *, most: int, after: Reduced | None, parts: Sequence[Candidate]
@@ -173,20 +178,14 @@ class LineSearch:
 def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
     """Prepare a search for lines; returns it with the number of runs.
 
-    Both sides run once more under a trace, while their files are read in the background. Of many files, only those are
-    read in which a function ran, or that are in the traceback; the others stay whole until they are the culprit.
+    Both sides run once more under a trace. Of many files, only those are read in which a function ran, or that are in
+    the traceback; the others stay whole until they are the culprit.
     """
     wanted = files_to_trace(exchange, used)
-    read_ahead(trials, sides, exchange, used)
-    traces: list[Trace | None] = []
-    if wanted:
-        traces = list(trials.traces(sides, wanted))
-    reading = trials.tally.reading.pop(frozenset(exchange.units), None)
-    edits, consistency, pointers = (
-        reading.result()
-        if reading is not None
-        else _read(exchange, sides, used, _that_called(exchange, sides, used, traces))
-    )
+    traces = trials.traces(sides, wanted) if wanted else ()
+    cut = used if len(used) <= _MOST_READ else _that_called(exchange, sides, used, traces)
+    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
+    consistency, pointers = Consistency(edits, ties_of(edits)), Pointers.of(exchange, sides)
     before, after = traces or (None, None)
     evidence = Evidence(sides, trials.scope.repro.source, before, after, pointers)
     search = LineSearch(
@@ -220,18 +219,6 @@ def _that_called(
     raised = failure_of(sides)
     called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
     return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
-
-
-def read_ahead(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> None:
-    """Start to read the files of both sides in the background, unless that has started already or they are many."""
-    key = frozenset(exchange.units)
-    if key not in trials.tally.reading and len(used) <= _MOST_READ:
-        trials.tally.reading[key] = Background.begun(trials.prober, lambda: _read(exchange, sides, used, used))
-
-
-def _read(exchange: Exchange, sides: Sides, used: frozenset[Unit], cut: frozenset[Unit]) -> Read:
-    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
-    return edits, Consistency(edits, ties_of(edits)), Pointers.of(exchange, sides)
 
 
 def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
@@ -296,10 +283,7 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
 _MOST_NEEDED = 14
 _LIKELY_NEEDS = 4  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
-_BASES = 4.0  # the bases of a class may decide how its instances are called
 _SERVES = 0.1  # an import is added with the lines that use it
-_GONE = 0.2  # lines that only the older side has are seldom an obstacle
-_CALLED_ALIKE = 6.0  # a variable is often named after its class
 
 
 @frozen
@@ -328,15 +312,12 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     proof: Proof | None = None
     runs, ran_alone = 0, False
     for start in dict.fromkeys((core, units)):
-        new = search.consistency.advanced(start)
+        besides = search.consistency.advanced(start) - core
         runs += 1
-        besides = new - core
-        claim = advance(search, core, start)
-        one = trials.proof(claim.sentence, claim.probe, claim.expected)
-        if proof is None or one.holds:
-            proof = one
+        one = proved_forth(search, core, advance(search, core, start))
         if one.holds:
             return Advanced(one, besides, runs, ran_alone)
+        proof = proof or one
         ran_alone = ran_alone or one.verdict is sides.before.verdict
     needed = _needed(search, core)
     runs += needed.runs
@@ -349,8 +330,8 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         if any(_may_be_it(search, unit) for unit in besides):
             runs += 1
             without = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
-            alone = trials.proof(without, search.advanced(besides), sides.before.verdict)
-            is_needless = alone.verdict is sides.after.verdict
+            alone = proved_forth(search, core, Claim(without, search.advanced(besides), sides.after.verdict))
+            is_needless = alone.holds
         return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
@@ -367,6 +348,27 @@ def advance(search: LineSearch, core: Candidate, start: Candidate | None = None)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
+def proved_forth(search: LineSearch, core: Candidate, claim: Claim) -> Proof:
+    """Prove a claim about the older environment with a culprit (`core`) advanced; only if its fork agrees, if any."""
+    trials = search.trials
+    forks = search.older(core)
+    if forks is not None:
+        verdict, reason = forked(trials, forks, claim.sentence, claim.probe)
+        if verdict is not claim.expected:
+            return Proof(claim.sentence, claim.expected, verdict, reason)
+    return trials.proof(claim.sentence, claim.probe, claim.expected)
+
+
+def forked(trials: Trials, forks: ForkingProber, label: str, probe: Probe) -> tuple[Verdict, str]:
+    """The verdict of one fork, and the reason for it."""
+    prepared = forks.prepare(probe)
+    observation = forks.execute(prepared)
+    trials.tally.ran_now += not prepared.cached
+    judgement = trials.judge(observation)
+    trials.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+    return judgement.verdict, judgement.reason
+
+
 def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Advanced | None:
     """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
 
@@ -375,8 +377,7 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
     besides = search.consistency.advanced(core) - core
     if besides & found:
         return None
-    claim = advance(search, core)
-    proof = search.trials.proof(claim.sentence, claim.probe, claim.expected)
+    proof = proved_forth(search, core, advance(search, core))
     return Advanced(proof, besides, 1) if proof.holds else None
 
 
@@ -421,18 +422,25 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         return with_core(units | core) - core
 
     likely = sorted((unit for unit in others - search.serving), key=lambda unit: -weights[unit])
+    own = {search.edits.path_of(unit) for unit in core}
+    folders = tuple(path.rpartition("/")[0] for path in own)
+    beside = [unit for unit in others if search.edits.path_of(unit) in own]
+    near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
+    compiled = [unit for unit in others if unit == COMPILED]  # may hide a Python file with its name
+    wholes = (frozenset(found) for found in (beside, near, compiled) if found)
     return Pursuit(
-        trials=search.trials,
+        trials=evolve(search.trials, forks=search.older(core)),
         serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=closed,
-        parts=[frozenset({unit}) for unit in likely[:_LIKELY_NEEDS]],
+        parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely[:_LIKELY_NEEDS]), *wholes))),
         complete=closed,
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         most=_MOST_NEEDED,
         until=search.trials.until,
+        together=True,
     )
 
 
@@ -447,21 +455,11 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
         weight *= _SAME_FILE
     if unit in search.serving:
         return weight * _SERVES
-    if not edits.lines(unit)[1]:
-        weight *= _GONE
     if not function or not edits.differences[path].is_function(function):
-        weight *= _DECLARES * (_BASES if edits.changes_bases(unit) else 1.0)
-        if _is_called_like(function, {word for one in core for word in edits.words(one)}):
-            weight *= _CALLED_ALIKE
+        weight *= _DECLARES
     if any(edits.words(unit) & edits.words(one) for one in core):
         weight *= 2
     return weight
-
-
-def _is_called_like(name: str, words: Collection[str]) -> bool:
-    """Whether one of the words is most of a definition's name, such as `decoder_layer` for `WhisperDecoderLayer`."""
-    plain = name.rpartition(".")[2].replace("_", "").lower()
-    return any(2 * len(bare) > len(plain) and bare in plain for bare in (w.replace("_", "").lower() for w in words))
 
 
 def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:

@@ -2,8 +2,8 @@
 
 It reverts sets of edits in the newer environment, each with everything tied to it, until no smaller set removes the
 difference. The result is narrowed to the lines that matter (`refining`), and added to the older environment with the
-edits that it needs there. Probes are forked where possible. Starting a process to fork from takes about as long as a
-fresh probe, so if probes are quick, the first ones are fresh, and many searches need no more.
+edits that it needs there. Probes are forked where possible, in both environments; what they show is proved in fresh
+processes.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from harness.culprit.cause import causes_of
-from harness.culprit.compiled import compiled_cause, compiled_that_ran, few
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.evidence import used_units
 from harness.culprit.line_search import (
@@ -29,17 +29,19 @@ from harness.culprit.line_search import (
     belongs,
     file_units,
     files_of,
+    forked,
     opened,
     parts_of,
     prepared,
+    proved_forth,
     reverted_in_words,
 )
 from harness.culprit.pursuit import Candidate, Reduced
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
-from harness.culprit.sides import Exchange, Sides
+from harness.culprit.sides import Exchange, Side, Sides
 from harness.culprit.trials import Claim, Trials
-from harness.events import Judged, Note, Started
+from harness.events import Note, Started
 from harness.model import Mixture, Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import listed
@@ -49,7 +51,7 @@ from harness.request.parsing import told_duration
 from harness.scheduling.scheduler import held_for
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Callable, Collection, Iterable
 
     from harness.probing import Probe
 
@@ -110,7 +112,8 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         # Nothing smaller was sufficient, but all of it is only a few files.
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
-        return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
+        compiled = probably_compiled(search, reduced)
+        return (compiled or evolve(package, notes=(*package.notes, _open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
     if forth.is_needless and (instead := _instead(search, reduced, forth)) is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
@@ -142,9 +145,7 @@ def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
     """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
     if not part.isdisjoint(search.consistency.advanced(units)):
         return True
-    claim = advance(search, units)
-    before, after = search.sides.before.verdict, search.sides.after.verdict
-    return search.trials.proof(claim.sentence, claim.probe, before).verdict is not after
+    return not proved_forth(search, units, advance(search, units)).holds
 
 
 def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced | None:
@@ -298,52 +299,62 @@ def _out_of_time(search: LineSearch) -> str:
     return f"; the time budget of {told_duration(seconds)} ran out (--time {more} goes on where it stopped)"
 
 
-_FRESH_FIRST = 4
 _BEFORE_CONTROL = 12  # forks that together take less time than one with every change reverted
-_SLOW_S = 3.0  # a longer run spends most of its time on imports, which forks don't repeat
-_CHECKED, _CHECKED_OF_ALL = 8, 2  # sets that forks found to be too small
+_CHECKED = 2  # sets that forks found to be too small
 _MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
 def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most: int) -> tuple[LineSearch, Reduced]:
-    """Find the smallest set of units whose reversal removes the difference, in at most `most` runs.
+    """Find the smallest set of units whose reversal removes the difference, with at most `most` runs of sets.
 
-    It starts with fresh processes, unless they are slow, and continues with forks. A result from forks is confirmed by
-    a fresh process; if that fails, the search is repeated without forks. Also returns the search that it ended with.
-    Forks are closed with `stack`.
+    It starts with forks if there are many units. A result from forks is confirmed by a fresh process; if that fails,
+    the search is repeated without forks. Also returns the search that it ended with. Forks are closed with `stack`.
     """
-    trials = search.trials
-    few = None
-    if not _is_slow(search):
-        few = search.pursue(search.weights, most=_FRESH_FIRST, parts=search.parts, most_runs=_FRESH_FIRST)
-        if not few.gave_up or trials.is_late:
-            return search, few
+    trials, sides = search.trials, search.sides
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
     # A run beside forks makes them several times slower. The run in progress may go on while the first process starts.
     with held_for(trials.spare, trials.lanes.count):
-        forks = _open_forks(search, files, few, stack)
-        if forks is not None:
-            forked = evolve(search, trials=evolve(trials, forks=forks))
-            if trials.spare is not None:
-                trials.spare.wait()
-            found = _found_with_forks(forked, forks, whole, few, most=most)
-            if found is not None:
-                return forked, found
-    return search, search.pursue(search.weights, most=most, after=few)
+        if len(search.all) > _MANY:
+            forks = _open_forks(trials, sides.after, files, search.likely_files(), stack)
+            if forks is not None:
+                quick = evolve(search, trials=evolve(trials, forks=forks), older=_older_forks(search, files, stack))
+                if trials.spare is not None:
+                    trials.spare.wait()
+                found = _found_with_forks(quick, forks, whole, most=most)
+                if found is not None:
+                    return quick, found
+    return search, search.pursue(search.weights, most=most, parts=search.parts)
 
 
-def _found_with_forks(
-    search: LineSearch, forks: ForkingProber, whole: Probe, few: Reduced | None, *, most: int
-) -> Reduced | None:
+def _older_forks(
+    search: LineSearch, files: Collection[str], stack: ExitStack
+) -> Callable[[Candidate], ForkingProber | None]:
+    """Opens forks of the older environment when they are first needed, until `stack` is closed."""
+    opened: list[ForkingProber | None] = []
+
+    def older(units: Candidate) -> ForkingProber | None:
+        if not opened:
+            mixture = search.advanced(search.consistency.advanced(units)).mixture
+            likely = mixture.files if mixture is not None else ()
+            homes = [search.edits.homes[path] for path in files if path in search.edits.homes]
+            opened.append(_open_forks(search.trials, search.sides.before, (*files, *homes), likely, stack))
+        found = opened[0]
+        return None if found is None or found.stopped else found
+
+    return older
+
+
+def _found_with_forks(search: LineSearch, forks: ForkingProber, whole: Probe, *, most: int) -> Reduced | None:
     """What a search with forks finds, confirmed by a fresh process; None if they disagree.
 
     `whole` is the probe with every change reverted.
     """
-    trials = search.trials
-    found = search.pursue(search.weights, most=1, after=few, parts=search.parts, most_runs=_BEFORE_CONTROL)
+    trials, older = search.trials, search.sides.before.verdict
+    found = search.pursue(search.weights, most=1, parts=search.parts, most_runs=_BEFORE_CONTROL)
     is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
-    if not is_checked and not _shows_older_side(trials, search.sides, forks, whole):
+    if not is_checked and forked(trials, forks, "forked: every change reverted", whole)[0] is not older:
+        _give_up(trials, forks)
         return None
     found = search.pursue(search.weights, most=most, after=found, parts=search.parts)
     if not _is_kept_by_fresh(search, found):
@@ -351,9 +362,7 @@ def _found_with_forks(
         return None
     if not _is_forked(found):
         return found
-    back = Claim(reverted_in_words(search, found.units), search.reverted(found.units), search.sides.before.verdict)
-    is_one = len(found.units) == 1
-    proof = trials.proof_with(back, [advance(search, found.units)] if is_one else [])
+    proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), older)
     if not proof.holds:
         _give_up(trials, forks)
         return None
@@ -375,8 +384,7 @@ def _is_kept_by_fresh(search: LineSearch, found: Reduced) -> bool:
     largest = [units for units in below if not any(units < other for other in below)]
     # The set without the least likely units is the likeliest to be enough.
     largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
-    largest = largest[: _CHECKED if found.shown is not None else _CHECKED_OF_ALL]
-    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest]
+    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest[:_CHECKED]]
     return all(proof.verdict is not search.sides.before.verdict for proof in trials.proofs(claims))
 
 
@@ -385,65 +393,34 @@ def _is_forked(reduced: Reduced) -> bool:
     return reduced.shown is not None and bool(reduced.shown.machine.get("forked"))
 
 
-def _is_slow(search: LineSearch) -> bool:
-    """Whether probes are so slow, and units so many, that forks are used at once."""
-    sides = (search.sides.before, search.sides.after)
-    quickest = min(side.observation.duration_s for side in sides)
-    return quickest >= _SLOW_S and len(search.all) > _MANY
-
-
 def _open_forks(
-    search: LineSearch, files: Iterable[str], few: Reduced | None, stack: ExitStack
+    trials: Trials, side: Side, files: Iterable[str], likely: Iterable[str], stack: ExitStack
 ) -> ForkingProber | None:
-    """Open a prober that forks the newer side with some of these files exchanged; None if forks can't be used.
+    """Open a prober that forks a side with some of these files exchanged; None if forks can't be used.
 
-    The prober lasts until `stack` is closed. `few` is the earlier search that will be continued, if any. A fork of the
-    unchanged newer side must have that side's verdict; `_shows_older_side` checks the older one.
+    The prober lasts until `stack` is closed. A fork of the unchanged side must have that side's verdict.
     """
-    trials, sides = search.trials, search.sides
-    prober = trials.prober
+    prober, verdict = trials.prober, side.verdict.value
     if not isinstance(prober, Prober) or not trials.scope.policy.fork:
         return None
-    unchanged = trials.mixed(sides.after, Mixture(files={}, label="nothing exchanged"))
+    unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
     trials.reporter.report(Started("preparing a process from which the next runs are forked"))
     try:
-        likely = search.likely_files(few)
-        forks = stack.enter_context(forking(prober, trials.mixed(sides.after, None), files, likely))
+        forks = stack.enter_context(forking(prober, trials.mixed(side, None), files, likely))
     except CannotFork as why:
         trials.reporter.report(Note(f"not forking runs: {why}"))
         return None
-    label = f"forked: the {sides.after.verdict.value} environment"
-    verdict = _verdict(trials, forks, label, unchanged)
+    found, _ = forked(trials, forks, f"forked: the {verdict} environment", unchanged)
     if forks.stopped:
         trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
         return None
-    if verdict is sides.after.verdict:
+    if found is side.verdict:
         return forks
     _give_up(trials, forks)
     return None
-
-
-def _shows_older_side(trials: Trials, sides: Sides, forks: ForkingProber, reverted: Probe) -> bool:
-    """Whether a fork of the newer side with every change reverted has the older verdict; stops forking if not.
-
-    This run is not needed if the first set of a search already has the older verdict.
-    """
-    if _verdict(trials, forks, "forked: every change reverted", reverted) is sides.before.verdict:
-        return True
-    _give_up(trials, forks)
-    return False
 
 
 def _give_up(trials: Trials, forks: ForkingProber) -> None:
     """Stop forking, and report it."""
     forks.stop("a fork and a fresh process disagree")
     trials.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
-
-
-def _verdict(trials: Trials, forks: ForkingProber, label: str, probe: Probe) -> Verdict:
-    prepared = forks.prepare(probe)
-    observation = forks.execute(prepared)
-    trials.tally.ran_now += not prepared.cached
-    judgement = trials.judge(observation)
-    trials.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
-    return judgement.verdict

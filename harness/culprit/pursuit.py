@@ -61,6 +61,7 @@ class Pursuit:
     need them. `told` has the verdicts and runs of an earlier search over the same units.
 
     `parts` are tried alone before sets are, `at_once` at a time (None: on all lanes), each completed by `complete`.
+    `together`: units may be enough only together, so that a skip of one says nothing about it.
     `most` limits the runs of sets, `most_runs` all runs. `until` is the time on the monotonic clock at which the search
     stops. `judge` defaults to the judge of the trials.
     """
@@ -81,6 +82,7 @@ class Pursuit:
     parts: Sequence[Candidate] = ()
     complete: Callable[[Candidate], Candidate] = frozenset
     at_once: int | None = None
+    together: bool = False
 
     def run(self) -> Reduced:
         """Run the search to its end or to a limit."""
@@ -145,7 +147,7 @@ class Pursuit:
             closed=self.closed,
             serving=self.serving,
         )
-        search = AloneFirst(self.parts, self.complete, sets)
+        search = AloneFirst(self.parts, self.complete, sets, self.weights, together=self.together)
         for candidate, (verdict, _) in self.told.items():
             search.tell(candidate, self._as_told(verdict))
         return search

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from harness.culprit.sides import Exchange, PackageFiles, Sides
     from harness.culprit.trials import Trials
+    from harness.model import Change
 
 _OWN_FAILURES = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError")  # of what was put back
 _GONE = ("removed-name", "moved-name", "renamed-name", "removed-module")
@@ -34,15 +35,37 @@ class {name}:
     def __init__(self, *args: object, **kwargs: object) -> None:
         pass
 '''
+_METHOD = '''class {0}:
+    def {1}(self, *args, **kwargs):
+        """A stand-in for a removed method."""
+'''
 _WITHOUT = """
 
 globals().pop("{name}", None)
 
+import sys as _sys
 
-def __getattr__(name: str, _else: object = globals().get("__getattr__")) -> object:
-    if name == "{name}" or _else is None:
-        raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
-    return _else(name)
+
+class _Without(type(_sys.modules[__name__])):
+    def __getattribute__(self, name):
+        if name == "{name}":
+            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        return super().__getattribute__(name)
+
+    def __getattr__(self, name):
+        found = getattr(super(), "__getattr__", None)
+        if name == "{name}" or found is None:
+            raise AttributeError(f"module {{__name__!r}} has no attribute {{name!r}}")
+        return found(name)
+
+
+_sys.modules[__name__].__class__ = _Without
+"""
+# A module may have put another object in its place, which imports names on access.
+_SHOWN = """
+import sys as _sys
+
+setattr(_sys.modules[__name__], "{name}", {name})
 """
 
 
@@ -60,27 +83,28 @@ class _Name:
 def removed_name(trials: Trials, sides: Sides, exchange: Exchange) -> Finding | None:
     """The finding that a name of the failure was removed; None if no run proves it.
 
-    Only one package with a failure on the newer side is looked at.
+    Only a failure on the newer side is looked at.
     """
-    packages = exchange.package.packages
     raised = sides.after.observation.exception
-    if sides.after.verdict is not Verdict.BAD or raised is None or len(packages) != 1:
+    if sides.after.verdict is not Verdict.BAD or raised is None:
         return None
-    (change,) = packages
-    try:
+    for change in exchange.package.packages:
         places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
-        told = api_evidence(raised, change.name, older=places[0], newer=places[1])
-    except OSError:  # the environment was removed in the meantime
-        return None
-    one = next((one for one in told if one.kind in _GONE), None)
-    name = _split(one, exchange.before) if one is not None else None
-    if one is None or name is None:
-        return None
-    return _proved(trials, sides, exchange, name, one)
+        try:
+            told = api_evidence(raised, change.name, older=places[0], newer=places[1])
+        except OSError:  # the environment was removed in the meantime
+            return None
+        for one in told:  # a class may have namesakes
+            name = _split(one, exchange.before) if one.kind in _GONE else None
+            found = _proved(trials, sides, exchange, change, name, one) if name is not None else None
+            if found is not None:
+                return found
+    return None
 
 
-def _proved(trials: Trials, sides: Sides, exchange: Exchange, name: _Name, one: Evidence) -> Finding | None:
-    (change,) = exchange.package.packages
+def _proved(
+    trials: Trials, sides: Sides, exchange: Exchange, change: Change, name: _Name, one: Evidence
+) -> Finding | None:
     older, newer = f"{change.name} {change.before}", f"{change.name} {change.after}"
     proofs: list[Proof] = []
     notes: list[str] = []
@@ -111,7 +135,7 @@ def _proved(trials: Trials, sides: Sides, exchange: Exchange, name: _Name, one: 
         return None
     return Finding(
         Level.FILE,
-        exchange.package.packages,
+        (change,),
         files=(name.defined,),
         causes=(_sentence(one, name),),
         proofs=tuple(proofs),
@@ -154,11 +178,14 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, dict[s
         if name.file != name.defined:
             module = name.defined.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             here = _text(exchange.after, name.file)
-            files[name.file] = f"{here}\nfrom {module} import {name.parts[0]}\n".encode()
+            shown = _SHOWN.format(name=name.parts[0])
+            files[name.file] = f"{here}\nfrom {module} import {name.parts[0]}\n{shown}".encode()
         yield f"{name.dotted} put back", files
     if len(name.parts) == 1 and (here := _text(exchange.after, name.file)):
-        stand_in = _STAND_IN.format(name=name.parts[0])
+        stand_in = _STAND_IN.format(name=name.parts[0]) + _SHOWN.format(name=name.parts[0])
         yield f"a stand-in for {name.dotted} put in", {name.file: f"{here}{stand_in}".encode()}
+    elif len(name.parts) > 1 and (text := restored(name.parts, _METHOD.format(*name.parts), there)):
+        yield f"a stand-in for {name.dotted} put in", {name.defined: text.encode()}
 
 
 def _taken_out(name: _Name, exchange: Exchange) -> dict[str, bytes | None] | None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from harness.culprit.evidence import used_units
-from harness.culprit.line_search import files_to_trace, read_ahead
+from harness.culprit.line_search import files_to_trace
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.trials import Claim, Trials
 from harness.model.culprit import Finding, Level, Proof
@@ -33,11 +33,7 @@ def proved(
     traced: frozenset[str] = frozenset()
     exchange = Exchange.of(trials, sides, package) if until.depth >= Level.FILE.depth else None
     if exchange is not None:
-        used = used_units(exchange.units, sides)
-        traced = files_to_trace(exchange, used)
-        if traced:
-            read_ahead(trials, sides, exchange, used)
-
+        traced = files_to_trace(exchange, used_units(exchange.units, sides))
     asked = [
         evolve(claim, probe=evolve(claim.probe, trace=traced)) if traced and claim.probe.lock == side.lock else claim
         for claim, side in zip(claims, (sides.before, sides.after), strict=True)

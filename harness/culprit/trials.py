@@ -6,7 +6,6 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any, Protocol
 
 from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
@@ -68,29 +67,18 @@ class Unseen:
         return self.prober.execute(prepared, cancel=cancel)
 
 
-class Awaited(Protocol):
-    """A value that a thread is computing."""
-
-    def result(self) -> Any:
-        """Wait for the value and return it."""
-        ...
-
-
 @define
 class Tally:
     """The state that all levels of a question share.
 
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
-    later. `reading` has the files that are read in the background, by their units of difference. `ahead` has proofs
-    that were run early, with their claims. `failed` counts the proofs that did not hold, also of what is not a finding.
+    later. `failed` counts the proofs that did not hold, also of what is not a finding.
     """
 
     ran_now: int = 0
     searched: Searched | None = None
     seen: set[str] = field(factory=set)
-    reading: dict[frozenset[str], Awaited] = field(factory=dict)
-    ahead: list[tuple[Claim, Proof]] = field(factory=list)
     failed: int = 0
 
 
@@ -176,26 +164,8 @@ class Trials:
         self.reporter.report(LevelBegan(level, sentence))
 
     def proof(self, sentence: str, probe: Probe, expected: Verdict) -> Proof:
-        """Prove a counterfactual by a run in a fresh process; earlier runs of a search don't count.
-
-        Returns the proof of `proof_with` if it ran this claim early.
-        """
-        claim = Claim(sentence, probe, expected)
-        for number, (other, proof) in enumerate(self.tally.ahead):
-            if claim == other:
-                del self.tally.ahead[number]
-                return proof
-        (proof,) = self.proofs((claim,))
-        return proof
-
-    def proof_with(self, claim: Claim, following: Sequence[Claim]) -> Proof:
-        """Prove a claim, and on lanes that are free at the same time the claims that are likely to follow.
-
-        Their proofs are kept for `proof`.
-        """
-        others = following[: self.lanes.count - 1]
-        proof, *more = self.proofs((claim, *others))
-        self.tally.ahead += zip(others, more, strict=True)
+        """Prove a counterfactual by a run in a fresh process; earlier runs of a search don't count."""
+        (proof,) = self.proofs((Claim(sentence, probe, expected),))
         return proof
 
     def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:

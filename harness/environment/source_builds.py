@@ -130,6 +130,15 @@ class SourceBuilds:
         """The source distributions in a lock file of uv, by project."""
         return _sources_in(tomllib.loads(pylock))
 
+    def fetched(self, project: str, version: str, folder: Path) -> Path | None:
+        """Download the source distribution of a release into a folder; None if it has none. Raises `NoNetwork`."""
+        found = self._on_index(normalized_name(project), version, None)
+        if found is None:
+            return None
+        archive = folder / found.pin.wheel
+        download(self.uv.settings, found.url, archive, found.pin.sha256)
+        return archive
+
     def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> Source | None:
         with claimed_folder(self.workspace.scratch, "sources-") as here:
             (here / "uv.toml").write_text(without_requirements([name]), encoding="utf-8")

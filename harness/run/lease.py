@@ -180,12 +180,6 @@ class MemoryGate:
         with self._changed:
             self._largest = max(self._largest, peak)
 
-    def wait_for_run(self, otherwise: threading.Event) -> None:
-        """Wait until a run has started, or until `otherwise` is set."""
-        with self._changed:
-            while not self._running and not otherwise.is_set():
-                self._changed.wait(_LOOK_AT_MEMORY_S)
-
     def _has_room(self) -> bool:
         # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
         return self.available() >= (self._running + 1) * (self._largest or _EXPECTED)

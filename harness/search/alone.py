@@ -1,15 +1,16 @@
 """Alone first: each part is tried alone, the likeliest first, and sets of changes only if none of them is enough.
 
-A run of a part is cheap, and its verdict is about that part only: a part that can't be judged spoils no other one.
+A run of a part is cheap, and its verdict is about that part only: a part that can't be judged spoils no other one. If a
+part with many changes is enough, such as a folder, the parts in it follow, those first whose verdict tells most.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from typing import Generic, TypeVar
 
 from harness.model.verdict import Verdict
-from harness.search.narrowing import DeltaResult, Narrowing
+from harness.search.narrowing import DeltaResult, Narrowing, entropy
 
 H = TypeVar("H", bound=Hashable)
 
@@ -18,7 +19,8 @@ class AloneFirst(Generic[H]):
     """Search over sets of changes: `parts` in order, each completed by `complete`, then the sets of `sets`.
 
     A part is left out if all its changes were in a set that was GOOD. One that was skipped is tried again if `complete`
-    has learned what it lacks. The first BAD part is narrowed by `sets`.
+    has learned what it lacks. Within a part that was BAD, the parts are chosen by `weights`. A change that could not be
+    judged alone is left out of sets, unless changes are only enough `together`: then a skip says nothing about one.
     """
 
     def __init__(
@@ -26,14 +28,20 @@ class AloneFirst(Generic[H]):
         parts: Iterable[frozenset[H]],
         complete: Callable[[frozenset[H]], frozenset[H]],
         sets: Narrowing[H],
+        weights: Mapping[H, float] | None = None,
+        *,
+        together: bool = False,
     ) -> None:
         self._parts = list(parts)
         self._complete = complete
         self.sets = sets
+        self._weights = weights or {}
+        self._together = together
         self._told: dict[frozenset[H], Verdict] = {}
         self._cleared: set[H] = set()
+        self._tried: dict[frozenset[H], frozenset[H]] = {}
         self._waiting: tuple[frozenset[H], ...] = ()
-        self._shown = False
+        self._held: frozenset[H] | None = None
 
     @property
     def are_parts_left(self) -> bool:
@@ -53,7 +61,8 @@ class AloneFirst(Generic[H]):
         """Record a verdict. Raises ValueError for unknown changes and for a second, different verdict."""
         self.sets.tell(candidate, verdict)
         self._told[candidate] = verdict
-        self._shown |= verdict is Verdict.BAD
+        if verdict is Verdict.BAD and (self._held is None or len(candidate) < len(self._held)):
+            self._held = candidate
         if verdict is Verdict.GOOD:
             self._cleared |= candidate
         self._waiting = ()
@@ -78,13 +87,16 @@ class AloneFirst(Generic[H]):
         return self.sets.result
 
     def _next_parts(self, n: int) -> tuple[frozenset[H], ...]:
-        if self._shown or not self._parts:
-            return ()
-        if len(self._waiting) < n:
+        if self._parts and len(self._waiting) < n:
             self._waiting = self._found(n)
+            if not self._waiting and not self._together:
+                self.sets.leave_out(self._never_judged())
         return self._waiting[:n]
 
     def _found(self, n: int) -> tuple[frozenset[H], ...]:
+        """The next parts; those that are not worth a run are dropped."""
+        if self._held is not None:
+            self._parts = self._telling_most(self._held)
         found: dict[frozenset[H], None] = {}
         position = 0
         while position < len(self._parts) and len(found) < n:
@@ -101,5 +113,26 @@ class AloneFirst(Generic[H]):
         """The set to try for a part, None if it is not worth a run."""
         if part <= self._cleared:
             return None
-        candidate = self._complete(part)
-        return candidate if candidate not in self._told else None
+        candidate = self._tried[part] = self._complete(part)
+        if candidate in self._told or (self._held is not None and len(candidate) >= len(self._held)):
+            return None
+        return candidate
+
+    def _telling_most(self, held: frozenset[H]) -> list[frozenset[H]]:
+        """The parts inside a set that is enough, those first whose verdict tells most about the rest."""
+        left = {change: self._weights.get(change, 1.0) for change in held - self._cleared}
+        total = sum(left.values()) or 1.0
+        told = {
+            part: entropy(sum(left.get(change, 0.0) for change in part) / total) for part in self._parts if part < held
+        }
+        return sorted(told, key=lambda part: -told[part])
+
+    def _never_judged(self) -> frozenset[H]:
+        """The changes that were skipped alone, and were in no set that could be judged."""
+        skipped = {
+            change
+            for part, candidate in self._tried.items()
+            if len(part) == 1 and self._told.get(candidate) is Verdict.SKIP
+            for change in part
+        }
+        return frozenset(skipped - self._cleared)

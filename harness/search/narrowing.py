@@ -74,6 +74,7 @@ class Narrowing(Generic[H]):
         self._order = tuple(sorted(self._weight, key=lambda change: -self._weight[change]))
         self._closed = closed
         self._serving = frozenset(serving)
+        self._left_out: frozenset[H] = frozenset()
         self._told: dict[frozenset[H], Verdict] = {}
         self._next: frozenset[H] | None = None
         self._is_planned = False
@@ -106,6 +107,12 @@ class Narrowing(Generic[H]):
         """Plan again, because `closed` has learned something."""
         self._is_planned = False
         self._foreseen = None
+
+    def leave_out(self, changes: frozenset[H]) -> None:
+        """Try no more sets because of these changes: no set with them could be judged."""
+        if changes != self._left_out:
+            self._left_out = changes
+            self.refresh()
 
     @property
     def done(self) -> bool:
@@ -162,7 +169,8 @@ class Narrowing(Generic[H]):
     def _likely(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The most informative set of the likeliest suspects (changes in no GOOD set), None if there is none."""
         cleared = _cleared(told)
-        suspects = [change for change in self._order if change in held and change not in cleared]
+        useless = cleared | self._left_out
+        suspects = [change for change in self._order if change in held and change not in useless]
         rate = _skip_rate(told)
         while suspects:
             left = {change: self._weight[change] for change in suspects}
@@ -190,7 +198,7 @@ class Narrowing(Generic[H]):
         most, weight = -1.0, 0.0
         for count, change in enumerate(suspects[:_LOOKED_AT]):
             weight += self._weight[change]
-            gain = _entropy(min(weight / total, 1.0)) * (1 - rate) ** (count + 1)
+            gain = entropy(min(weight / total, 1.0)) * (1 - rate) ** (count + 1)
             if gain <= most + 1e-12:
                 return list(suspects[:count])
             most = gain
@@ -198,8 +206,14 @@ class Narrowing(Generic[H]):
 
     def _bisected(self, held: frozenset[H], told: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
         """The next set of a bisection for the changes in `held` that are only enough together, None if it ended."""
-        order = [change for change in self._order if change in held]
+        order = [change for change in self._order if change in held and change not in self._left_out]
         base: frozenset[H] = frozenset()
+        if not held.isdisjoint(self._left_out):
+            rest = self._closed(frozenset(order))
+            if len(rest) < len(held) and rest and rest not in told:
+                return rest
+            if len(rest) >= len(held) or told.get(rest) is not Verdict.BAD:
+                base = held & self._left_out  # what could not be judged alone is part of it
         while order:
             if base:
                 alone = self._closed(base)
@@ -266,10 +280,10 @@ def _cleared(told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
 def _gain(candidate: frozenset[H], weight: Mapping[H, float], rate: float) -> float:
     """The expected information of a set in bits, if each of its changes makes it a skip with probability `rate`."""
     inside = sum(weight.get(change, 0.0) for change in candidate)
-    return _entropy(min(inside / sum(weight.values()), 1.0)) * (1 - rate) ** len(candidate)
+    return entropy(min(inside / sum(weight.values()), 1.0)) * (1 - rate) ** len(candidate)
 
 
-def _entropy(chance: float) -> float:
+def entropy(chance: float) -> float:
     """The entropy in bits of a question that is answered yes with this probability."""
     if not 0 < chance < 1:
         return 0.0

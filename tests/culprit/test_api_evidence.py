@@ -9,7 +9,7 @@ import pytest
 from wheelhouse import Wheel
 
 from harness.culprit.api_evidence import About, Mention, advice, api_evidence, mentions
-from harness.model import RaisedException
+from harness.model import RaisedException, StackFrame
 
 OLD = {
     "shop/__init__.py": """
@@ -245,6 +245,13 @@ def test_an_unparsable_source_is_ignored(releases, tmp_path):
 )
 def test_the_names_in_a_message_are_found(message, expected):
     assert list(mentions(RaisedException("E", message))) == expected
+
+
+def test_a_modules_own_getattr_may_say_only_the_name() -> None:
+    """The frame tells the module."""
+    frames = (StackFrame("script.py", 3, "<module>"), StackFrame("shop/__init__.py", 9, "__getattr__"))
+    assert mentions(RaisedException("AttributeError", "Basket", (), frames)) == (Mention(About.NAME, "shop.Basket"),)
+    assert mentions(RaisedException("AttributeError", "Basket", (), frames[:1])) == ()
 
 
 @pytest.mark.parametrize(

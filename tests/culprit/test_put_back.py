@@ -12,10 +12,17 @@ HELPER = "_SAFE = 'abc'\n\n\ndef quote(text):\n    return text + _SAFE\n\n\n"
 KEPT = "def unquote(text):\n    return text\n"
 
 
-def _add(plant: Planted, older: str, newer: str, inits: tuple[str, str] = ("from shop.urls import *\n",) * 2) -> None:
-    for version, text, first in (("1.0", older, inits[0]), ("1.1", newer, inits[1])):
+def _add(
+    plant: Planted,
+    older: str,
+    newer: str,
+    inits: tuple[str, str] = ("from shop.urls import *\n",) * 2,
+    more: tuple[dict[str, str], dict[str, str]] = ({}, {}),
+) -> None:
+    for version, text, first, other in (("1.0", older, inits[0], more[0]), ("1.1", newer, inits[1], more[1])):
         noise = {path: content.format(version) for path, content in NOISE.items()}
-        plant.add("shop", version, {"shop/__init__.py": first, "shop/urls.py": text, **noise})
+        noise |= {"shop/old.py": "def tag(function):\n    return function\n"} if version == "1.0" else {}
+        plant.add("shop", version, {"shop/__init__.py": first, "shop/urls.py": text, **noise, **other})
 
 
 def test_a_removed_function_is_put_back_with_what_it_needs(plant: Planted) -> None:
@@ -47,6 +54,27 @@ def test_a_removed_method_is_put_back_in_its_class(plant: Planted) -> None:
     """A method goes into the class, not to the end of the module."""
     kept = "class Cart:\n    def pay(self):\n        return 1\n"
     _add(plant, f"{kept}\n    def quote(self):\n        return 2\n", f"{kept}\n\nX = 1\n")
+    body = "from shop.urls import Cart\n\nCart().quote()\n"
+    found = levels(plant.answer(body=body, signed=GONE.format("AttributeError")))["file"]
+    assert found["causes"] == ["`quote` was removed from `shop.urls.Cart`"]
+    assert proved(found)
+
+
+def test_a_stand_in_for_a_method_whose_definition_cannot_run_any_more(plant: Planted) -> None:
+    """Its decorator is gone from another module: a stand-in shows that the failure is about the name."""
+    kept = "class Cart:\n    def pay(self):\n        return 1\n"
+    _add(plant, f"from shop.old import tag\n\n\n{kept}\n    @tag\n    def quote(self):\n        return 2\n", kept)
+    body = "from shop.urls import Cart\n\nCart().quote()\n"
+    found = levels(plant.answer(body=body, signed=GONE.format("AttributeError")))["file"]
+    assert found["causes"] == ["`quote` was removed from `shop.urls.Cart`"]
+    assert proved(found)
+
+
+def test_a_class_with_a_namesake(plant: Planted) -> None:
+    """Two classes of this name lost the method; the one that is in use is found by a run."""
+    kept = "class Cart:\n    def pay(self):\n        return 1\n"
+    older = f"{kept}\n    def quote(self):\n        return 2\n"
+    _add(plant, older, kept, more=({"shop/early.py": older}, {"shop/early.py": f"{kept}\n\nX = 1\n"}))
     body = "from shop.urls import Cart\n\nCart().quote()\n"
     found = levels(plant.answer(body=body, signed=GONE.format("AttributeError")))["file"]
     assert found["causes"] == ["`quote` was removed from `shop.urls.Cart`"]

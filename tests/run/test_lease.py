@@ -216,16 +216,3 @@ def test_a_cancelled_run_does_not_wait():
     cancel.set()
     with gate.entered(), pytest.raises(Cancelled), gate.entered(cancel):
         pass
-
-
-def test_work_waits_for_a_run_or_for_who_needs_it():
-    gate, asked = MemoryGate(), threading.Event()
-    done = threading.Event()
-    thread = threading.Thread(target=lambda: (gate.wait_for_run(asked), done.set()))
-    thread.start()
-    assert not done.wait(0.3)
-    with gate.entered():
-        assert done.wait(10)
-    asked.set()
-    gate.wait_for_run(asked)
-    thread.join(10)

@@ -55,3 +55,40 @@ def test_several_lanes_get_several_parts():
     search = _search("abc", [frozenset("a"), frozenset("b"), frozenset("c")])
     assert search.ask(2) == (frozenset("a"), frozenset("b"))
     assert search.foresee(1) == (frozenset("b"),)
+
+
+def test_the_parts_in_a_folder_that_is_enough_are_tried_by_what_they_tell():
+    """A folder is enough; of its files, the likeliest half comes first, then its lines."""
+    parts = [frozenset("abcdefgh"), frozenset("ab"), frozenset("cdef"), frozenset("gh"), *map(frozenset, "abcdefgh")]
+    weights = dict.fromkeys("abcdefghij", 1.0) | {"c": 2.0}
+    search = AloneFirst(parts, lambda part: part, Narrowing(tuple("abcdefghij")), weights)
+    told = []
+    while not search.done:
+        (candidate,) = search.ask(1)
+        told.append("".join(sorted(candidate)))
+        search.tell(candidate, Verdict.BAD if "c" in candidate else Verdict.GOOD)
+    assert told == ["abcdefgh", "cdef", "c"]
+
+
+def test_no_set_has_a_change_that_could_not_be_judged_alone():
+    """Two changes are only enough together; another one never runs."""
+    search = _search("abcdefgh", [frozenset(change) for change in "abcdefgh"])
+    told = []
+    while not search.done:
+        (candidate,) = search.ask(1)
+        told.append(candidate)
+        verdict = Verdict.BAD if candidate >= frozenset("bf") else Verdict.GOOD
+        search.tell(candidate, Verdict.SKIP if "d" in candidate else verdict)
+    assert search.result.minimal == frozenset("bf")
+    assert [candidate for candidate in told if "d" in candidate] == [frozenset("d")]
+
+
+def test_changes_that_cannot_be_judged_alone_are_part_of_the_smallest_set():
+    """It runs only with both of them, and with a third one it is enough."""
+    search = _search("abcdefgh", [frozenset(change) for change in "abcdefgh"])
+    while not search.done:
+        (candidate,) = search.ask(1)
+        pair = len(candidate & frozenset("bf"))
+        verdict = Verdict.SKIP if pair == 1 else Verdict.BAD if candidate >= frozenset("bfd") else Verdict.GOOD
+        search.tell(candidate, verdict)
+    assert search.result.minimal == frozenset("bfd")
