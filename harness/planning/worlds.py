@@ -222,9 +222,8 @@ def _loose_world(end: End, pins: Pins, scope: Scope, prober: Probing) -> World:
 
 
 def _newest_upload(lock: Lock) -> datetime | None:
-    """Return the upload time of the newest package; None if that of any is unknown."""
-    uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]
-    return max(uploads) if uploads and len(uploads) == len(lock.pins) else None
+    """Return the upload time of the newest package of those for which the index tells it; None without any."""
+    return max((datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded), default=None)
 
 
 def _with_missing(end: End, lock: Lock, missing: Sequence[str], scope: Scope, prober: Probing) -> tuple[Lock, str]:
@@ -233,7 +232,7 @@ def _with_missing(end: End, lock: Lock, missing: Sequence[str], scope: Scope, pr
     No version of the lock is changed. Raises `UserMistake`.
     """
     newest = _newest_upload(lock)
-    day = newest + ERA_MARGIN if newest is not None else None
+    day = newest + ERA_MARGIN if newest is not None and all(pin.uploaded for pin in lock.pins) else None
     resolution = None
     for as_of in dict.fromkeys((day, None)):
         pinned: list[str] = []
