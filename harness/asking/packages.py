@@ -28,6 +28,8 @@ from harness.probing import Probe
 from harness.search import FewestChanges, Trial
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from harness.asking.observing import Observer
     from harness.planning.world import Versions, World
 
@@ -249,7 +251,7 @@ class PackageSearch:
         observer, bad = self.observer, self.bad
         scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
         releases, left_out = releases_on_line(
-            observer.index, scope, observer.interpreter, name, (change.before, change.after), bad.as_of
+            observer.index, scope, observer.interpreter, name, (change.before, change.after), self._until
         )
         if len(releases) < 2:
             return None
@@ -263,6 +265,12 @@ class PackageSearch:
             return f"{name} {names[position]}"
 
         return Axis(name, names, probe, good=0, bad=len(names) - 1, label=label), releases, left_out
+
+    @property
+    def _until(self) -> datetime | None:
+        """The day after which no release is tried: that of the newer end."""
+        days = (self.bad.until, self.good.until)
+        return self.bad.as_of or (max(filter(None, days)) if all(days) else None)
 
     def _searched(
         self, axis: Axis, judge: FailureJudge, *, is_sure: bool, known: Mapping[Trial, Observation] | None = None

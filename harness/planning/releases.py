@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import difflib
+from datetime import timedelta
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -230,7 +231,7 @@ def releases_on_line(
 ) -> tuple[tuple[Release, ...], dict[str, str]]:
     """Return the releases of a project from the good to the bad version, and the reasons why others are left out.
 
-    Releases uploaded after `until` are not tried, except the ends. Both are empty if the project has no releases on the
+    Releases uploaded after `until` are left out, except the ends. Both are empty if the project has no releases on the
     index, or an end is no version. Raises `NoNetwork`.
     """
     try:
@@ -253,9 +254,14 @@ def releases_on_line(
         is_later = until is not None and release.uploaded is not None and release.uploaded > until
         if release.version in named or (reason is None and not is_later):
             kept.append(release)
-        elif reason is not None:
-            left_out[str(release.version)] = reason
+        else:
+            left_out[str(release.version)] = reason or f"uploaded after {_last_day(until)}"
     return tuple(kept if named[0] <= named[1] else reversed(kept)), left_out
+
+
+def _last_day(until: datetime | None) -> str:
+    """The last day before a moment, which is midnight after a day that a user named."""
+    return f"{until - timedelta(microseconds=1):%Y-%m-%d}" if until is not None else ""
 
 
 def _usable(

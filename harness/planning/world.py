@@ -34,7 +34,8 @@ class World:
     possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
     about packages that differ from what the end says. `sources` are projects that an end had to build: their other
     releases may be built too, or no search could tell which of those between the ends is the first bad one. `inside` is
-    the interpreter of an existing environment that is the end, to run it as it is.
+    the interpreter of an existing environment that is the end, to run it as it is. `until` is the day of these
+    packages, if it is known: the day of the end, or the upload of the newest package that a file lists.
     """
 
     end: End
@@ -48,6 +49,7 @@ class World:
     sources: frozenset[str] = frozenset()
     changed: tuple[str, ...] = ()
     inside: Path | None = None
+    until: datetime | None = None
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """Return the probe of this world unchanged."""

@@ -141,7 +141,8 @@ def day_world(end: End, scope: Scope, prober: Probing, index: Index) -> World:
     lock, changed = resolution.lock, tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
     told = (*_built_words(end, lock), *changed)
     built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
-    return World(end, scope, lock, scope.requirements, end.moment, told=told, changed=changed, sources=built)
+    moment = end.moment
+    return World(end, scope, lock, scope.requirements, moment, told=told, changed=changed, sources=built, until=moment)
 
 
 def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
@@ -190,7 +191,8 @@ def pinned_world(end: End, pins: Pins, scope: Scope, prober: Probing, index: Ind
         told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
     built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
     names = tuple(pin.name for pin in lock.pins)
-    return World(end, scope, lock, names, None, lock, told, prereleases_of(lock), built, changed)
+    prereleases, until = prereleases_of(lock), _newest_upload(lock)
+    return World(end, scope, lock, names, None, lock, told, prereleases, built, changed, until=until)
 
 
 def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
@@ -205,7 +207,7 @@ def release_world(end: End, other: World, subject: str, prober: Probing, index: 
             f"{subject} {end.text} can't be installed {end_words(other.end)}: {one_line(resolution.words, _WORDS)}",
             hint=hint,
         )
-    return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=())
+    return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=(), until=other.as_of)
 
 
 def _loose_world(end: End, pins: Pins, scope: Scope, prober: Probing) -> World:
@@ -219,13 +221,18 @@ def _loose_world(end: End, pins: Pins, scope: Scope, prober: Probing) -> World:
     return World(end, scope, lock, requirements, None, lock, pins.told, prereleases_of(lock))
 
 
+def _newest_upload(lock: Lock) -> datetime | None:
+    """Return the upload time of the newest package of those for which the index tells it; None without any."""
+    return max((datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded), default=None)
+
+
 def _with_missing(end: End, lock: Lock, missing: Sequence[str], scope: Scope, prober: Probing) -> tuple[Lock, str]:
     """Return the lock with further requirements, as new as its newest package, and words about that day.
 
     No version of the lock is changed. Raises `UserMistake`.
     """
-    uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]
-    day = max(uploads) + ERA_MARGIN if uploads and len(uploads) == len(lock.pins) else None
+    newest = _newest_upload(lock)
+    day = newest + ERA_MARGIN if newest is not None and all(pin.uploaded for pin in lock.pins) else None
     resolution = None
     for as_of in dict.fromkeys((day, None)):
         pinned: list[str] = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from datetime import UTC, datetime, timedelta
 
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
@@ -11,9 +11,6 @@ from packaging.version import InvalidVersion, Version
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.combination import AsOf, moment_of
-
-if TYPE_CHECKING:
-    from datetime import datetime
 
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)\Z")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 60.0}
@@ -40,11 +37,14 @@ def required_name(text: str) -> str:
 def as_of(text: str | None) -> AsOf:
     """Parse the value of `--as-of`: era, none or a date. Raises `UserMistake`."""
     try:
-        return AsOf.read(text)
+        found = AsOf.read(text)
     except ValueError as error:
         raise UserMistake(f"--as-of {error}") from error
     except OverflowError as error:
         raise UserMistake(f"--as-of {text} is not a valid date") from error
+    if found.moment is not None and found.moment > datetime.now(UTC) + timedelta(days=1):
+        raise UserMistake(f"--as-of {text} is in the future", hint="without --as-of the newest packages are installed")
+    return found
 
 
 def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:

@@ -12,13 +12,13 @@ from __future__ import annotations
 from collections import Counter
 from itertools import islice
 from math import comb, exp, lgamma
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import evolve
 
 from harness.model.verdict import Verdict
 from harness.search.protocol import PositionState, Trial, record, state_of
-from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior
+from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior, wary
 from harness.search.windows import WindowScan
 
 if TYPE_CHECKING:
@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from harness.search.windows import Window, WindowsResult
 
 _DOUBT = 0.01  # for all changes together
+_CHANCE = 1 - _DOUBT / 2  # of each change by the runs beside it; half of the doubt is kept for a prior that is wrong
+_PRIORS = {True: wary(FLAKY), False: wary(UNKNOWN)}
 _BAD_AGAIN = (
     2  # failures of the bad release at a change: one failure of a release that hardly ever fails proves nothing
 )
@@ -35,6 +37,15 @@ _RARE = 0.005  # the chance below which two parts of a window have two failure r
 _MOST = 24  # runs of one release
 _REPEATED = range(1, _MOST + 1)
 _LOST = 4  # repetitions that may be skipped
+
+
+class _Edge(NamedTuple):
+    """A change between the positions `good` and `bad`, and how far the runs beside it go on both sides."""
+
+    good_end: int
+    bad_end: int
+    good: int
+    bad: int
 
 
 class SureScan:
@@ -97,7 +108,7 @@ class SureScan:
         found = self._scan.result
         doubtful = {p for window in found.windows for p in self._edges(window) if not self._is_sure(window, p)}
         doubtful |= {window.first_bad for window in found.windows if self._has_two_rates(window)}
-        doubtful |= {p for change in self._unlikely() for p in change}
+        doubtful |= {position for edge in self._unlikely() for position in (edge.good, edge.bad)}
         if self.is_flaky and Verdict.GOOD not in self._settled.values():
             doubtful |= {p for p in self._settled if self._passes(p)}
         return evolve(found, doubtful=tuple(sorted(doubtful)))
@@ -171,31 +182,42 @@ class SureScan:
                 if not self._is_sure(window, position):
                     wanted |= dict.fromkeys(self._more(position, self._lacking(window, position)))
         if not wanted:
-            wanted = dict.fromkeys(trial for change in self._unlikely() for p in change for trial in self._more(p, 1))
+            wanted = dict.fromkeys(trial for edge in self._unlikely() for trial in self._next_at(edge))
         return list(wanted)
 
-    def _unlikely(self) -> list[tuple[int, int]]:
+    def _unlikely(self) -> list[_Edge]:
         """The changes that may well be elsewhere, if good releases fail now and then, too: by all runs beside them."""
         windows = self._scan.result.windows
-        found: list[tuple[int, int]] = []
+        found: list[_Edge] = []
         for window, before, after in zip(windows, (None, *windows), (*windows[1:], None), strict=False):
             if window.started_after is not None:
                 start = before.fixed_at if before is not None and before.fixed_at is not None else 0
-                change = (window.started_after, window.first_bad)
-                found += [change] if self._chance(start, window.last_bad, *change) < 1 - _DOUBT else []
+                found.append(_Edge(start, window.last_bad, window.started_after, window.first_bad))
             if window.fixed_at is not None:
                 end = after.started_after if after is not None and after.started_after is not None else self._count - 1
-                change = (window.fixed_at, window.last_bad)
-                found += [change] if self._chance(end, window.first_bad, *change) < 1 - _DOUBT else []
-        return found
+                found.append(_Edge(end, window.first_bad, window.fixed_at, window.last_bad))
+        return [edge for edge in found if self._chance(edge) < _CHANCE]
 
-    def _chance(self, good_end: int, bad_end: int, good: int, bad: int) -> float:
-        """The probability that the failure rate changes between two positions, if it changes once between the ends."""
-        step = 1 if good_end <= bad_end else -1
-        positions = range(good_end, bad_end + step, step)
-        counts = {number: Counts(*self.rate(position)) for number, position in enumerate(positions)}
-        cuts = Posterior.of(len(positions), counts, FLAKY if self.is_flaky else UNKNOWN).cuts
-        return sum(cuts[abs(good - good_end) + 1 : abs(bad - good_end) + 1])
+    def _chance(self, edge: _Edge, again: int | None = None) -> float:
+        """The probability that the failure rate changes at an edge, if it changes once between its ends.
+
+        With `again`, as if another run of that position had the same verdict as before.
+        """
+        step = 1 if edge.good_end <= edge.bad_end else -1
+        counts = {}
+        for number, position in enumerate(range(edge.good_end, edge.bad_end + step, step)):
+            bad, runs = self.rate(position)
+            more = int(position == again)
+            counts[number] = Counts(bad + (more if position == edge.bad else 0), runs + more)
+        cuts = Posterior.of(len(counts), counts, _PRIORS[self.is_flaky]).cuts
+        return sum(cuts[abs(edge.good - edge.good_end) + 1 : abs(edge.bad - edge.good_end) + 1])
+
+    def _next_at(self, edge: _Edge) -> tuple[Trial, ...]:
+        """The run at an edge that tells more, if it agrees with those before it."""
+        both = [trial for position in (edge.bad, edge.good) for trial in self._more(position, 1)]
+        if len(both) < 2 or self.is_flaky:
+            return tuple(both)
+        return (max(both, key=lambda trial: self._chance(edge, trial.position)),)
 
     def _edges(self, window: Window) -> Iterable[int]:
         """The first and last position of a window, and the good ones next to them."""

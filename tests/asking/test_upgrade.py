@@ -5,7 +5,8 @@ from __future__ import annotations
 import subprocess
 
 import pytest
-from planted_upgrades import NAMES, freeze, suite_of, write_project
+from planted_upgrades import NAMES, freeze, source, suite_of, write_project
+from wheelhouse import Wheelhouse
 
 RUN = ("--run", "python -m unittest -q test_mine")
 REPETITIONS = 7  # for each culprit, so that none is named on a lucky run
@@ -169,3 +170,21 @@ def test_the_constraints_are_written_as_a_usable_file(planted):
     assert lines[0].startswith("# ")
     assert lines[1:] == ["part07<2"]
     assert any(line.startswith("Workaround") and "part07<2" in line for line in ended.stdout.splitlines())
+
+
+def test_a_freeze_knows_no_release_that_is_newer_than_its_packages(harness, tmp_path):
+    house = Wheelhouse(tmp_path / "house")
+    days = {"1.0": "2024-01-01", "1.1": "2024-02-01", "2.0": "2024-03-01", "1.2": "2025-01-01"}
+    for version, day in days.items():
+        broken = "kind is gone" if version == "2.0" else ""
+        house.add("kind", version, files={"kind.py": source(version, broken=broken)}, uploaded=f"{day}T12:00:00Z")
+    house.add("other", "1.0", files={"other.py": source("1.0")}, uploaded="2024-01-01T12:00:00Z")
+    here = harness.with_environ(**house.environ)
+    write_project(here.folder, suite_of("kind", "other"), requires=["kind", "other"])
+    names = ["kind", "other"]
+    files = [freeze(tmp_path / f"{v}.txt", release=v, names=names, other="1.0") for v in ("1.0", "2.0")]
+    for good, bad, day in (("2024-01-15", "2024-03-15", "2024-03-15"), (*files, "2024-03-01")):
+        answer = here("bisect", "--good", good, "--bad", bad, *RUN, "--json").json
+        culprit = answer["failures"][0]["culprits"][0]
+        assert (culprit["last_good"], culprit["first_bad"]) == ("1.1", "2.0")
+        assert f"(1.2 before it not run: uploaded after {day})" in answer["sentence"]

@@ -1,11 +1,11 @@
-"""Lengths of time as users write them."""
+"""Lengths of time and dates as users write them."""
 
 from __future__ import annotations
 
 import pytest
 
 from harness.errors import UserMistake
-from harness.request.parsing import read_duration, told_duration
+from harness.request.parsing import as_of, read_duration, told_duration
 
 
 @pytest.mark.parametrize(
@@ -24,3 +24,9 @@ def test_anything_else_is_refused(text):
 @pytest.mark.parametrize(("seconds", "told"), [(45, "45 s"), (600, "10 min"), (5400, "1.5 h")])
 def test_a_duration_is_shown_in_its_largest_unit(seconds, told):
     assert told_duration(seconds) == told
+
+
+@pytest.mark.parametrize("text", ["9999-12-31", "2999-01-01"])
+def test_a_date_in_the_future_is_refused(text):
+    with pytest.raises(UserMistake, match=f"--as-of {text} is in the future"):
+        as_of(text)
