@@ -279,6 +279,8 @@ def test_a_model_of_the_hub_becomes_a_tiny_one_and_data_are_generated():
         ("cannot import name 'thing' from 'a.b' (/home/a/b.py)", "cannot import name 'thing' from 'a.b'"),
         ("it can't be read at 0x7f01ab", "it can't be read at"),
         ("takes 2 positional arguments but 3 were given", "takes 2 positional arguments but 3 were given"),
+        ("'NoneType' object has no attribute 'shape'.", "'NoneType' object has no attribute 'shape'"),
+        ("'the whole of it'", "the whole of it"),
         ("", ""),
     ],
 )
