@@ -229,6 +229,9 @@ def test_every_issue_is_expected():
 def test_pinned_versions_are_dependencies():
     repro, _ = drafted("unsloth_template")
     assert {"unsloth==2025.6.6", "unsloth-zoo==2025.6.6", "torch==2.7.0"} <= set(repro.dependencies)
+    # A resolver prefers the newest release of the first one.
+    names = [text.partition("==")[0] for text in repro.dependencies]
+    assert names[: len(repro.subjects)] == list(repro.subjects)
     assert repro.device == "cuda"
     assert repro.subjects["unsloth"].hold == ("torch==2.7.0",)
 
