@@ -128,20 +128,20 @@ class BothEnds:
 
     def _step_back(self, steps: StepsBack, repro: Repro) -> bool:
         """Take the next world in which something passes that fails at the bad end as the good end."""
-        seen = {self.bad.lock.id}
+        seen = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
+        others: dict[str, str] = {}  # the same by day
         for name, world in steps:
-            if world.lock.id in seen:
-                continue
-            seen.add(world.lock.id)
-            run = self.observer.observe(name, world.itself(repro))
-            steps.differs = self._differs(run)
-            if steps.differs:
-                self.unjudged = self.unjudged or f"{name}: {one_line(run.detail, _SHOWN)}"
-            elif run.outcome is not Outcome.COMPLETED:
-                self.unjudged = ""
-            if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
-                self.good, self.good_runs = world, [run]
-                return True
+            if world.lock.id not in seen:
+                run = self.observer.observe(name, world.itself(repro))
+                if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
+                    self.good, self.good_runs = world, [run]
+                    return True
+                seen[world.lock.id] = one_line(run.detail, _SHOWN) if self._differs(run) else ""
+            others[world.end.text] = seen[world.lock.id]
+            steps.differs = bool(others[world.end.text])
+        oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)
+        unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
+        self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
         return False
 
     def _differs(self, run: Observation) -> bool:

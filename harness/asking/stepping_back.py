@@ -61,7 +61,7 @@ class StepsBack:
             if (world := self._of_day(days)) is None:
                 yield from self._in_the_gap(before, days)
                 return
-            was_different, self.differs = self.differs, False
+            was_different = self.differs
             yield f"as of {world.end.text}, {days // _WEEK} weeks before", world
             if not self.differs:
                 before = days
@@ -79,7 +79,6 @@ class StepsBack:
             if (world := self._of_day(middle)) is None:
                 without = middle
                 continue
-            self.differs = False
             yield f"as of {world.end.text}, {middle} days before", world
             before, without = (before, middle) if self.differs else (middle, without)
 
