@@ -138,6 +138,10 @@ class Between:
             return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
         if not self.ends.run_good():
             advice = self._missing(self.ends.bad_runs[:1]) or self._way_on() or advice_on(self.ends.bad_runs[0])
+            if self.ends.unjudged:
+                why = f"older packages that were tried fail with another error ({self.ends.unjudged})"
+                unsure = Failure((), self.repro.signature, Status.INCONCLUSIVE, note=why)
+                return self._limited(evolve(self._plain(Status.INCONCLUSIVE), failures=(unsure,), advice=advice))
             return self._limited(evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice))
         return self._between()
 

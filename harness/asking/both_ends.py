@@ -14,9 +14,10 @@ from harness.asking.stepping_back import StepsBack
 from harness.asking.wording import advice_on_limits, last_words
 from harness.errors import UserMistake
 from harness.events import run_label
-from harness.model import Observation, Outcome, Repro
-from harness.model.text import counted, listed
+from harness.model import Observation, Outcome, Repro, Verdict
+from harness.model.text import counted, listed, one_line
 from harness.planning.world import World, limits_of
+from harness.probing import Judge
 from harness.run.commands import only
 
 if TYPE_CHECKING:
@@ -27,6 +28,7 @@ _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
 RATE_FAILURES = 4
 _AGAIN = 2  # repetitions that tell a test that depends on others from a flaky one
+_SHOWN = 120  # characters of an error in a sentence
 _NAMED = 3  # tests that a sentence names
 # Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
 _LIMITS_S = (60.0, 120.0, 240.0)
@@ -60,8 +62,9 @@ class BothEnds:
 
     `is_noisy` says that the user called the bug flaky. `steps` is the way back if no good end was named; `newer` are
     the ends with the good end from which it went further back, for tests that fail there, too. `unlike` says how an
-    environment that is the good end differs from the one that is built from its lock. `together` are tests that have
-    another result without the tests that run before them.
+    environment that is the good end differs from the one that is built from its lock. `unjudged` says how older
+    packages fail with another error than the bug's. `together` are tests that have another result without the tests
+    that run before them.
     """
 
     observer: Observer
@@ -72,6 +75,7 @@ class BothEnds:
     is_noisy: bool = False
     newer: BothEnds | None = None
     steps: StepsBack | None = field(default=None, init=False)
+    unjudged: str = field(default="", init=False)
     unlike: str = field(default="", init=False)
     together: frozenset[str] = field(default=frozenset(), init=False)
     good_runs: list[Observation] = field(factory=list, init=False)
@@ -124,16 +128,26 @@ class BothEnds:
 
     def _step_back(self, steps: StepsBack, repro: Repro) -> bool:
         """Take the next world in which something passes that fails at the bad end as the good end."""
-        seen = {self.bad.lock.id}
+        seen = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
+        others: dict[str, str] = {}  # the same by day
         for name, world in steps:
-            if world.lock.id in seen:
-                continue
-            seen.add(world.lock.id)
-            run = self.observer.observe(name, world.itself(repro))
-            if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
-                self.good, self.good_runs = world, [run]
-                return True
+            if world.lock.id not in seen:
+                run = self.observer.observe(name, world.itself(repro))
+                if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
+                    self.good, self.good_runs = world, [run]
+                    return True
+                seen[world.lock.id] = one_line(run.detail, _SHOWN) if self._differs(run) else ""
+            others[world.end.text] = seen[world.lock.id]
+            steps.differs = bool(others[world.end.text])
+        oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)
+        unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
+        self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
         return False
+
+    def _differs(self, run: Observation) -> bool:
+        """Whether a run says nothing about the bug: the repro has a signature, and it fails in another way."""
+        signature = self.repro.signature
+        return signature is not None and Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
 
     def _run_given(self, good: World) -> None:
         """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""

@@ -16,7 +16,7 @@ from attrs import define, evolve, field, frozen
 from harness.culprit.line import Certainty
 from harness.culprit.trials import Trials
 from harness.events import Judged, Progress, Reporter, Started, run_label
-from harness.model import Judgement, Observation, Verdict
+from harness.model import Judgement, Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.scheduling.loop import PATIENCE_S, Engine
 
@@ -156,14 +156,14 @@ class Observer:
     def observe(self, label: str, probe: Probe, judge: Judge | None = None) -> Observation:
         """Run one probe, or take its observation from the store; `judge` determines the reported verdict.
 
-        Without `judge` the run is that of an end: any failure is bad, and it runs once.
+        Without `judge` the run is that of an end, and it runs once. Without a signature, any failure of it is bad.
         """
         self.reporter.report(Started(label))
         prober = self.repeating(judge) if judge is not None else self.prober
         prepared = prober.prepare(probe)
         observation = prepared.observation or prober.execute(prepared)
         self.count.add(observation, cached=prepared.cached)
-        judgement = judge(observation) if judge is not None else self._as_it_ended(observation)
+        judgement = judge(observation) if judge is not None else self._as_it_ended(observation, probe.repro.signature)
         progress = Progress(groups=self.count.open_failures)
         self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached, progress=progress))
         return observation
@@ -179,8 +179,10 @@ class Observer:
                 break
         return found
 
-    def _as_it_ended(self, observation: Observation) -> Judgement:
-        """Return the verdict on the run of an end, where any failure is bad."""
+    def _as_it_ended(self, observation: Observation, signature: Signature | None) -> Judgement:
+        """Return the verdict on the run of an end, where any failure is bad if there is no signature."""
+        if signature is not None:
+            return Judge(signature, self.prober.store)(observation)
         judgement = Judge(None, self.prober.store)(observation)
         is_failure = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         return evolve(judgement, verdict=Verdict.BAD) if is_failure else judgement

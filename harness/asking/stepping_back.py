@@ -29,7 +29,8 @@ class StepsBack:
     """The worlds before the bad one, each with its name; an iterator that several searches may go on with.
 
     `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it, and `way_on`
-    are the options that may lead further; all "" until the steps end.
+    are the options that may lead further; all "" until the steps end. `differs` is set by who runs a world that fails
+    with another error than the bug's: it may have worked between it and the world before.
     """
 
     worlds: Worlds
@@ -37,6 +38,7 @@ class StepsBack:
     reached: str = field(default="", init=False)
     limit: str = field(default="", init=False)
     way_on: str = field(default="", init=False)
+    differs: bool = field(default=False, init=False)
     _steps: Iterator[tuple[str, World]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
@@ -47,7 +49,10 @@ class StepsBack:
         return self._steps
 
     def _days(self) -> Iterator[tuple[str, World]]:
-        """Yield the worlds of one, two, four ... weeks before; at a day without a solution, some in the gap."""
+        """Yield the worlds of one, two, four ... weeks before.
+
+        Before the first that has no solution, or that fails with another error, also some in the gap.
+        """
         if self.bad.as_of is None:
             raise UserMistake("the good end is missing", hint="--good DAY, FILE or PYTHON says where it worked")
         before = 0
@@ -56,12 +61,17 @@ class StepsBack:
             if (world := self._of_day(days)) is None:
                 yield from self._in_the_gap(before, days)
                 return
-            before = days
+            was_different = self.differs
             yield f"as of {world.end.text}, {days // _WEEK} weeks before", world
+            if not self.differs:
+                before = days
+            elif not was_different:
+                yield from self._in_the_gap(before, days)
+                self.differs = True
         self.limit = "older packages were not tried"
 
     def _in_the_gap(self, before: int, without: int) -> Iterator[tuple[str, World]]:
-        """Yield worlds between the last day that could be resolved and the first that could not, each one earlier."""
+        """Yield worlds between the last day that shows the bug and the first that can't show it."""
         for _ in range(_HALVINGS):
             if without - before <= _WEEK:
                 return
@@ -69,8 +79,8 @@ class StepsBack:
             if (world := self._of_day(middle)) is None:
                 without = middle
                 continue
-            before = middle
             yield f"as of {world.end.text}, {middle} days before", world
+            before, without = (before, middle) if self.differs else (middle, without)
 
     def _of_day(self, days: int) -> World | None:
         if self.bad.as_of is None:
@@ -83,7 +93,7 @@ class StepsBack:
             found = _WAY_ON.search(getattr(error, "hint", "") or "")
             self.way_on = f"--good {end.text} {found[0]}" if found else ""
             return None
-        self.reached = end.text
+        self.reached = min(self.reached or end.text, end.text)
         return world
 
     def _releases(self) -> Iterator[tuple[str, World]]:

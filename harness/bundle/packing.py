@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import importlib.util
 import json
 import shutil
@@ -32,7 +33,7 @@ if TYPE_CHECKING:
     from harness.probing import Prober
     from harness.store import StoredResolution
 
-SCHEMA = 2
+SCHEMA = 3
 # The files come from another machine, so they are not trusted.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
@@ -43,8 +44,17 @@ _UNFINISHED = ".packing"
 _README = """\
 This folder has {count} of {repro} for Python {minor} on {platform}, with everything they need except Python itself.
 Run them with `python run.py`; it needs no network, and continues if it was stopped.
-Then copy the folder back (wheels/ and installer/ are not needed) and run `harness absorb PATH`.
+Then copy the folder back (wheels/, given/ and installer/ are not needed) and run `harness absorb PATH`.
 """
+
+
+@frozen
+class PackedFolder:
+    """A folder that runs find in the environment variable `variable`: the name of its archive, and the hash of that."""
+
+    variable: str
+    archive: str
+    sha256: str
 
 
 @frozen
@@ -53,7 +63,8 @@ class PackedProbe:
 
     `key` of `probe` is for an unknown GPU; `variables` are the repro's environment variables; `gpu_queries` are the
     commands that list GPUs; `packed` are the wheels of its lock in the bundle, `from_node` names and versions of those
-    that the machine has already; `drift` says where its lock differs from the requested holds.
+    that the machine has already; `drift` says where its lock differs from the requested holds. `given` are the folders
+    that its runs get; with `is_offline` they must not ask a hub for other files.
     """
 
     label: str
@@ -63,6 +74,8 @@ class PackedProbe:
     variables: dict[str, str]
     gpu_queries: tuple[tuple[str, ...], ...] = ()
     drift: tuple[str, ...] = ()
+    given: tuple[PackedFolder, ...] = ()
+    is_offline: bool = False
 
     def write(self, folder: Path) -> None:
         """Write probe, script and requirements into the probe's folder. Raises `OSError`."""
@@ -147,7 +160,7 @@ class Packer:
             if isinstance(fetched, Unfetchable):
                 failed.append((one.label, fetched.words))
                 continue
-            packed_probe = self._packed_probe(evolve(one, probe=probe), resolution, resolution.lock, fetched)
+            packed_probe = self._packed_probe(evolve(one, probe=probe), resolution, resolution.lock, fetched, output)
             key = packed_probe.probe.key
             if key in kept:
                 failed.append((one.label, f"same as {kept[key].label}: both resolve to the same lock"))
@@ -174,7 +187,12 @@ class Packer:
             probe = next_attempt(probe)
 
     def _packed_probe(
-        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...]
+        self,
+        one: WantedProbe,
+        resolution: StoredResolution,
+        lock: Lock,
+        fetched: tuple[PackedWheel, ...],
+        output: Path,
     ) -> PackedProbe:
         probe, store = one.probe, self.prober.store
         combination, names = probe.combination, {wheel.name for wheel in fetched}
@@ -184,14 +202,17 @@ class Packer:
             holds=store.without_secrets(combination.holds),
         )
         key = packed_key(probe, lock, self.prober.capability)
+        portable = PortableProbe.of(evolve(probe, combination=asked), lock, key, self.prober)
         return PackedProbe(
             one.label,
-            PortableProbe.of(evolve(probe, combination=asked), lock, key, self.prober),
+            evolve(portable, folders=()),
             packed=fetched,
             from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
             variables=repro_variables(probe.repro.params, combination.device.value, seed_of(probe, lock)),
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
             drift=resolution.drift,
+            given=_given(portable, output),
+            is_offline=probe.repro.is_pinned_offline,
         )
 
     def _finish(self, output: Path, packed: Packed) -> None:
@@ -232,7 +253,20 @@ def _claim(output: Path) -> None:
         raise UserMistake(f"{output} is {kind}", hint="--output takes a new or empty folder")
     (output / "wheels").mkdir(parents=True, exist_ok=True)
     (output / _UNFINISHED).touch()
-    shutil.rmtree(output / "probes", ignore_errors=True)
+    for name in ("probes", "given"):
+        shutil.rmtree(output / name, ignore_errors=True)
+
+
+def _given(portable: PortableProbe, output: Path) -> tuple[PackedFolder, ...]:
+    """Write the archives of the folders that a probe is given, each once. Raises `OSError`."""
+    contents = {folder.name: folder.content for folder in portable.folders}
+    packed = []
+    for one in portable.repro.given:
+        name = f"{one.digest}.tar.gz"
+        (output / "given").mkdir(exist_ok=True)
+        (output / "given" / name).write_bytes(contents[one.digest])
+        packed.append(PackedFolder(one.variable, name, hashlib.sha256(contents[one.digest]).hexdigest()))
+    return tuple(packed)
 
 
 def _pip() -> Path:
@@ -260,6 +294,7 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
         sent = packed.probe
         source = inside(folder, sent.repro.path).read_text(encoding="utf-8")
         repro = parse_repro(source, name=sent.repro.name, path=sent.repro.path).with_params(sent.repro.params)
+        repro = repro.with_given(*sent.repro.given, step=sent.repro.step) if sent.repro.given else repro
     except (*UNREADABLE, cattrs.BaseValidationError, BadRepro) as error:
         raise UserMistake(f"its probe in {folder} can't be read: {_said(error)}") from error
     if schema != SCHEMA:

@@ -21,6 +21,7 @@ import shutil
 import site
 import subprocess
 import sys
+import tarfile
 import tempfile
 import time
 from pathlib import Path
@@ -96,10 +97,12 @@ def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
     begun = time.monotonic()
     folder = HERE / "environments" / key
     part = kept.with_name(f"{kept.name}.part")
-    for leftover in (folder, part):
+    given = HERE / "environments" / f"{key}-given"
+    for leftover in (folder, part, given):
         shutil.rmtree(leftover, ignore_errors=True)
     try:
         python = make_environment(probe, folder)
+        folders = unpack_given(probe["given"], given)
         record = {
             "key": key,
             "setup_s": time.monotonic() - begun,
@@ -110,10 +113,11 @@ def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
         }
         print(f"{where}: running, at most {probe['probe']['repro']['timeout']:g} s", flush=True)
         part.mkdir(parents=True)
-        ended = run_under_guard(probe, python, part, record)
+        ended = run_under_guard(probe, python, part, record, folders)
         part.rename(kept)
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        for path in (folder, given):
+            shutil.rmtree(path, ignore_errors=True)
     how = f"exit code {ended['returncode']}" if ended["reason"] == "ended" else f"stopped, {ended['reason']}"
     print(f"{where}: ended after {ended['seconds']:.1f} s ({how})", flush=True)
 
@@ -137,10 +141,35 @@ def make_environment(probe: dict[str, Any], folder: Path) -> Path:
     return python
 
 
-def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dict[str, Any]) -> dict[str, Any]:
+def unpack_given(given: list[dict[str, Any]], target: Path) -> dict[str, str]:
+    """Unpack the folders that a probe is given, by the names of their variables. Raises `Problem`."""
+    folders = {}
+    for one in given:
+        archive, folder = HERE / "given" / one["archive"], target / one["variable"]
+        try:
+            if digest(archive) != one["sha256"]:
+                raise Problem(f"given/{one['archive']} was changed")
+            folder.mkdir(parents=True)
+            with tarfile.open(archive) as tar:
+                # Its hash is that of the archive that the harness made; older Pythons have no filters.
+                options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+                tar.extractall(folder, **options)  # noqa: S202
+        except (OSError, tarfile.TarError) as error:
+            raise Problem(f"given/{one['archive']} can't be unpacked: {error}") from error
+        for path in folder.rglob("*"):
+            if path.is_file() and not path.is_symlink():
+                path.chmod(path.stat().st_mode & 0o555)
+        folders[one["variable"]] = str(folder)
+    return folders
+
+
+def run_under_guard(
+    probe: dict[str, Any], python: Path, part: Path, record: dict[str, Any], folders: dict[str, str]
+) -> dict[str, Any]:
     """Run a probe as the harness does: the same folders, environment, guard and child driver. Raises `Problem`.
 
-    Keeps its results in `part` and adds how it ran to `record`; returns how it ended.
+    Keeps its results in `part` and adds how it ran to `record`; returns how it ended. `folders` are those that it is
+    given, by the names of variables.
     """
     sys.path.insert(0, str(TOOLS))  # the harness's own modules, which need only the standard library
     import launch  # type: ignore[import-not-found]
@@ -163,7 +192,11 @@ def run_under_guard(probe: dict[str, Any], python: Path, part: Path, record: dic
             ours=os.environ,
             python=python,
             pass_env=pass_env,
-            extra={**probe["variables"], "HARNESS_ROOT": str(HERE)},
+            extra={
+                **probe["variables"],
+                **launch.given_variables(scratch, repro["step"], folders, offline=probe["is_offline"]),
+                "HARNESS_ROOT": str(HERE),
+            },
         )
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         request = launch.guard_request(

@@ -7,12 +7,14 @@ import sys
 from pathlib import Path
 
 import click
+from attrs import evolve
 
 from harness.bundle import Installed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import SectionCommand, completed, settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
+from harness.planning.given import Giver
 from harness.planning.releases import holds_of, merged_requirements, one_date, subject_of
 from harness.probing import Judge, Probe
 from harness.request.parsing import required_name
@@ -51,7 +53,8 @@ def bundle(
 ) -> None:
     """Pack probes of REPRO into a folder that runs on a machine without network.
 
-    There, `python run.py` runs them; back here, `harness absorb FOLDER` reads their results in.
+    What a first step writes is made here and carried along, as are inputs. There, `python run.py` runs the probes;
+    back here, `harness absorb FOLDER` reads their results in.
     The machine needs the same minor version of Python on the same platform, and nothing else.
 
     \b
@@ -60,9 +63,6 @@ def bundle(
     if settings.from_source:
         raise UserMistake("a bundle holds only wheels, so it can't hold what --build would build")
     chosen = chosen_repro(repro, None, None, settings.params)
-    if chosen.made is not None or chosen.inputs:
-        what = "a first step" if chosen.made is not None else "inputs"
-        raise UserMistake(f"a bundle can't carry the files of {chosen.name}, which has {what}")
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
     node = read_installed(installed) if installed else Installed()
@@ -103,6 +103,11 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
         as_of=one_date(settings.as_of, (*settings.with_, one) if one else settings.with_, session.index),
         device=_device(settings.device, repro),
     )
+    if repro.made is not None or repro.inputs:
+        # A first step runs here, where the network is.
+        here = evolve(combination, device=session.device_for(repro)[0])
+        giver = Giver(session.local, session.index)
+        repro = giver.given(repro, here, settings.as_of, settings.made_with)
     return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, combination))
 
 

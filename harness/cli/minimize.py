@@ -14,6 +14,7 @@ from harness.errors import Interrupted, UserMistake
 from harness.model import Verdict
 from harness.model.repro import parse_repro
 from harness.model.text import counted
+from harness.planning.given import Giver
 from harness.planning.single import executed, prepared_probe
 from harness.probing import Judge, Probe
 from harness.request.repros import chosen_repro, required_python
@@ -51,11 +52,6 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
             f"{found.name} has no signature, so a smaller one could fail for another reason",
             hint="add [tool.harness.signature] with its exception and message",
         )
-    if found.made is not None:
-        raise UserMistake(
-            f"{found.name} has a first step, which a smaller file may no longer have",
-            hint="put what the first step makes into a folder, and name it in [tool.harness.inputs]",
-        )
     prepared = prepared_probe(session, found)
     first = executed(session, prepared)
     lock = first.observation.lock
@@ -68,10 +64,13 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
     judge = Judge(found.signature, session.store)
     path = output or Path(found.path).with_name(f"{Path(found.path).stem}_min.py")
 
+    giver, combination = Giver(session.local, session.index), prepared.probe.combination
+
     def judged(source: str) -> Verdict:
-        smaller = parse_repro(source, name=found.name).with_params(found.params)
-        smaller = smaller.with_given(*prepared.probe.repro.given)
-        probe = Probe(evolve(smaller, signature=found.signature), prepared.probe.combination)
+        smaller = parse_repro(source, name=found.name, path=found.path).with_params(found.params)
+        # A smaller first step must still write what the smaller reader fails to read.
+        smaller = giver.given_if_made(smaller, combination, settings.as_of, settings.made_with)
+        probe = Probe(evolve(smaller, signature=found.signature), combination)
         return judge(session.local.execute(session.local.prepare_lock(probe, lock))).verdict
 
     search = Smaller(found.source, judged)

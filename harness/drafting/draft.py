@@ -144,12 +144,14 @@ def _imported(parts: _Parts) -> list[str]:
 
 
 def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:
-    """Return the requirements, with the versions that the report tells."""
+    """Return the requirements, with the versions that the report tells.
+
+    The suspects come first: of several solutions, a resolver takes the one with the newest release of the first.
+    """
     told, script = parts.told, parts.script
-    named: dict[str, None] = {}
+    named = dict.fromkeys(_subjects(parts, None))
     code = parts.stand_ins.code
     named.update(dict.fromkeys(script.projects if script is not None else ()))
-    named.update(dict.fromkeys(_subjects(parts, None)))
     named.update(dict.fromkeys(name for pattern, name in _NEEDED if re.search(pattern, code)))
     named.update(dict.fromkeys(parts.stand_ins.projects))
     if not {"transformers", "diffusers"}.isdisjoint(named):

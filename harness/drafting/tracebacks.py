@@ -213,7 +213,9 @@ def stable_part(message: str) -> str:
 def _with_its_quotes(part: str, whole: str) -> str:
     """Return a part of a message with the quotes at its ends, which are only left out where their pair is, too."""
     for quote in "'\"`":
-        if part.count(quote) % 2 and f"{quote}{part}" in whole:
+        if quote in part and part.count(quote) % 2 == 0 and f"{quote}{part}{quote}" in whole:
+            part = f"{quote}{part}{quote}"
+        elif part.count(quote) % 2 and f"{quote}{part}" in whole:
             part = quote + part
         elif part.count(quote) % 2 and f"{part}{quote}" in whole:
             part += quote

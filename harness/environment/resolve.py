@@ -131,9 +131,18 @@ class Resolver:
             return
         later = self._later(asked, cancel)
         if later:
-            yield with_later(asked, later)
+            yield self._with_later(asked, later)
         for combination in looser(asked.combination):
-            yield with_later(evolve(asked, combination=combination), later)
+            yield self._with_later(evolve(asked, combination=combination), later)
+
+    def _with_later(self, asked: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
+        """The attempt with the later dates of its holds, also for the projects whose dates are caps."""
+        attempt = with_later(asked, by_hold)
+        moved = attempt.later.keys() & {project_of(cap) for cap in attempt.caps}
+        found = [cap for cap in attempt.caps if project_of(cap) not in moved]
+        for date, names in itertools.groupby(sorted(moved, key=lambda name: attempt.later[name]), attempt.later.get):
+            found += caps(frozenset(names), self.index, date) if date is not None else ()
+        return evolve(attempt, caps=tuple(found))
 
     def _later(self, asked: Attempt, cancel: threading.Event | None) -> dict[str, dict[str, datetime]]:
         """Later dates, by hold, for what a held release requires, if it is newer than the requested date."""

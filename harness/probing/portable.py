@@ -25,6 +25,7 @@ from harness.atomic import whole_folder
 from harness.environment.trees import Trees
 from harness.environment.workspace import claimed_folder
 from harness.model import Combination, Lock, Mixture, Repro
+from harness.model.given import Given
 from harness.probing.probe import Probe
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.runner import script_name
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
     from harness.environment import Workspace
     from harness.probing.prober import Prober
 
-_REPRO_PARTS = ("name", "path", "params", "timeout", "memory")
+_REPRO_PARTS = ("name", "path", "params", "timeout", "memory", "step")
 
 
 @frozen
@@ -168,13 +169,19 @@ def _json_converter() -> cattrs.Converter:
     converter = cattrs.Converter()
     converter.register_unstructure_hook(datetime, datetime.isoformat)
     converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
-    converter.register_unstructure_hook(Repro, lambda repro: {name: getattr(repro, name) for name in _REPRO_PARTS})
+    converter.register_unstructure_hook(
+        Repro,
+        lambda repro: (
+            {name: getattr(repro, name) for name in _REPRO_PARTS} | {"given": converter.unstructure(repro.given)}
+        ),
+    )
     converter.register_structure_hook(Repro, _told_repro)
     return converter
 
 
 def _told_repro(told: Any, _: Any) -> Repro:
-    return Repro(**{name: told[name] for name in _REPRO_PARTS}, digest="")
+    given = tuple(Given(**one) for one in told["given"])
+    return Repro(**{name: told[name] for name in _REPRO_PARTS}, digest="", given=given)
 
 
 converter = _json_converter()

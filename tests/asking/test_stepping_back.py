@@ -20,6 +20,14 @@ from harness.request.ends import day_end
 
 RUN = ("--run", "python -m unittest -q test_mine", "--json")
 BAD = datetime(2024, 8, 1, tzinfo=UTC)
+AGED = """\
+# /// script
+# dependencies = ["aging"]
+# [tool.harness.signature]
+# exception = "ValueError"
+# message = "aging is broken"
+# ///
+"""
 
 
 class FewDays:
@@ -48,6 +56,48 @@ def test_days_between_are_tried_where_a_day_has_no_solution():
     assert days == ["2024-07-25", "2024-07-18", "2024-07-04", "2024-06-06", "2024-05-09", "2024-05-02"]
     assert steps.reached == "2024-05-02"
     assert "nothing can be installed as of" in steps.limit
+
+
+def test_days_between_are_tried_where_a_day_fails_with_another_error():
+    bad = World(day_end(BAD), Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), BAD)
+    steps = StepsBack(FewDays(datetime(2023, 1, 1, tzinfo=UTC)), bad)
+    days = []
+    for _, world in steps:
+        days.append(world.end.text)
+        steps.differs = not "2024-05-20" < world.end.text < "2024-07-20"
+        if len(days) == 10:
+            break
+    # Before the first that differs nothing is left; four weeks show the bug, 16 weeks do not; then on beyond these.
+    assert days == [
+        *("2024-07-25", "2024-07-18", "2024-07-04", "2024-06-06", "2024-04-11"),
+        *("2024-05-09", "2024-05-23", "2024-05-16", "2023-12-21"),
+        "2023-05-11",
+    ]
+
+
+def test_another_error_of_older_packages_is_no_answer_and_a_day_between_is(planted, parts_house):
+    parts_house.add(
+        "aging",
+        "1.0",
+        files={"aging.py": "raise ImportError('not for this Python')\n"},
+        uploaded="2023-01-01T12:00:00Z",
+    )
+    parts_house.add("aging", "2.0", files={"aging.py": "def part(): ...\n"}, uploaded="2024-05-02T12:00:00Z")
+    broken = "def part(): raise ValueError('aging is broken')\n"
+    parts_house.add("aging", "3.0", files={"aging.py": broken}, uploaded="2024-05-20T12:00:00Z")
+    text = AGED + "import aging\naging.part()\n"
+    (planted.folder / "aged.py").write_text(text, encoding="utf-8")
+    answer = planted("bisect", "--repro", "aged.py", "--bad", "2024-08-01", "--depth", "release", "--json")
+    (culprit,) = answer.json["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aging", "2.0", "3.0")
+
+    (planted.folder / "aged.py").write_text(
+        text.replace("aging.part()", "aging.part\nraise ValueError('aging is broken')"), encoding="utf-8"
+    )
+    answer = planted("bisect", "--repro", "aged.py", "--bad", "2024-08-01", "--json")
+    assert (answer.code, answer.json["status"]) == (3, "inconclusive")
+    assert "older packages that were tried fail with another error (as of 2024-" in answer.json["sentence"]
+    assert "not for this Python" in answer.json["sentence"]
 
 
 def test_the_options_that_lead_further_are_kept():

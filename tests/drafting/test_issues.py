@@ -229,6 +229,9 @@ def test_every_issue_is_expected():
 def test_pinned_versions_are_dependencies():
     repro, _ = drafted("unsloth_template")
     assert {"unsloth==2025.6.6", "unsloth-zoo==2025.6.6", "torch==2.7.0"} <= set(repro.dependencies)
+    # A resolver prefers the newest release of the first one.
+    names = [text.partition("==")[0] for text in repro.dependencies]
+    assert names[: len(repro.subjects)] == list(repro.subjects)
     assert repro.device == "cuda"
     assert repro.subjects["unsloth"].hold == ("torch==2.7.0",)
 
@@ -279,6 +282,8 @@ def test_a_model_of_the_hub_becomes_a_tiny_one_and_data_are_generated():
         ("cannot import name 'thing' from 'a.b' (/home/a/b.py)", "cannot import name 'thing' from 'a.b'"),
         ("it can't be read at 0x7f01ab", "it can't be read at"),
         ("takes 2 positional arguments but 3 were given", "takes 2 positional arguments but 3 were given"),
+        ("'NoneType' object has no attribute 'shape'.", "'NoneType' object has no attribute 'shape'"),
+        ("'the whole of it'", "the whole of it"),
         ("", ""),
     ],
 )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 import pytest
+from attrs import evolve
 from support import make_parts
 from wheelhouse import Wheelhouse
 
@@ -83,6 +84,21 @@ def test_a_held_release_newer_than_the_day_downgrades_nothing(resolve):
     answer = resolve("tool", "sister", holds=("engine==3.0",), as_of=datetime(2024, 2, 15, tzinfo=UTC))
     assert versions(answer) == {"tool": "1.0", "sister": "1.0", "engine": "1.0"}
     assert answer.drift == ("engine 1.0 instead of the held ==3.0",)
+
+
+def test_a_held_release_newer_than_the_day_stays_near_another_lock(tmp_path, uv_cache, interpreter):
+    house = Wheelhouse(tmp_path / "index")
+    for version, day in {"1.0": "2024-01-01", "2.0": "2024-06-01"}.items():
+        house.add("motor", version, requires=(f"part>={version}",), uploaded=f"{day}T12:00:00Z")
+        house.add("part", version, uploaded=f"{day}T12:00:00Z")
+        house.add("other", version, uploaded=f"{day}T12:00:00Z")
+    resolver = make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter).resolver
+    asked = Combination(
+        interpreter.version, ("motor", "other"), holds=("motor==2.0",), as_of=datetime(2024, 2, 1, tzinfo=UTC)
+    )
+    near = resolver.resolve(asked).lock
+    answer = resolver.resolve(evolve(asked, near=near.id), near)
+    assert versions(answer) == {"motor": "2.0", "part": "2.0", "other": "1.0"}
 
 
 def test_a_hold_that_downgrades_nothing_is_kept(resolve):

@@ -9,6 +9,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from carried import run_there
 from support import repro_text
 
 # From 1.2 on a box is written in another form; 1.0 can read only the old form, 1.3 only the new one.
@@ -207,3 +208,51 @@ def test_a_mistake_in_the_metadata_is_one_sentence(harness, repro, made, said):
     ended = harness("probe", repro)
     assert ended.code == 2
     assert said in ended.stderr
+
+
+def test_a_bundle_carries_what_its_first_step_wrote(harness, repro):
+    over = ("--over", "box==1.2", "--over", "box==1.3")
+    packed = harness("bundle", repro, *over, "--output", "carry")
+    assert packed.code == 0, packed.stderr
+    bundle = harness.folder / "carry"
+    (archive,) = (bundle / "given").iterdir()
+    was = archive.read_bytes()
+    archive.write_bytes(was + b" ")
+    refused = run_there(bundle, python=sys.executable)
+    assert (refused.code, f"given/{archive.name} was changed" in refused.stdout) == (3, True)
+    archive.write_bytes(was)
+    ended = run_there(bundle, python=sys.executable)
+    assert ended.code == 0, ended.stdout + ended.stderr
+    assert not list((bundle / "environments").iterdir())
+    taken = harness("absorb", bundle)
+    assert taken.code == 0, taken.stdout
+    assert "\ngood ran to its end" in taken.stdout
+    assert "\nbad ValueError: unknown form of box" in taken.stdout
+    before = sorted((harness.folder / "results" / "observations").glob("*/*.json"))
+    probed = harness("probe", repro, "--with", "box==1.3", "--json")
+    assert (probed.code, probed.json["given"]["HARNESS_ARTIFACTS"]["by"]) == (1, "box 1.0")
+    assert sorted((harness.folder / "results" / "observations").glob("*/*.json")) == before
+
+
+def test_a_bundle_carries_inputs(harness):
+    path = harness.folder / "repros" / "read_box.py"
+    path.parent.mkdir()
+    (path.parent / "kept").mkdir()
+    (path.parent / "kept" / "box").write_text(NEW, encoding="utf-8")
+    tool = TOOL.partition("[tool.harness.made]")[0] + '[tool.harness.inputs.boxes]\nfolder = "kept"\n'
+    body = "import os, pathlib, box\nbox.read(pathlib.Path(os.environ['HARNESS_INPUTS'], 'boxes', 'box'))\n"
+    path.write_text(repro_text("box", tool=tool, body=body), encoding="utf-8")
+    assert harness("bundle", path, "--over", "box==1.0", "--output", "carry").code == 0
+    assert run_there(harness.folder / "carry", python=sys.executable).code == 0
+    assert "bad ValueError: unknown form of box" in harness("absorb", harness.folder / "carry").stdout
+
+
+def test_a_smaller_repro_keeps_the_first_step_that_it_needs(harness, repro):
+    text = repro.read_text(encoding="utf-8")
+    repro.write_text(text + '\nprint("nobody needs this")\n', encoding="utf-8")
+    ended = harness("minimize", repro, "--with", "box==1.3")
+    assert ended.code == 0, ended.stderr
+    small = repro.with_name("kept_box_min.py")
+    assert "nobody needs this" not in small.read_text(encoding="utf-8")
+    again = harness("probe", small, "--with", "box==1.3")
+    assert (again.code, "unknown form of box" in again.stdout) == (1, True)
