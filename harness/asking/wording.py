@@ -188,7 +188,7 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
 def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
     if answer.ends:  # most of these runs are of more than one package
-        return counted(answer.probes, "run")
+        return counted(answer.probes, "run") if answer.probes else "all runs known already"
     told = runs_of(answer.probes, answer.steps, answer.boundary.unit)
     if answer.culprit is None or not answer.culprit_probes:
         return told
