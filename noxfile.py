@@ -78,7 +78,7 @@ def e2e(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def docs_commands(session: nox.Session) -> None:
-    """Run the commands of the README, the tutorial and the guides; `-- --minutes` also those that take long."""
+    """Run the commands of README, tutorial and guides; `-- --minutes --installing` also those that take long."""
     session.install("-e", ".[test]")
     session.run("python", "tests/e2e/documented_commands.py", *session.posargs)
 

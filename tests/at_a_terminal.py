@@ -19,9 +19,9 @@ _LIMIT_S = 300
 class Terminal:
     """One command on a terminal, with all that it has shown; `seen` is how much of it was looked at."""
 
-    def __init__(self, harness: Harness, *words: str) -> None:
+    def __init__(self, harness: Harness, *words: str, columns: int = 400) -> None:
         self.parent, child = pty.openpty()
-        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, 400, 0, 0))  # no line is scrolled
+        fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))  # at 400, no line is scrolled
         own = {"SHELL": "/bin/bash", "TERM": "xterm", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "harness", *words],

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import sys
+import time
 
 import pytest
 from support import ROOT
@@ -30,9 +31,27 @@ $ cd my-project
 $ ls pyproject.toml
 ```
 
-<!-- commands: github -->
+<!-- commands: forge -->
 ```console
-$ gh --version
+$ git clone https://github.com/some-one/project
+```
+"""
+AROUND = """\
+```console
+$ sleep 60 &
+$ gh issue list --repo some-one/project --state all --label x
+$ cd ~/repros
+$ ls nightly.py && test "$HOME" = "$(dirname "$PWD")"
+```
+
+<!-- commands: my-project, terminal -->
+```console
+$ test -t 0 && python3 -c "print(input())"
+```
+
+<!-- commands: terminal -->
+```console
+$ test -t 0 && read a && test "$a" = q # --ask
 ```
 """
 
@@ -53,10 +72,20 @@ def test_a_mark_that_means_nothing_is_an_error() -> None:
 def test_blocks_run_in_order_and_say_how_they_ended(tmp_path, monkeypatch) -> None:
     (tmp_path / "page.md").write_text(PAGE, encoding="utf-8")
     monkeypatch.setattr(documented, "ROOT", tmp_path)
-    ran = list(documented.run_page("page.md", tmp_path / "work", minutes=False))
+    ran = list(documented.run_page("page.md", tmp_path / "work"))
     assert [(one.command, one.result) for one in ran] == [
         ("cat a.txt", "ran"),
         ("exit 2", "failed"),
         ("ls pyproject.toml", "ran"),
-        ("gh --version", "left out"),
+        ("git clone https://github.com/some-one/project", "left out"),
     ]
+
+
+def test_a_page_has_a_home_a_terminal_and_programs_that_run_until_it_ends(tmp_path, monkeypatch) -> None:
+    (tmp_path / "page.md").write_text(AROUND, encoding="utf-8")
+    monkeypatch.setattr(documented, "ROOT", tmp_path)
+    before = time.monotonic()
+    ran = list(documented.run_page("page.md", tmp_path / "work"))
+    assert [one.result for one in ran] == ["ran", "ran", "ran", "failed", "ran"], ran
+    assert "EOFError" in ran[3].shown  # Ctrl-D was typed
+    assert time.monotonic() - before < 50

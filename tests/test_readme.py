@@ -18,7 +18,7 @@ ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
 PAGES = [README, *(path.read_text(encoding="utf-8") for path in sorted((ROOT / "docs").glob("**/*.md")))]
 LINES = [
-    line.removeprefix("$ ").removeprefix("git bisect run ").split(" #")[0].split(" && ")[-1].split(" > ")[0].strip()
+    re.split(r" [<>#]", line.removeprefix("$ ").removeprefix("git bisect run "))[0].split(" && ")[-1].strip()
     for page in PAGES
     for block in re.findall(r"```console\n(.*?)```", page, re.S)
     for line in block.splitlines()

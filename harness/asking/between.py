@@ -7,13 +7,13 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
+from harness.asking.advice import advice_on, advice_on_ends, advice_on_limits, install_missing, without_good_end
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
 from harness.asking.both_ends import BothEnds
 from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
@@ -21,7 +21,6 @@ from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
 from harness.asking.ranking import ranked
-from harness.asking.wording import advice_on, advice_on_command, advice_on_limits, advice_on_missing, missing_in
 from harness.culprit.descent import find_culprit
 from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
@@ -35,7 +34,6 @@ from harness.planning.releases import merged_requirements
 from harness.planning.world import World, limits_of, name_of
 from harness.planning.worlds import Worlds
 from harness.request.ends import TODAY, EndKind, Ends, newest_end
-from harness.request.project_requirements import declaring
 
 if TYPE_CHECKING:
     from harness.planning.world import Versions
@@ -137,7 +135,8 @@ class Between:
             limits = tuple(text for text in limits if name_of(text) not in named)
             return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
         if not self.ends.run_good():
-            advice = self._missing(self.ends.bad_runs[:1]) or self._way_on() or advice_on(self.ends.bad_runs[0])
+            run = self.ends.bad_runs[0]
+            advice = install_missing(self.repro, (run,)) or self._way_on() or advice_on(run)
             if self.ends.unjudged:
                 why = f"older packages that were tried fail with another error ({self.ends.unjudged})"
                 unsure = Failure((), self.repro.signature, Status.INCONCLUSIVE, note=why)
@@ -152,16 +151,17 @@ class Between:
         else:
             good_run, bad_run = self.ends.good_runs[0], self.ends.bad_runs[-1]
             words = self.ends.last_words(good_run), self.ends.last_words(bad_run)
-            why = self.ends.not_rebuilt
+            why, missing = self.ends.not_rebuilt, install_missing(self.repro, (good_run, bad_run))
+            way_on = self._way_on() if groups.failing_at_both else ""
             answer = evolve(
                 self._plain(Status.INCONCLUSIVE if why else Status.NOT_A_REGRESSION),
                 not_rebuilt=why,
                 flaky=groups.flaky,
                 failing_at_both=groups.failing_at_both,
-                advice=self._missing((good_run, bad_run)) or advice_on(good_run) or advice_on_command(*words),
+                advice=missing or way_on or advice_on_ends(good_run, *words),
             )
         if not answer.advice and groups.failing_at_both:
-            advice = self._missing(self.ends.good_runs[:1], groups.failing_at_both)
+            advice = install_missing(self.repro, self.ends.good_runs[:1], groups.failing_at_both)
             answer = evolve(answer, advice=advice)
         return self._further_back(answer)
 
@@ -194,11 +194,6 @@ class Between:
             back_to=more.back_to,
         )
 
-    def _missing(self, runs: Sequence[Observation], tests: tuple[str, ...] | None = None) -> str:
-        """Advise which missing packages to install that runs, or only some tests of them, could not import."""
-        modules = [name for run in runs for name in missing_in(run, tests)]
-        return advice_on_missing(modules, declaring(Path(self.repro.project), modules) if self.repro.project else {})
-
     def _limited(self, answer: Answer) -> Answer:
         """Add how far the steps back went, or why there was none."""
         steps = self.ends.steps
@@ -208,10 +203,11 @@ class Between:
         return evolve(answer, back_to=f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached)
 
     def _way_on(self) -> str:
-        """Return the command that steps further back than the limit; "" if no option is known to help."""
-        steps = self.ends.steps
-        typed = " ".join(["harness bisect", *self.question.typed])
-        return f"To look further back: {typed} {steps.way_on}" if steps is not None and steps.way_on else ""
+        """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
+        steps, typed = self.ends.steps, self.question.typed
+        if steps is None:
+            return without_good_end(self.ends.good.end if self.ends.good else None, self.ends.bad.end, typed)
+        return f"To look further back: {' '.join(['harness bisect', *typed, steps.way_on])}" if steps.way_on else ""
 
     # -- failures and their culprits
 

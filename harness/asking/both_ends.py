@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
+from harness.asking.advice import advice_on_limits, last_words
 from harness.asking.failures import Group, Groups, Standing, disagreeing, fails, failures_between
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.asking.stepping_back import StepsBack
-from harness.asking.wording import advice_on_limits, last_words
 from harness.errors import UserMistake
 from harness.events import run_label
 from harness.model import Observation, Outcome, Repro, Verdict

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
+from harness.planning.releases import check_order
 from harness.request.ends import EndKind, Ends, read_ends
 from harness.request.parsing import required_name
 from harness.request.repros import runs_tests
@@ -164,12 +165,14 @@ def _refuse_with_ask(given: set[str], depth: Level | None) -> None:
 
 
 def _refuse_fix(question: Question, ends: Ends) -> None:
-    """Check that the ends of days are in the order that `--find-fix` says. Raises `UserMistake`."""
+    """Check that the ends of days or releases are in the order that `--find-fix` says. Raises `UserMistake`."""
     good, bad = ends.good, ends.bad
     if question.policy.find_fix and good is None:
         raise UserMistake(
             "--find-fix between two sets of packages needs both ends", hint="name them with --good and --bad"
         )
+    if good is not None and good.kind is bad.kind is EndKind.RELEASE:
+        check_order(good.text, bad.text, find_fix=question.policy.find_fix)
     if good is None or good.moment is None or bad.moment is None:
         return
     if good.moment == bad.moment:

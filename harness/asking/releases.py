@@ -10,9 +10,10 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 from packaging.version import Version
 
+from harness.asking.advice import advice_for
 from harness.asking.answer import Answer, Asked, Failure, Guilty, copied_project
 from harness.asking.boundaries import boundary_of, candidates_of, sides_of, status_of
-from harness.asking.wording import advice_for, sentence_for, sentence_with_culprit
+from harness.asking.wording import sentence_for, sentence_with_culprit
 from harness.culprit.descent import find_culprit
 from harness.culprit.line import Axis, Certainty, LineSearch, Searched, count_proofs, left_out_words
 from harness.culprit.trials import Trials

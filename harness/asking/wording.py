@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 import math
-import re
-from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
 from harness.asking.answer import Answer, Failure, Guilty, Status
 from harness.asking.failures import failing_of
 from harness.model import Verdict
-from harness.model.observation import WHOLE_RUN
 from harness.model.text import counted, listed, one_line, ranged
 from harness.model.verdict import Step, runs_of
 from harness.planning.world import end_words
@@ -20,14 +17,8 @@ from harness.search import BisectionStatus
 from harness.search.rates import CONFIDENCE
 
 if TYPE_CHECKING:
-    from harness.model import Observation, RaisedException
     from harness.model.culprit import Culprit, Finding, Region
-    from harness.planning.releases import Plan
     from harness.search import BisectionResult, Effect
-
-_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
-_SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
@@ -40,10 +31,9 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         case Status.FOUND | Status.FIXED:
             text = lead_of(answer)
         case Status.NOT_A_REGRESSION:
-            text = (
-                f"Not a regression in {subject}: {oldest}, the oldest release that could be tested here, fails in the "
-                "same way."
-            )
+            is_named = oldest == (answer.asked.ends.get("good") or {}).get("text")
+            which = "your good end" if is_named else "the oldest release that could be tested here"
+            text = f"Not a regression in {subject}: {oldest}, {which}, fails in the same way."
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
             text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
@@ -70,31 +60,6 @@ def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
     lead = f"{subject} {answer.first_bad} broke it"
     lead = f"Users hit it from {subject} {answer.first_bad} on" if is_elsewhere else lead
     return f"{lead}: {answer.last_good} is good, {answer.first_bad} is bad."
-
-
-def advice_for(answer: Answer, plan: Plan) -> str:
-    """Return one line that says what to run next, or ""."""
-    base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
-    last = answer.steps[-1].release if answer.steps else ""
-    match answer.status:
-        case Status.NO_FAILURE:
-            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
-        case Status.NOT_A_REGRESSION if plan.good is not None:
-            return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
-        case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
-            return ""
-        case Status.NOT_A_REGRESSION:
-            return f"If a later release fixed it: {base} --find-fix --bad {answer.steps[0].release}"
-        case Status.FOUND:
-            return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
-        case Status.NOT_FIXED if not plan.question.policy.prereleases:
-            return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
-        case Status.INCONCLUSIVE if answer.boundary.good_side is not None:
-            return "Run only the suspects again: the same command with --good and --bad around them"
-        case Status.INCONCLUSIVE:
-            return "Skipped releases hide the change; --with, --hold or --python may make them run"
-        case _:
-            return ""
 
 
 def _would_have_shown(passes: int) -> str:
@@ -165,8 +130,8 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
         )
     if result.flaky and result.bad_side is not None:
         runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
-        at_best = f", the likeliest of them {result.confidence:.2f}" if result.confidence is not None else ""
-        return f"Not sure: it is flaky, and after {runs} runs it can be any of {listed(answer.suspects)}{at_best}."
+        at_best = f"; the likeliest has {100 * result.confidence:.0f} %" if result.confidence is not None else ""
+        return f"Not sure: it is flaky, and after {runs} runs it can be any of {ranged(answer.suspects)}{at_best}."
     if result.status is BisectionStatus.FLAKY:
         which = ", ".join(name[position] for position in result.flaky)
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
@@ -223,7 +188,7 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
 def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
     if answer.ends:  # most of these runs are of more than one package
-        return counted(answer.probes, "run")
+        return counted(answer.probes, "run") if answer.probes else "all runs known already"
     told = runs_of(answer.probes, answer.steps, answer.boundary.unit)
     if answer.culprit is None or not answer.culprit_probes:
         return told
@@ -347,77 +312,6 @@ def _sentence_between(answer: Answer) -> str:
         case _:
             notes = "; ".join(dict.fromkeys(group.note for group in answer.failures if group.note))
             return f"Not sure which package it is: {notes or 'no culprit could be proved'}."
-
-
-def advice_on(*runs: Observation) -> str:
-    """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
-    missing = advice_on_missing(name for run in runs for name in missing_in(run))
-    if missing:
-        return missing
-    titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised_in(runs[0]))
-    if not titles:
-        return ""
-    title = titles.most_common(1)[0][0]
-    if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
-        return f"No test ran: {title}. Old packages may not run with this Python (--python changes it)."
-    return f"Most tests fail with {title}"
-
-
-def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, str]] | None = None) -> str:
-    """Advise which missing packages to install, "" if there are none.
-
-    `declared` has the requirement and the file of the project that declares it, by module.
-    """
-    found = dict.fromkeys(modules)
-    if not found:
-        return ""
-    known = dict(declared or {})
-    wanted = [known[name][0] if name in known else _SETUPTOOLS if name == "pkg_resources" else name for name in found]
-    options = " ".join(f"--with {one}" if re.fullmatch(r"[\w.-]+", one) else f"--with '{one}'" for one in wanted)
-    places = [f"{known[name][0]} is declared in {known[name][1]}" for name in found if known.get(name, ("", ""))[1]]
-    note = "; ".join(places) if len(places) == len(found) else "a package may be called otherwise"
-    return f"Not installed: {listed(found)}. {options} adds what is missing; {note}."
-
-
-def _raised_in(run: Observation) -> list[RaisedException]:
-    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
-    return [one for one in raised if one is not None]
-
-
-def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterator[str]:
-    """Yield the top-level modules that a run, or only these tests of it, could not import."""
-    of_tests = [test.exception for test in run.tests if test.id in (tests or ())]
-    for raised in _raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
-        one: RaisedException | None = raised
-        while one is not None:
-            is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
-            named = _NO_MODULE.search(one.message) if is_import else None
-            if named is not None and "." not in named[1]:
-                yield named[1]
-            one = one.cause
-
-
-def advice_on_command(good: str, bad: str) -> str:
-    """Return a sentence that says how a whole command failed at each end."""
-    return f"The good end fails with {one_line(good, 200)}; the bad end with {one_line(bad, 200)}"
-
-
-def last_words(log: str) -> str:
-    """Return the last line of a log that starts with an exception, else its last line; "" for an empty log."""
-    lines = [line.strip() for line in log.splitlines() if line.strip()]
-    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1] if lines else "")
-
-
-def advice_on_limits(limits: Sequence[str]) -> str:
-    """Advise how to lift the requirements that hold back newer releases, "" if there are none."""
-    if not limits:
-        return ""
-    told = f"The project's own requirements hold back newer releases: {listed(limits)}"
-    pinned = [text for text in limits if "==" in text]
-    others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
-    ways = ["--unpin ignores exact pins"] if pinned else []
-    ways += [f"{' '.join(f'--with {name}' for name in others)} takes the newest"] if others else []
-    return f"{told} ({', '.join(ways)})."
 
 
 def _end(answer: Answer, which: str) -> str:

@@ -145,15 +145,15 @@ def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
     from rich.text import Text
 
     from harness.redact import hide_secrets
-    from harness.terminal.console import Console
+    from harness.terminal.console import Console, print_text
 
     console = Console(stderr=True)
     kind = "stopped" if isinstance(error, Interrupted) else "error"
     text = error.message if kind == "error" else error.message.removeprefix("stopped; ")
     text = hide_secrets(text, known)
-    console.print(Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), text), soft_wrap=True)
+    print_text(console, Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), text), hang=2)
     if error.hint:
-        console.print(Text(f"  {hide_secrets(error.hint, known)}"), soft_wrap=True)
+        print_text(console, f"  {hide_secrets(error.hint, known)}")
     if isinstance(error, HarnessFault):
         console.print(Text("  this is an internal error; please report it with the command you typed"))
 

@@ -8,6 +8,7 @@ processes.
 
 from __future__ import annotations
 
+import math
 import time
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -295,7 +296,7 @@ def _out_of_time(search: LineSearch) -> str:
     until, seconds = search.trials.until, search.trials.scope.policy.time_s
     if until is None or time.monotonic() < until:
         return ""
-    more = f"{seconds * 3 / 60:.0f}m"
+    more = f"{math.ceil(seconds * 3 / 60)}m"
     return f"; the time budget of {told_duration(seconds)} ran out (--time {more} goes on where it stopped)"
 
 

@@ -101,10 +101,15 @@ class CpuBuilds:
             if answer.returncode != 0:  # this release has none
                 return ()
             pins = read_lock((here / "pylock.toml").read_text(encoding="utf-8"), self.interpreter).pins
-        if not all(pin.version.endswith(f"+{BACKEND}") and pin.sha256 for pin in pins):
+        if not all(_is_for_cpu(pin) and pin.sha256 for pin in pins):
             return ()
         self._keep(asked, [asdict(pin) for pin in pins])
         return pins
 
     def _keep(self, name: str, value: object) -> None:
         write_whole(self._path, json.dumps({**self._known(), name: value}))
+
+
+def _is_for_cpu(pin: Pin) -> bool:
+    """Whether a build is one for CPUs: "2.7.0+cpu", "2.6.0+cpu.cxx11.abi"."""
+    return pin.version.partition("+")[2].partition(".")[0] == BACKEND

@@ -13,7 +13,7 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from harness.model.combination import Device
-from harness.model.lock import Lock
+from harness.model.lock import Lock, Pin
 
 
 class Outcome(enum.StrEnum):
@@ -69,15 +69,16 @@ class Observation:
     """One run of one repro in one environment.
 
     Durations are in seconds, memory in bytes. `detail` is one sentence on what happened; `started` is an ISO 8601 time
-    in UTC; `loaded` maps each distribution to its files that were used; `machine` describes the device (name, driver,
-    memory, ...); `drift` says where the lock differs from the requested holds; `log` is a path relative to the results
-    folder; `mixture` says which files of the environment do not match its lock; `trace` is the recording of a traced
-    run. `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is
-    wrong with the command, if it failed for that reason. `altered` lists the files that the run changed, added or
-    removed, relative to its environment, which was then discarded. `by_hand` is the verdict of a person who judged it,
-    "" if nobody did; then outcome, exception and exit code say the same. `given` are the folders that it could read, by
-    the variable that names them: the hash of the content ("tree"), what wrote it ("by") and in which run ("run").
-    `wrote` is the hash of what a first step wrote.
+    in UTC; `installed` are the pins that took the place of those of the lock, as PyTorch's builds for CPUs do; `loaded`
+    maps each distribution to its files that were used; `machine` describes the device (name, driver, memory, ...);
+    `drift` says where the lock differs from the requested holds; `log` is a path relative to the results folder;
+    `mixture` says which files of the environment do not match its lock; `trace` is the recording of a traced run.
+    `tests` has the result of each test of pytest or unittest, and is empty for a script. `mistake` says what is wrong
+    with the command, if it failed for that reason. `altered` lists the files that the run changed, added or removed,
+    relative to its environment, which was then discarded. `by_hand` is the verdict of a person who judged it, "" if
+    nobody did; then outcome, exception and exit code say the same. `given` are the folders that it could read, by the
+    variable that names them: the hash of the content ("tree"), what wrote it ("by") and in which run ("run"). `wrote`
+    is the hash of what a first step wrote.
     """
 
     key: str
@@ -95,6 +96,7 @@ class Observation:
     as_of: str | None = None
     drift: tuple[str, ...] = ()
     machine: dict[str, Any] = field(factory=dict)
+    installed: tuple[Pin, ...] = ()
     loaded: dict[str, tuple[str, ...]] = field(factory=dict)
     duration_s: float = 0.0
     setup_s: float = 0.0

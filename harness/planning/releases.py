@@ -131,7 +131,7 @@ def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, devi
         choices.append("looking for the fix: the repro's bad release is older than its good one")
     good, bad = ends_of(question, bounds, choices)
     check_ends(index, question.subject, (good, bad))
-    check_order(question, good, bad)
+    check_order(good, bad, find_fix=question.policy.find_fix)
     return fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
 
 
@@ -371,18 +371,18 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
     return good, bad
 
 
-def check_order(question: Inquiry, good: str | None, bad: str | None) -> None:
+def check_order(good: str | None, bad: str | None, *, find_fix: bool) -> None:
     """Raise `UserMistake` if the two ends are the wrong way round."""
     if good is None or bad is None:
         return
     if version_of(good) == version_of(bad):
         raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
-    if question.policy.find_fix and version_of(good) < version_of(bad):
+    if find_fix and version_of(good) < version_of(bad):
         raise UserMistake(
             f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
             hint="leave out --find-fix to find what broke it",
         )
-    if not question.policy.find_fix and version_of(good) > version_of(bad):
+    if not find_fix and version_of(good) > version_of(bad):
         raise UserMistake(
             f"--good {good} is newer than --bad {bad}",
             hint="swap them, or add --find-fix to find the release that fixed it",

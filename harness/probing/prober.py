@@ -246,7 +246,8 @@ class Prober:
             started=started.isoformat(timespec="seconds"),
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
         )
-        return self.store.put(evolve(observation, altered=altered.files))
+        builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
+        return self.store.put(evolve(observation, altered=altered.files, installed=builds))
 
     @contextlib.contextmanager
     def _leased_gpu(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:

@@ -18,7 +18,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Change, Lock, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level
 from harness.model.release import version_order
-from harness.model.text import plain
+from harness.model.text import counted, plain
 from harness.redact import Private, passed_secrets, redacted
 from harness.report.archive import Archive, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.culprit import Region
+    from harness.model.verdict import Step
     from harness.report.archive import KeptAnswer
     from harness.store import Store
 
@@ -134,7 +135,8 @@ def report_page(
         "traceback_title": f"{answer.subject} {_release_of(answer, shows_bug)}".strip(),
         "traceback": trace,
         "cells": _cells(kept),
-        "steps": answer.steps,
+        "steps": _rows(answer.steps),
+        "runs": len(answer.steps),
         "left_out": sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0])),
         "lock_changes": [str(change) for change in answer.lock_changes],
         "drift": [f"{release}: {'; '.join(told)}" for release, told in answer.boundary.drift.items()],
@@ -162,6 +164,29 @@ def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
         "releases": [cattrs.unstructure(release) for release in kept.releases],
         "sides": [_side_record(side) for side in sides],
     }
+
+
+def _rows(steps: Iterable[Step]) -> list[dict[str, Any]]:
+    """One row for each release in the order of their first runs, with how many runs had its verdict: bad if any was."""
+    runs: dict[str, list[Step]] = {}
+    for step in steps:
+        runs.setdefault(step.release, []).append(step)
+    rows = []
+    for release, ran in runs.items():
+        shown = next((step for step in ran if step.verdict is Verdict.BAD), ran[0])
+        alike = sum(step.verdict is shown.verdict for step in ran)
+        now = [step.seconds for step in ran if not step.cached]
+        rows.append(
+            {
+                "release": release,
+                "verdict": shown.verdict,
+                "why": shown.reason,
+                "runs": f"{alike} of {counted(len(ran), 'run')}" if len(ran) > 1 else "",
+                "time": f"{sum(now):.1f} s" if now else "known already",
+                "observation": shown.observation,
+            }
+        )
+    return rows
 
 
 def _locks(answer: Answer) -> tuple[Lock | None, Lock | None]:
@@ -244,7 +269,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
                 lock=lock_text(lock) if lock else "",
                 log=tail(logs.get(observation.key, "")),
                 metrics=dict(observation.metrics),
-                versions={pin.name: pin.version for pin in lock.pins} if lock else {},
+                versions={pin.name: pin.version for pin in (*lock.pins, *observation.installed)} if lock else {},
                 frames=tuple(
                     cattrs.unstructure(frame)
                     for frame in (observation.exception.frames if observation.exception else ())
@@ -288,7 +313,7 @@ def _what(finding: Finding) -> str:
 def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
     """Return one cell for each release between the first and the last with a verdict, left-out ones included."""
     answer = kept.answer
-    verdicts = {step.release: step for step in answer.steps}
+    verdicts = {step.release: step for step in sorted(answer.steps, key=lambda step: step.verdict is Verdict.BAD)}
     if not verdicts:
         return ()
     dates = {release.version: release.uploaded for release in kept.releases}

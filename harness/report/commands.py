@@ -71,9 +71,9 @@ def lock_text(lock: Lock) -> str:
     return evolve(lock, pins=pins).as_requirements().rstrip("\n")
 
 
-def local_versions(lock: Lock) -> tuple[str, ...]:
+def local_versions(pins: Iterable[Pin]) -> tuple[str, ...]:
     """The versions that the commands install without their local part, such as "torch 2.6.0+cpu"."""
-    return tuple(f"{pin.name} {pin.version}" for pin in lock.pins if public_version(pin) != pin.version)
+    return tuple(f"{pin.name} {pin.version}" for pin in pins if public_version(pin) != pin.version)
 
 
 def public_version(pin: Pin) -> str:

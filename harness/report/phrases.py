@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from harness.asking.answer import Answer, Status
 from harness.model import Device, Observation, Repro, normalized_name
 from harness.model.culprit import Finding
-from harness.model.text import listed
+from harness.model.text import listed, ranged
 from harness.report.commands import local_versions
 from harness.run.devices import choose_device
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 def certainty(answer: Answer) -> str:
     """A phrase for how sure the answer is."""
     if answer.status is Status.INCONCLUSIVE:
-        return f"not certain; the suspects are {', '.join(answer.suspects)}" if answer.suspects else "not certain"
+        return f"not certain; the suspects are {ranged(answer.suspects)}" if answer.suspects else "not certain"
     if answer.status not in (Status.FOUND, Status.FIXED):
         return "certain for the releases that were run"
     release = "the release is certain: both sides of the change were run"
@@ -169,8 +169,8 @@ def how_to_see_it(kept: KeptAnswer) -> list[str]:
         told.append(f"Save the repro below as {kept.repro.name}.py; uv is all it needs.")
     else:
         told.append("The command runs files of the project it was typed in; they are not part of this report.")
-    locks = [side.lock for side in kept.answer.sides if side.lock is not None]
-    if local := dict.fromkeys(name for lock in locks for name in local_versions(lock)):
+    pins = [pin for side in kept.answer.sides if side.lock for pin in (*side.lock.pins, *side.installed)]
+    if local := dict.fromkeys(local_versions(pins)):
         told.append(f"The commands install the public versions of {', '.join(local)}, which not every index has.")
     if kept.answer.asked.device != Device.CPU.value:
         told.append("Both commands need a GPU with CUDA.")

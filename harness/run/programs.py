@@ -6,6 +6,7 @@ a wrong command would be found in every release or in none, if the harness took 
 
 from __future__ import annotations
 
+import difflib
 import os
 import re
 import sys
@@ -96,7 +97,9 @@ def missing_program(
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
     if found is None and program != "env":
-        return f"{program} is neither in the environment nor on the PATH; add its package, such as --with {program}"
+        close = difflib.get_close_matches(program, [*_PYTHON_TOOLS, "python"], n=1, cutoff=0.75)
+        advice = f"did you mean {close[0]}?" if close else f"add its package, such as --with {program}"
+        return f"{program} is neither in the environment nor on the PATH; {advice}"
     return ""
 
 

@@ -237,7 +237,8 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
     table.add_row("device", observation.device.value + _described(observation.machine))
     if observation.lock is not None:
         named = asked_for(observation.requirements)
-        shown = [f"{pin.name} {pin.version}" for pin in observation.lock.pins if pin.name in named]
+        pins = {pin.name: pin for pin in (*observation.lock.pins, *observation.installed)}
+        shown = [f"{pin.name} {pin.version}" for name, pin in pins.items() if name in named]
         table.add_row("python", observation.lock.python)
         table.add_row("installed", f"{', '.join(shown)} ({len(observation.lock.pins)} in all)")
     for name, value in observation.metrics.items():

@@ -102,6 +102,7 @@ class PlainView:
                 self._say(f"  {sentence}")
             case SearchBegan(headline, details):
                 self._begin(event.progress)
+                self._repeats = Repeats()
                 for line in (headline, *(f"  {detail}" for detail in details)):
                     self._say(line)
             case LookedUp():

@@ -155,6 +155,12 @@ def test_days_the_wrong_way_round_are_told_as_releases_are(good):
     assert "--bad" in told
 
 
+@pytest.mark.parametrize(("good", "bad"), [("1.4", "1.2"), ("1.2", "1.2")])
+def test_releases_the_wrong_way_round_are_told_for_tests_of_a_project_too(good, bad):
+    told = refused(Question("brittle", run="pytest", good=good, bad=bad), Settings()).message
+    assert f"--good {good} is newer than --bad {bad}" in told or "both 1.2" in told
+
+
 def test_a_requirement_for_the_subject_is_refused():
     mistake = refused(asked(Kind.RELEASES), Settings(with_=("Brittle==1.2",)))
     assert "--with" in mistake.message

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from harness.asking.advice import advice_on, advice_on_limits
 from harness.asking.boundary import Boundary
-from harness.asking.wording import advice_on, advice_on_limits
 from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import WHOLE_RUN
 

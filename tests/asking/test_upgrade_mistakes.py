@@ -56,7 +56,10 @@ def test_a_failure_at_both_ends_gives_no_answer(planted):
     ended = planted("bisect", "--good", "2024-04-15", "--bad", "2024-06-01", *RUN, "--json")
     assert (ended.code, ended.json["status"]) == (1, "not-a-regression")
     assert ended.json["failing_at_both"] == ["test_mine.T.test_part07"]
-    assert "part07 is broken" in ended.json["advice"]
+    shown = planted("bisect", "--good", "2024-04-15", "--bad", "2024-06-01", *RUN).stdout
+    assert "fail at both ends (RuntimeError: part07 is broken): test_mine.T.test_part07" in shown
+    assert "Next\n  to go back until it passes" in shown
+    assert "harness bisect --run 'python -m unittest -q test_mine' --bad 2024-06-01" in shown
 
 
 def test_a_command_that_fails_at_both_ends_for_different_reasons(planted):
@@ -73,9 +76,9 @@ def test_a_command_that_fails_at_both_ends_for_different_reasons(planted):
 
 def test_a_part_of_a_package_that_is_there_is_no_missing_package(planted):
     write_project(planted.folder, "import part07.gone\n" + suite_of("part07"), requires=["part07"])
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
-    assert "part07.gone" in ended.json["advice"]
-    assert "--with" not in ended.json["advice"]
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    assert "part07.gone" in ended.stdout
+    assert "--with" not in ended.stdout
 
 
 def test_a_package_missing_on_every_day_is_named(planted):
@@ -113,6 +116,13 @@ def test_a_python_with_wheels_at_both_ends_is_suggested(planted, parts_house):
     ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
     assert ended.code == 2
     assert "compiled" in ended.stderr
+
+
+def test_flaky_tests_are_no_failure_of_either_end(planted):
+    odd = "\n    def test_odd(self):\n        import random\n        self.assertLess(random.random(), 0.5)\n"
+    write_project(planted.folder, suite_of("part08") + odd, requires=["part08"])
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    assert "fails with OK" not in ended.stdout
 
 
 def test_a_flaky_test_blames_no_package(planted):

@@ -288,6 +288,20 @@ def test_all_suspects_are_named_if_a_skip_hides_the_change(harness, write_repro,
     assert all(release in answer["sentence"] for release in answer["suspects"])
 
 
+def test_what_to_do_about_skips_that_hide_the_change(harness, write_repro):
+    write_repro("noimport_hiding", tool=small())
+    ended = bisect(harness, "noimport_hiding", "--good", "1.0", "--bad", "1.4")
+    assert "Not installed: a_module_that_is_missing. --with a_module_that_is_missing" in ended.stdout
+    assert "Run only the suspects again" not in ended.stdout
+
+
+def test_a_good_end_that_was_named_and_fails_is_not_called_the_oldest(harness, write_repro):
+    write_repro("stale")
+    ended = bisect(harness, "stale", "--good", "1.1", "--bad", "1.3")
+    assert "Not a regression in stale: 1.1, your good end, fails in the same way." in ended.stdout
+    assert "look further back than 1.1" in ended.stdout
+
+
 # -- asking again
 
 

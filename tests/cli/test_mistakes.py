@@ -6,6 +6,7 @@ import re
 
 import click
 import pytest
+from at_a_terminal import Terminal
 from wheelhouse import free_port_url
 
 from harness.cli import cli
@@ -232,3 +233,13 @@ def test_metadata_of_the_wrong_type(harness, write_repro):
     path = write_repro("brittle")
     path.write_text("# /// script\n# tool = 5\n# ///\n")
     assert "must be a table" in refused(harness, "probe", path)[0]
+
+
+def test_no_word_of_a_mistake_is_broken_at_the_edge_of_a_terminal(harness):
+    terminal = Terminal(harness, "bisect", "shop", "--run", "tox -e py311", columns=60)
+    assert terminal.end() == 2
+    lines = [line.rstrip("\r") for line in re.sub(r"\x1b\[[\d;]*m", "", terminal.screen).splitlines()]
+    assert max(map(len, lines)) <= 60
+    assert " ".join(" ".join(lines).split()).startswith(
+        "error: tox makes its own environments, so 'tox -e py311' can't run"
+    )

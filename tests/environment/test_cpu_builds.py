@@ -92,7 +92,10 @@ def test_the_release_of_the_day_is_installed_as_its_build_for_cpus(made):
     parts = made()
     seen = ran(parts, "assert torch.cuda is None\nassert version('torch') == '2.7.0+cpu'\n", as_of=day(3))
     assert seen.outcome is Outcome.COMPLETED, seen.exception or seen.detail
-    assert {pin.name: pin.version for pin in seen.lock.pins} == CUDA
+    assert {pin.name: pin.version for pin in seen.lock.pins} == CUDA  # what the commands of a report install
+    (build,) = parts.store.get(seen.key).installed
+    assert (build.name, build.version, build.wheel) == ("torch", "2.7.0+cpu", "torch-2.7.0+cpu-py3-none-any.whl")
+    assert build.sha256 not in {pin.sha256 for pin in seen.lock.pins}
     assert seen.drift == (
         "torch 2.7.0+cpu instead of the build for CUDA, because no GPU is here (--torch-backend none installs that)",
     )

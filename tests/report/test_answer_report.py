@@ -24,8 +24,9 @@ from attrs import evolve
 
 from harness.asking.answer import Status
 from harness.asking.wording import culprit_sentence
-from harness.model import Change, Signature
+from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding
+from harness.model.verdict import Step
 from harness.report.answer import compare_link, report_page, repositories_in
 from harness.report.content import render_markdown
 from harness.report.page import Page
@@ -255,3 +256,33 @@ def test_no_escape_of_a_stranger_reaches_a_report(render):
     assert "evil" in text
     if render is Page.json:
         assert json.loads(text)["left_out"]["1.3.1"] == f"yanked: {HOSTILE_MARKS}"
+
+
+def test_repetitions_of_a_release_are_one_row_and_it_is_bad_if_one_run_was() -> None:
+    verdicts = [Verdict.GOOD, Verdict.BAD, Verdict.GOOD]
+    steps = [Step("1.2", verdict, f"{verdict} {n}", f"o{n}", False, 0.5, n) for n, verdict in enumerate(verdicts)]
+    steps.insert(0, Step("1.1", Verdict.GOOD, "ran", "p", True, 0.0))
+    page = report_page(kept(steps=tuple(steps)))
+    assert page.content["runs"] == 4
+    known, ran = page.content["steps"]
+    assert known == {
+        "release": "1.1", "verdict": "good", "why": "ran", "runs": "", "time": "known already", "observation": "p"
+    }  # fmt: skip
+    assert (ran["verdict"], ran["runs"], ran["time"], ran["observation"]) == ("bad", "1 of 3 runs", "1.5 s", "o1")
+    assert [cell.letter for cell in page.content["cells"] if cell.release == "1.2"] == ["B"]
+    assert "| 2 | `1.2` | bad | 1 of 3 runs | `bad 1` | 1.5 s | `o1` |" in render_markdown(page)
+
+
+def test_many_suspects_are_told_as_a_range() -> None:
+    unsure = kept(status=Status.INCONCLUSIVE, suspects=tuple(f"1.{n}" for n in range(1, 30)), culprit=None)
+    assert report_page(unsure).content["certainty"] == "not certain; the suspects are 1.1 to 1.29 (29 releases)"
+
+
+def test_a_build_that_took_the_place_of_the_locks_is_told_and_not_in_the_commands() -> None:
+    build = evolve(BAD_LOCK.pins[-1], name="till", version="3.0+cpu", sha256="cd" * 32)
+    page = report_page(kept(sides=(GOOD_RUN, evolve(BAD_RUN, installed=(build,)))))
+    assert (
+        "The commands install the public versions of till 3.0+cpu, which not every index has." in page.content["how_to"]
+    )
+    assert page.content["sides"][1].versions["till"] == "3.0+cpu"
+    assert "+cpu" not in page.content["sides"][1].command + page.content["sides"][1].lock

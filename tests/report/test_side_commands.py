@@ -61,7 +61,7 @@ def test_a_lock_has_no_local_versions():
     lines = lock_text(lock_of(torch="2.1+cpu", shop="1.0")).splitlines()
     assert [line.partition(" --hash")[0] for line in lines] == ["shop==1.0", "torch==2.1"]
     assert "--hash" not in lines[1]
-    assert local_versions(lock_of(torch="2.1+cpu", shop="1.0")) == ("torch 2.1+cpu",)
+    assert local_versions(lock_of(torch="2.1+cpu", shop="1.0").pins) == ("torch 2.1+cpu",)
 
 
 def test_the_exact_command_installs_a_file_with_hashes():

@@ -160,3 +160,11 @@ def test_usage_errors_of_real_pytest_are_recognised(tmp_path):
         assert bool(ran.mistake) is is_mistake, ran.tail
     ran = probes.run(tmp_path, argv=("python", "-m", "pytest", "test_raises.py"), python=python, invoked_from=here)
     assert not ran.mistake
+
+
+def test_a_misspelled_tool_is_not_suggested_as_a_package(tmp_path: Path) -> None:
+    """Nobody should install what has a name like that of a known tool."""
+    told = missing_program(("pytset", "-x"), tmp_path / "bin" / "python", "", tmp_path)
+    assert told.endswith("did you mean pytest?")
+    assert "--with" not in told
+    assert "--with mytool" in missing_program(("mytool",), tmp_path / "bin" / "python", "", tmp_path)

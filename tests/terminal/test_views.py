@@ -365,6 +365,16 @@ def test_repetitions_of_a_release_are_one_line_that_counts_up(is_terminal):
     assert "(run 2)" not in out.getvalue()
 
 
+def test_another_search_counts_its_own_runs():
+    out = io.StringIO()
+    with reporting(Console(file=out, width=80, color_system=None), quiet=False) as view:
+        for _ in range(2):
+            view.report(SearchBegan("looking", ()))
+            for attempt in range(2):
+                view.report(Judged(run_label("1.1", attempt), Judgement(Verdict.GOOD, ""), seen("x"), False))
+    assert out.getvalue().count("2 of 2 runs") == 2
+
+
 def test_a_terminal_counts_repetitions_while_they_run():
     with LiveView(Console(file=io.StringIO(), force_terminal=True, width=100)) as view:
         for attempt in range(2):

@@ -103,7 +103,7 @@ def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseExcep
     """Run the script; returns how it ended, the exception that ended it, and the exit code."""
     stage = "emulation"
     try:
-        if job["emulation"]:
+        if job["emulation"] and "_harness_emulation" not in sys.modules:  # a fork has it
             package = _load_package("_harness_emulation", job["emulation"]["package"])
             package.install(capability=job["emulation"]["capability"])
         stage = "script"

@@ -48,7 +48,8 @@ def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
     for name in order["modules"]:
         with contextlib.suppress(BaseException):  # the import will fail again in the fork
             importlib.import_module(name)
-    return {"threads": _threads(), "device": _uses_a_device()}
+    # The stand-in says that CUDA is initialised, and initialises nothing.
+    return {"threads": _threads(), "device": not order["emulation"] and _uses_a_device()}
 
 
 def _threads() -> list[str]:
@@ -64,7 +65,7 @@ def _uses_a_device() -> bool:
     is_initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
     try:
         return bool(is_initialized and is_initialized())
-    except Exception:  # noqa: BLE001 - the stand-in for CUDA may raise
+    except Exception:  # noqa: BLE001 - a torch that is broken
         return False
 
 

@@ -1,0 +1,151 @@
+"""What to do next: the command that goes on, the packages that are missing, how both ends fail."""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from harness.asking.answer import Answer, Status
+from harness.model import Outcome, Verdict
+from harness.model.observation import WHOLE_RUN
+from harness.model.text import listed, one_line
+from harness.request.ends import TODAY, End, EndKind
+from harness.request.project_requirements import declaring
+
+if TYPE_CHECKING:
+    from harness.model import Observation, RaisedException, Repro
+    from harness.planning.releases import Plan
+
+_NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
+_SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
+
+
+def advice_for(answer: Answer, plan: Plan) -> str:
+    """Return one line that says what to run next, or ""."""
+    base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
+    last = answer.steps[-1].release if answer.steps else ""
+    match answer.status:
+        case Status.NO_FAILURE:
+            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
+        case Status.NOT_A_REGRESSION if plan.good is not None:
+            return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
+        case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
+            return ""
+        case Status.NOT_A_REGRESSION:
+            return f"If a later release fixed it: {base} --find-fix --bad {answer.steps[0].release}"
+        case Status.FOUND:
+            return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
+        case Status.NOT_FIXED if not plan.question.policy.prereleases:
+            return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
+        case Status.INCONCLUSIVE if not answer.boundary.is_flaky and (hidden := _hidden_by(answer)):
+            missing = advice_on_missing(found[1] for reason in hidden if (found := _NO_MODULE.search(reason)))
+            return missing or "Skipped releases hide the change; --with, --hold or --python may make them run"
+        case Status.INCONCLUSIVE if answer.boundary.is_flaky and answer.boundary.effect is None:
+            return "A repro that tries it several times in one run shows the bug more often, and needs fewer runs"
+        case Status.INCONCLUSIVE:
+            return "Run only the suspects again: the same command with --good and --bad around them"
+        case _:
+            return ""
+
+
+def _hidden_by(answer: Answer) -> list[str]:
+    """The reasons why suspects, or all candidates if there is no suspect, were skipped."""
+    suspects = answer.suspects or [step.release for step in answer.steps]
+    return [step.reason for step in answer.steps if step.verdict is Verdict.SKIP and step.release in suspects]
+
+
+def without_good_end(good: End | None, bad: End | None, typed: Sequence[str]) -> str:
+    """Advise to leave out a day as the good end where it fails, too; "" for another kind of end.
+
+    `typed` are the words of the command without its ends.
+    """
+    if good is None or good.kind is not EndKind.DAY:
+        return ""
+    until = [] if bad is None or bad.text == TODAY else ["--bad", bad.text]
+    return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
+
+
+def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:
+    """Say how the runs of two ends failed, with the last words of each; "" if the good one passes: tests are flaky."""
+    return "" if good_run.outcome is Outcome.COMPLETED else advice_on(good_run) or advice_on_command(good, bad)
+
+
+def advice_on(*runs: Observation) -> str:
+    """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
+    missing = advice_on_missing(name for run in runs for name in missing_in(run))
+    if missing:
+        return missing
+    titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised_in(runs[0]))
+    if not titles:
+        return ""
+    title = titles.most_common(1)[0][0]
+    if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
+        return f"No test ran: {title}. Old packages may not run with this Python (--python changes it)."
+    return f"Most tests fail with {title}"
+
+
+def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, str]] | None = None) -> str:
+    """Advise which missing packages to install, "" if there are none.
+
+    `declared` has the requirement and the file of the project that declares it, by module.
+    """
+    found = dict.fromkeys(modules)
+    if not found:
+        return ""
+    known = dict(declared or {})
+    wanted = [known[name][0] if name in known else _SETUPTOOLS if name == "pkg_resources" else name for name in found]
+    options = " ".join(f"--with {one}" if re.fullmatch(r"[\w.-]+", one) else f"--with '{one}'" for one in wanted)
+    places = [f"{known[name][0]} is declared in {known[name][1]}" for name in found if known.get(name, ("", ""))[1]]
+    note = "; ".join(places) if len(places) == len(found) else "a package may be called otherwise"
+    return f"Not installed: {listed(found)}. {options} adds what is missing; {note}."
+
+
+def install_missing(repro: Repro, runs: Iterable[Observation], tests: Collection[str] | None = None) -> str:
+    """Advise which missing packages to install that runs of a repro, or only these tests, could not import."""
+    modules = [name for run in runs for name in missing_in(run, tests)]
+    return advice_on_missing(modules, declaring(Path(repro.project), modules) if repro.project else {})
+
+
+def _raised_in(run: Observation) -> list[RaisedException]:
+    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
+    return [one for one in raised if one is not None]
+
+
+def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterator[str]:
+    """Yield the top-level modules that a run, or only these tests of it, could not import."""
+    of_tests = [test.exception for test in run.tests if test.id in (tests or ())]
+    for raised in _raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
+        one: RaisedException | None = raised
+        while one is not None:
+            is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
+            named = _NO_MODULE.search(one.message) if is_import else None
+            if named is not None and "." not in named[1]:
+                yield named[1]
+            one = one.cause
+
+
+def advice_on_command(good: str, bad: str) -> str:
+    """Return a sentence that says how a whole command failed at each end."""
+    return f"The good end fails with {one_line(good, 200)}; the bad end with {one_line(bad, 200)}"
+
+
+def last_words(log: str) -> str:
+    """Return the last line of a log that starts with an exception, else its last line; "" for an empty log."""
+    lines = [line.strip() for line in log.splitlines() if line.strip()]
+    return next((line for line in reversed(lines) if _RAISED.match(line)), lines[-1] if lines else "")
+
+
+def advice_on_limits(limits: Sequence[str]) -> str:
+    """Advise how to lift the requirements that hold back newer releases, "" if there are none."""
+    if not limits:
+        return ""
+    told = f"The project's own requirements hold back newer releases: {listed(limits)}"
+    pinned = [text for text in limits if "==" in text]
+    others = [re.split(r"[^\w.-]", text, maxsplit=1)[0] for text in limits if "==" not in text]
+    ways = ["--unpin ignores exact pins"] if pinned else []
+    ways += [f"{' '.join(f'--with {name}' for name in others)} takes the newest"] if others else []
+    return f"{told} ({', '.join(ways)})."

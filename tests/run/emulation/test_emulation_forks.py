@@ -1,0 +1,61 @@
+"""Runs with the stand-in for CUDA are forked too: it initialises nothing that a fork would lose."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from emulated import PACKAGE, Python
+
+from harness.model import Device, Outcome
+from harness.model.repro import Repro
+from harness.run.forking import Zygote, ZygoteFailed
+from harness.run.runner import Job, run_repro
+
+EMULATION = {"package": str(PACKAGE), "capability": "8.6"}
+# As unsloth does: it asks for the card while it is imported.
+MODULE = """\
+import torch
+
+torch.cuda.init()
+CARD, SYNCHRONIZE = torch.cuda.get_device_name(0), torch.cuda.synchronize
+"""
+STEP = """\
+import cards
+import torch
+from torch.utils.checkpoint import checkpoint
+
+assert torch.cuda.is_available() and cards.CARD == torch.cuda.get_device_name(0)
+layer = torch.nn.Linear(64, 64).cuda()
+with torch.autocast("cuda", dtype=torch.bfloat16):
+    loss = checkpoint(layer, torch.ones(64, 64, device="cuda", requires_grad=True), use_reentrant=False).sum()
+loss.backward()
+assert layer.weight.grad.abs().sum() > 0
+assert torch.cuda.synchronize is cards.SYNCHRONIZE  # nothing is replaced twice
+"""
+
+
+def test_a_process_with_the_stand_in_can_be_forked(torch_python: Python, tmp_path: Path) -> None:
+    (tmp_path / "modules").mkdir()
+    (tmp_path / "modules" / "cards.py").write_text(MODULE, encoding="utf-8")
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "modules"), "OMP_NUM_THREADS": "2"}
+    started = Zygote.start(torch_python.path, ["torch", "cards"], env=env, scratch_root=tmp_path, emulation=EMULATION)
+    try:
+        for _ in range(2):
+            repro = Repro(name="step", digest="0", source=STEP, path="step.py")
+            job = Job(
+                torch_python.path, repro, tmp_path / "log.gz", tmp_path / "scratch", Device.EMULATED,
+                timeout=60.0, zygote=started,
+            )  # fmt: skip
+            ran = run_repro(job)
+            assert ran.outcome is Outcome.COMPLETED, (ran.detail, ran.exception)
+    finally:
+        started.close()
+
+
+def test_a_process_that_initialised_cuda_is_not_forked(torch_python: Python, tmp_path: Path) -> None:
+    (tmp_path / "cards.py").write_text("import torch\ntorch.cuda.is_initialized = lambda: True\n", encoding="utf-8")
+    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
+    with pytest.raises(ZygoteFailed, match="initialised CUDA"):
+        Zygote.start(torch_python.path, ["cards"], env=env, scratch_root=tmp_path)
