@@ -23,10 +23,11 @@ class Terminal:
         self.parent, child = pty.openpty()
         fcntl.ioctl(child, termios.TIOCSWINSZ, struct.pack("HHHH", 50, columns, 0, 0))  # at 400, no line is scrolled
         own = {"SHELL": "/bin/bash", "TERM": "xterm", "HOME": "/nonexistent", "PYTHONPATH": str(ROOT)}
+        inherited = {name: value for name, value in os.environ.items() if name not in ("COLUMNS", "LINES")}
         self.process = subprocess.Popen(
             [sys.executable, "-m", "harness", *words],
             cwd=harness.folder,
-            env={**os.environ, **own, **harness.environ},
+            env={**inherited, **own, **harness.environ},
             stdin=child,
             stdout=child,
             stderr=child,

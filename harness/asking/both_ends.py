@@ -15,6 +15,7 @@ from harness.asking.stepping_back import StepsBack
 from harness.errors import UserMistake
 from harness.events import run_label
 from harness.model import Observation, Outcome, Repro, Verdict
+from harness.model.observation import WHOLE_RUN
 from harness.model.text import counted, listed, one_line
 from harness.planning.world import World, limits_of
 from harness.probing import Judge
@@ -145,9 +146,12 @@ class BothEnds:
         return False
 
     def _differs(self, run: Observation) -> bool:
-        """Whether a run says nothing about the bug: the repro has a signature, and it fails in another way."""
+        """Whether a run says nothing about the bug: it fails in another way, or before the tests that fail now."""
         signature = self.repro.signature
-        return signature is not None and Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
+        if signature is None:
+            failing = {test.id for test in self.bad_runs[-1].tests if test.outcome.is_failure} - {WHOLE_RUN}
+            return bool(failing) and failing.isdisjoint(test.id for test in run.tests)
+        return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
 
     def _run_given(self, good: World) -> None:
         """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""

@@ -100,6 +100,24 @@ def test_another_error_of_older_packages_is_no_answer_and_a_day_between_is(plant
     assert "not for this Python" in answer.json["sentence"]
 
 
+def test_packages_with_which_no_test_runs_say_nothing_about_the_tests(planted, parts_house):
+    """As where the plugin of an older day does not fit: only days between show whether the tests passed."""
+    parts_house.add("plugin", "1.0", files={"plugin.py": "import gone\n"}, uploaded="2023-01-01T12:00:00Z")
+    parts_house.add("plugin", "2.0", files={"plugin.py": ""}, uploaded="2024-05-02T12:00:00Z")
+    parts_house.add("tested", "1.0", files={"tested.py": source("1.0")}, uploaded="2023-01-01T12:00:00Z")
+    broken = source("2.0", broken="tested is broken")
+    parts_house.add("tested", "2.0", files={"tested.py": broken}, uploaded="2024-05-20T12:00:00Z")
+    write_project(planted.folder, "import plugin\n" + suite_of("tested"), requires=["tested", "plugin"])
+    answer = planted("bisect", "--bad", "2024-08-01", *RUN).json
+    (culprit,) = answer["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("tested", "1.0", "2.0")
+
+    parts_house.add("tested", "1.5", files={"tested.py": broken}, uploaded="2024-04-01T12:00:00Z")
+    answer = planted("bisect", "--bad", "2024-08-02", *RUN)
+    assert (answer.code, answer.json["status"]) == (3, "inconclusive")
+    assert "older packages that were tried fail with another error (as of 2024-" in answer.json["sentence"]
+
+
 def test_the_options_that_lead_further_are_kept():
     steps, _ = steps_of(FewDays(BAD, hint="Python 3.9 would work for both ends; this machine has 3.9 (--python 3.9)"))
     assert steps.way_on == "--good 2024-07-25 --python 3.9"

@@ -45,7 +45,7 @@ def _tree(folder: Path, version: str, changed: tuple[str, ...], **moved: str) ->
         ("other/_fast.so", ()),
     ],
 )
-def test_the_changed_sources_of_a_module_are_told(tmp_path: Path, compiled: str, expected: tuple[str, ...]) -> None:
+def test_the_changed_sources_of_a_module_are_listed(tmp_path: Path, compiled: str, expected: tuple[str, ...]) -> None:
     """A build file lists them, also by the name of a list; without one, those with its name, else all in its folder."""
     changed = ("src/two.c", "slow.c", "_plain.pyx")
     trees = _tree(tmp_path, "1.0", changed), _tree(tmp_path, "1.1", changed)

@@ -125,10 +125,10 @@ def test_the_limit_of_runs_is_respected_and_reported(reduce):
 def test_stored_runs_are_not_repeated(reduce):
     prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
     first = reduce(None, prober=prober)
-    assert first.ran_now == len(prober.ran) > 0
+    assert 0 < first.ran_now <= len(prober.ran)  # the other lane may be running what is not needed any more
     notes = Heard()
     second = reduce(None, prober=prober, notes=notes)
-    assert (second.units, second.ran_now, second.runs) == ({"e"}, 0, first.runs)
+    assert (second.units, second.ran_now) == ({"e"}, 0)
     assert all(cached for _, _, cached in notes.judged)
 
 

@@ -34,8 +34,8 @@ def test_a_dependency_breaks_it_and_its_next_release_fixes_it(nights):
     assert "- Seen in: nightly: step-app-1.0-case=1" in report
     assert "| package | helper 1.1 (good) | helper 1.2 (bad) | |" in report
     assert "What is installed differently: 1" in report
-    assert "`1.2, run 2` | bad" in report  # confirmed
-    assert "`1.0, run 2` | good" in report
+    assert "`1.2` | bad | 2 of 2 runs" in report  # confirmed
+    assert "`1.0` | good | 2 of 2 runs" in report
 
     quiet = nights.run("2024-02-03")
     assert quiet.code == 0

@@ -163,15 +163,6 @@ def test_a_matrix_of_both_is_the_table_of_compatibility(harness, repro):
     assert "--made-with" in harness("matrix", file, "--list", "--json").stdout
 
 
-@pytest.mark.parametrize("words", [("bundle", "kept_box", "--output", "carry"), ("minimize", "repros/kept_box.py")])
-def test_commands_that_cannot_take_a_first_step_say_so(harness, repro, words):
-    ended = harness(*words)
-    assert ended.code == 2
-    assert "kept_box" in ended.stderr
-    assert "first step" in ended.stderr
-    assert "Traceback" not in ended.stderr
-
-
 @pytest.mark.parametrize(
     ("words", "said"),
     [
