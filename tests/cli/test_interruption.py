@@ -6,6 +6,7 @@ import signal
 import time
 
 from support import SIGNED, processes_below
+from wheelhouse import Wheelhouse
 
 GATED = """
 import os, time, brittle
@@ -75,6 +76,35 @@ def test_ctrl_c_stops_at_once_and_says_how_to_resume(harness, write_repro, tmp_p
     assert "run the same command again" in stderr
     assert "Traceback" not in stderr
     goes_on(own, gate, tmp_path)
+
+
+MIXED = """
+import os, time
+from pathlib import Path
+from shop import left, right
+if left.NEW != right.NEW:
+    Path(os.environ["GATE"]).touch()
+    time.sleep(300)
+if left.NEW:
+    raise RuntimeError("the step is broken")
+"""
+
+
+def test_ctrl_c_below_the_package_tells_what_is_proved(harness, write_repro, tmp_path):
+    house = Wheelhouse(tmp_path / "planted")
+    for day, new in enumerate((False, True), 1):
+        files = {f"shop/{name}.py": f"NEW = {new}\n" for name in ("left", "right", "other")}
+        house.add("shop", f"1.{day}", files={"shop/__init__.py": "", **files}, uploaded=f"2024-01-0{day}T12:00:00Z")
+    write_repro("shop", body=MIXED, tool=f"timeout = 300\n{SIGNED}\n[tool.harness.subjects.shop]\n")
+    gate = tmp_path / "reached"
+    own = harness.with_environ(**house.environ, GATE=str(gate), HARNESS_CACHE_DIR=str(tmp_path / "cache"))
+    process = own.start("bisect", "shop", "--good", "1.1", "--bad", "1.2", "--pass-env", "GATE")
+    wait_for(gate.exists)
+    process.send_signal(signal.SIGINT)
+    _, stderr = process.communicate(timeout=WAIT_S)
+    assert process.returncode == 130
+    assert "the culprit package is proved: shop 1.1 -> 1.2" in " ".join(stderr.split())
+    assert "--depth package" in stderr
 
 
 def test_kill_9_during_a_build_leaves_no_partial_environment_in_use(harness, write_repro, tmp_path):
