@@ -1,4 +1,4 @@
-"""Reads pins: pip freeze, requirements, pylock.toml, uv.lock, poetry.lock, pdm.lock, conda, an environment.
+"""Reads pins: pip freeze, requirements, pylock.toml, the locks of uv, Poetry, PDM and Pipenv, conda, an environment.
 
 Entries that are not on an index (an editable install, a folder, an archive, a repository) are replaced by releases of
 their project, and reported. Markers select the entries for this machine.
@@ -6,6 +6,7 @@ their project, and reported. Markers select the entries for this machine.
 
 from __future__ import annotations
 
+import json
 import re
 import tempfile
 import tomllib
@@ -13,7 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.version import InvalidVersion, Version
@@ -92,11 +93,14 @@ def read_pins(path: Path, python: str) -> Pins:
 def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
     if path.suffix in _YAML:
         return _conda(path, environment)
+    if path.name == "Pipfile.lock":
+        return _pipfile(json.loads(path.read_text(encoding="utf-8")), environment)
     if path.suffix in (".toml", ".lock") and (reader := _reader(path)) is not None:
         return _pins_of(reader(_toml(path), environment))
     if path.suffix == ".toml":
         raise UserMistake(
-            f"{path} is not a lock file", hint="known lock files are pylock.toml, uv.lock, poetry.lock or pdm.lock"
+            f"{path} is not a lock file",
+            hint="known lock files are pylock.toml, uv.lock, poetry.lock, pdm.lock or Pipfile.lock",
         )
     return read_requirement_file(path, environment)
 
@@ -236,6 +240,17 @@ def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_E
         if _holds(package.get("marker", ""), environment):
             where = next((str(package[kind]) for kind in ("git", "hg", "url", "path") if kind in package), "")
             yield _Entry(package["name"], package.get("version", ""), where)
+
+
+def _pipfile(content: Mapping[str, Any], environment: Mapping[str, str]) -> Pins:
+    """The pins of a Pipfile.lock, with those for development."""
+    packages = {name: package for group in ("default", "develop") for name, package in content.get(group, {}).items()}
+    entries = []
+    for name, package in packages.items():
+        where = next((str(package[kind]) for kind in ("git", "path", "file", "url") if kind in package), "")
+        if where not in (".", "./") and _holds(package.get("markers", ""), environment):
+            entries.append(_Entry(name, package.get("version", "").removeprefix("=="), where))
+    return evolve(_pins_of(entries), python=content["_meta"].get("requires", {}).get("python_version", ""))
 
 
 def _shallow(text: str) -> str:

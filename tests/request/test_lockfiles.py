@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 import venv
 
@@ -119,9 +120,30 @@ def test_the_pip_part_of_a_conda_environment(tmp_path):
     assert "mkl" in pins.told[0]
 
 
+PIPFILE = {
+    "_meta": {"requires": {"python_version": "3.9"}},
+    "default": {
+        "A": {"version": "==1.0", "hashes": ["sha256:00"]},
+        "other-platform": {"version": "==1.0", "markers": "sys_platform == 'win32'"},
+        "tool": {"git": "https://example.org/tool", "ref": "abc"},
+        "own": {"editable": True, "path": "."},
+    },
+    "develop": {"b": {"version": "==2.0", "markers": "python_version >= '3.8'"}},
+}
+
+
+def test_a_pipfile_lock(tmp_path):
+    pins = read(tmp_path, "Pipfile.lock", json.dumps(PIPFILE))
+    assert pins.requirements == ("a==1.0", "tool", "b==2.0")
+    assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
+    assert pins.python == "3.9"
+
+
 @pytest.mark.parametrize(
     ("name", "text"),
     [
+        ("Pipfile.lock", "{"),
+        ("Pipfile.lock", '{"default": []}'),
         ("uv.lock", "["),
         ("pyproject.toml", "[project]\nname = 'x'\n"),
         ("pylock.toml", "lock-version = '1.0'\n"),
