@@ -10,10 +10,11 @@ from __future__ import annotations
 
 import math
 import time
+from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
-from attrs import evolve
+from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled
@@ -41,7 +42,7 @@ from harness.culprit.pursuit import Candidate, Reduced
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Side, Sides
-from harness.culprit.trials import Claim, Trials
+from harness.culprit.trials import Claim, Tally, Trials
 from harness.events import Note, Started
 from harness.model import Mixture, Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
@@ -52,8 +53,9 @@ from harness.request.parsing import told_duration
 from harness.scheduling.scheduler import held_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable
+    from collections.abc import Collection, Iterable
 
+    from harness.events import Event
     from harness.probing import Probe
 
 _MOST = 40
@@ -319,51 +321,85 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
         if len(search.all) > _MANY:
             forks = _open_forks(trials, sides.after, files, search.likely_files(), stack)
             if forks is not None:
-                quick = evolve(search, trials=evolve(trials, forks=forks), older=_older_forks(search, files, stack))
+                older = _OlderForks(search, files, stack)
+                quick = evolve(search, trials=evolve(trials, forks=forks), older=older)
                 if trials.spare is not None:
                     trials.spare.wait()
-                found = _found_with_forks(quick, forks, whole, most=most)
+                found = _found_with_forks(quick, forks, older, whole, most=most)
                 if found is not None:
                     return quick, found
     return search, search.pursue(search.weights, most=most, parts=search.parts)
 
 
-def _older_forks(
-    search: LineSearch, files: Collection[str], stack: ExitStack
-) -> Callable[[Candidate], ForkingProber | None]:
-    """Opens forks of the older environment when they are first needed, until `stack` is closed."""
-    opened: list[ForkingProber | None] = []
+@define
+class _OlderForks:
+    """Forks of the older environment until `stack` is closed, opened by `begin` beside other runs or at the first call.
 
-    def older(units: Candidate) -> ForkingProber | None:
-        if not opened:
-            mixture = search.advanced(search.consistency.advanced(units)).mixture
-            likely = mixture.files if mixture is not None else ()
-            homes = [search.edits.homes[path] for path in files if path in search.edits.homes]
-            opened.append(_open_forks(search.trials, search.sides.before, (*files, *homes), likely, stack))
-        found = opened[0]
+    `heard` has what was reported meanwhile, `tally` the number of runs.
+    """
+
+    search: LineSearch
+    files: Collection[str]
+    stack: ExitStack
+    heard: list[Event] = field(factory=list, init=False)
+    tally: Tally = field(factory=Tally, init=False)
+    _opening: Future[ForkingProber | None] | None = field(default=None, init=False)
+
+    def begin(self, units: Candidate) -> None:
+        """Open them on a free lane, if there are several; `units` are what the first fork will advance."""
+        lanes = self.search.trials.lanes
+        if self._opening is None and lanes.count > 1:
+            self._opening = lanes.submit(self._open, units)
+            self.stack.callback(wait, [self._opening])
+
+    def __call__(self, units: Candidate) -> ForkingProber | None:
+        """The forks, to advance `units` first; None if the older environment can't be forked."""
+        trials = self.search.trials
+        if self._opening is None:
+            self._opening = Future()
+            self._opening.set_result(self._open(units))
+        found = self._opening.result()
+        for event in self.heard:
+            trials.reporter.report(event)
+        trials.tally.ran_now += self.tally.ran_now
+        self.heard, self.tally = [], Tally()
         return None if found is None or found.stopped else found
 
-    return older
+    def report(self, event: Event) -> None:
+        """Keep an event until the forks are needed."""
+        self.heard.append(event)
+
+    def _open(self, units: Candidate) -> ForkingProber | None:
+        search = self.search
+        mixture = search.advanced(search.consistency.advanced(units)).mixture
+        likely = mixture.files if mixture is not None else ()
+        homes = [search.edits.homes[path] for path in self.files if path in search.edits.homes]
+        trials = evolve(search.trials, reporter=self, tally=self.tally)
+        return _open_forks(trials, search.sides.before, (*self.files, *homes), likely, self.stack)
 
 
-def _found_with_forks(search: LineSearch, forks: ForkingProber, whole: Probe, *, most: int) -> Reduced | None:
+def _found_with_forks(
+    search: LineSearch, forks: ForkingProber, older: _OlderForks, whole: Probe, *, most: int
+) -> Reduced | None:
     """What a search with forks finds, confirmed by a fresh process; None if they disagree.
 
-    `whole` is the probe with every change reverted.
+    `older` are the forks for the other direction, `whole` is the probe with every change reverted.
     """
-    trials, older = search.trials, search.sides.before.verdict
+    trials, wanted = search.trials, search.sides.before.verdict
     found = search.pursue(search.weights, most=1, parts=search.parts, most_runs=_BEFORE_CONTROL)
     is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
-    if not is_checked and forked(trials, forks, "forked: every change reverted", whole)[0] is not older:
+    if not is_checked and forked(trials, forks, "forked: every change reverted", whole)[0] is not wanted:
         _give_up(trials, forks)
         return None
     found = search.pursue(search.weights, most=most, after=found, parts=search.parts)
+    if _is_forked(found):
+        older.begin(found.units)  # beside the fresh runs below
     if not _is_kept_by_fresh(search, found):
         _give_up(trials, forks)
         return None
     if not _is_forked(found):
         return found
-    proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), older)
+    proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), wanted)
     if not proof.holds:
         _give_up(trials, forks)
         return None
