@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import enum
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from attrs import evolve, field, frozen
 
+from harness.asking.ranking import named_in
 from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult, Verdict
 from harness.model.observation import WHOLE_RUN
 from harness.model.signature import normalized_message, without_end
@@ -249,6 +251,49 @@ def seen_by(observation: Observation, group: Group) -> Observation:
     return observation
 
 
+def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return some failing tests for each way to fail in a run; of `tests`, if there are any.
+
+    Modules that can't be imported stand for their tests. Empty if nothing could be run.
+    """
+    results = _Results(observation)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for test in tests or (result.id for result in observation.tests):
+        for failure in results.failures(test)[:1]:
+            raised = failure.exception or RaisedException("Failed", "")
+            found.setdefault(_key(test, failure, raised), []).append(test)
+    every = (each for names in found.values() for each in (names[0], names[len(names) // 2], names[-1]))
+    return tuple(dict.fromkeys(every)) if WHOLE_RUN not in results.own else ()
+
+
+def ran_failing(run: Observation, bad: Observation) -> bool:
+    """Whether a run got to one of the tests that fail in `bad`; if nothing could be run there, to any."""
+    results = _Results(bad)
+    return WHOLE_RUN in results.own or any(results.failures(test.id) for test in run.tests)
+
+
+def fails_otherwise(run: Observation, bad: Observation) -> bool:
+    """Whether a test that fails in `bad` ran and fails in another way in `run`."""
+    results = _Results(bad)
+    return any(
+        _titled(failure.exception) != _titled(test.exception)
+        for test in run.tests
+        for failure in results.failures(test.id)
+        if test.outcome.is_failure
+    )
+
+
+def packages_named(observation: Observation, packages: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some packages that the failures of a run name or have in a traceback, the most frequent first."""
+    counts = Counter(
+        name
+        for result in observation.tests
+        if result.outcome.is_failure and result.exception is not None
+        for name in named_in(tuple(result.exception.chain()), packages)
+    )
+    return tuple(name for name, _ in counts.most_common())
+
+
 def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...]:
     """Return the tests among these that fail in a run, for any reason."""
     results = _Results(observation)
@@ -374,11 +419,7 @@ def _first_sentence(message: str) -> str:
 def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
     """Return the exception of the group at the bad end, followed by its causes."""
     raised = seen_by(bad, group).exception
-    found: list[RaisedException] = []
-    while raised is not None:
-        found.append(raised)
-        raised = raised.cause
-    return tuple(found)
+    return tuple(raised.chain()) if raised is not None else ()
 
 
 def _good_or_not_run(observation: Observation, results: _Results, group: Group) -> Judgement:
