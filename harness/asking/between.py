@@ -13,10 +13,26 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
-from harness.asking.advice import advice_on, advice_on_ends, advice_on_limits, install_missing, without_good_end
+from harness.asking.advice import (
+    advice_on,
+    advice_on_ends,
+    advice_on_limits,
+    install_missing,
+    searched_with,
+    without_good_end,
+)
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
 from harness.asking.both_ends import BothEnds
-from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
+from harness.asking.failures import (
+    FailureJudge,
+    Group,
+    Groups,
+    Standing,
+    failures_between,
+    run_for,
+    shown_of,
+    some_tests_of,
+)
 from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
@@ -220,9 +236,11 @@ class Between:
         found: list[Failure] = []
         constraints = self.bounds
         verified: Observation | None = None
+        told: dict[str, None] = {}
         for _ in range(_ROUNDS):
-            repro = self.ends.only(groups.tests)
             each = groups.groups[:_MOST_GROUPS]
+            repro = self.ends.only(tests := run_for(groups, each))
+            told |= dict.fromkeys(searched_with(tests, groups.tests))
             setup = _Setup(bad, good, repro, held)
             now = [self._failure(group, number, len(each), setup) for number, group in enumerate(each)]
             self.ends.observer.count.open_failures = 0
@@ -236,7 +254,7 @@ class Between:
             left = self.ends.left_in(run)
             verified = run if run.outcome.ran and _passes(left, run) else None
             sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
-            found += sure
+            found += [evolve(one, tests=shown_of(group, left)) for one, group in zip(sure, each, strict=True)]
             if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
                 culprits = [culprit for failure in sure for culprit in failure.culprits]
                 constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
@@ -264,6 +282,7 @@ class Between:
             constraints_verified=verified is not None,
             verified_by=verified,
             changes=good.lock.diff(self.ends.bad.lock),
+            told=tuple(told),
         )
 
     def _verify(self, groups: Groups, bad: World, constraints: tuple[str, ...]) -> Observation:
@@ -284,7 +303,8 @@ class Between:
     def _failure(self, group: Group, number: int, count: int, setup: _Setup) -> Failure:
         """Find the culprits of one failure, and what is below their releases."""
         self._tell(group, number, count)
-        failure = self._until_steady(group, setup)
+        tests, group = group.tests, some_tests_of(group)
+        failure = evolve(self._until_steady(group, setup), tests=tests)
         for culprit in failure.culprits:
             self._found.setdefault(culprit.package, culprit)
         return evolve(
@@ -318,6 +338,7 @@ class Between:
 
     def _assured(self, failure: Failure, group: Group, setup: _Setup, verified: Observation) -> Failure:
         """Repeat both sides of each boundary of a failure until it is certain; `verified` is one more run."""
+        tests, group = group.tests, some_tests_of(group)
         search = self._searches.get(group.tests)
         if search is None:
             return failure
@@ -331,9 +352,9 @@ class Between:
                 found = evolve(found, culprits=tuple(map(again.assured, found.culprits)))
             except FlakyError:
                 note = "it is flaky, and its runs do not agree on a release"
-                return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=note)
+                return Failure(tests, group.signature, Status.INCONCLUSIVE, note=note)
             deeper = (self._deeper(culprit, group, setup.bad, setup.repro) for culprit in found.culprits)
-            return evolve(found, culprits=tuple(deeper))
+            return evolve(found, tests=tests, culprits=tuple(deeper))
 
     def _search(self, group: Group, setup: _Setup) -> Failure:
         def none(note: str) -> Failure:

@@ -24,6 +24,7 @@ FAILS_DIFFERENTLY = "fails differently: "
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
+_ENOUGH = 20  # tests of one failure that a search runs; the whole suite runs at the ends and with the workaround
 
 
 class Standing(enum.Enum):
@@ -264,6 +265,29 @@ def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[s
             found.setdefault(_key(test, failure, raised), []).append(test)
     every = (each for names in found.values() for each in (names[0], names[len(names) // 2], names[-1]))
     return tuple(dict.fromkeys(every)) if WHOLE_RUN not in results.own else ()
+
+
+def some_tests_of(group: Group) -> Group:
+    """Return a group with as many of its tests as a search runs, evenly spread; unchanged if it has few more."""
+    count = len(group.tests)
+    if count <= 2 * _ENOUGH:
+        return group
+    return evolve(group, tests=tuple(group.tests[number * count // _ENOUGH] for number in range(_ENOUGH)))
+
+
+def run_for(groups: Groups, each: Sequence[Group]) -> tuple[str, ...]:
+    """Return the tests that the search for these groups runs: some of each with many, else all of all groups."""
+    some = [some_tests_of(group) for group in each]
+    return groups.tests if some == list(each) else tuple(test for group in some for test in group.tests)
+
+
+def shown_of(group: Group, left: Groups) -> tuple[str, ...]:
+    """Return the tests of a group for which its search stands; `left` is what fails with its workaround.
+
+    A test that did not run in the search, and still fails, has another culprit.
+    """
+    ran, others = set(some_tests_of(group).tests), set(left.tests)
+    return tuple(test for test in group.tests if test in ran or test not in others)
 
 
 def ran_failing(run: Observation, bad: Observation) -> bool:
