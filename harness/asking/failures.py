@@ -309,12 +309,9 @@ def fails_otherwise(run: Observation, bad: Observation) -> bool:
 
 def packages_named(observation: Observation, packages: Sequence[str]) -> tuple[str, ...]:
     """Return those of some packages that the failures of a run name or have in a traceback, the most frequent first."""
-    counts = Counter(
-        name
-        for result in observation.tests
-        if result.outcome.is_failure and result.exception is not None
-        for name in named_in(tuple(result.exception.chain()), packages)
-    )
+    failed = [test.exception for test in observation.tests if test.outcome.is_failure]
+    raised = [one for one in (observation.exception, *failed) if one is not None]
+    counts = Counter(name for one in raised for name in named_in(tuple(one.chain()), packages))
     return tuple(name for name, _ in counts.most_common())
 
 

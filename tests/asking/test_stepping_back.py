@@ -91,6 +91,15 @@ def test_another_error_of_older_packages_is_no_answer_and_a_day_between_is(plant
     (culprit,) = answer.json["failures"][0]["culprits"]
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aging", "2.0", "3.0")
 
+    # No day has both the release that can be imported and the one that is not broken: only aging itself is put back.
+    parts_house.add("aged_along", "1.0", files={"aged_along.py": "import gone\n"}, uploaded="2023-01-01T12:00:00Z")
+    parts_house.add("aged_along", "2.0", files={"aged_along.py": ""}, uploaded="2024-07-01T12:00:00Z")
+    both = text.replace('["aging"]', '["aging", "aged_along"]').replace("import aging", "import aging, aged_along")
+    (planted.folder / "along.py").write_text(both, encoding="utf-8")
+    answer = planted("bisect", "--repro", "along.py", "--bad", "2024-08-01", "--depth", "release", "--json")
+    (culprit,) = answer.json["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aging", "2.0", "3.0")
+
     (planted.folder / "aged.py").write_text(
         text.replace("aging.part()", "aging.part\nraise ValueError('aging is broken')"), encoding="utf-8"
     )
