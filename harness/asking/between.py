@@ -7,7 +7,7 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -29,9 +29,7 @@ from harness.asking.failures import (
     Groups,
     Standing,
     failures_between,
-    run_for,
     shown_of,
-    some_tests_of,
 )
 from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
@@ -238,15 +236,17 @@ class Between:
         verified: Observation | None = None
         told: dict[str, None] = {}
         for _ in range(_ROUNDS):
-            each = groups.groups[:_MOST_GROUPS]
-            repro = self.ends.only(tests := run_for(groups, each))
+            whole = groups.groups[:_MOST_GROUPS]
+            each = self.ends.some_of(whole)
+            repro = self.ends.only(tests := groups.tests if each == whole else Groups(each).tests)
             told |= dict.fromkeys(searched_with(tests, groups.tests))
             setup = _Setup(bad, good, repro, held)
-            now = [self._failure(group, number, len(each), setup) for number, group in enumerate(each)]
+            now = [self._failure(group, number, whole, setup) for number, group in enumerate(each)]
             self.ends.observer.count.open_failures = 0
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
                 known = {test for failure in found if failure.culprits for test in failure.tests}
+                now = [evolve(one, tests=group.tests) for one, group in zip(now, whole, strict=True)]
                 found += [one for one in now if not one.tests or not known.issuperset(one.tests)]
                 break
             constraints = _tightest((*constraints, *constraints_of(culprits)))
@@ -254,7 +254,8 @@ class Between:
             left = self.ends.left_in(run)
             verified = run if run.outcome.ran and _passes(left, run) else None
             sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
-            found += [evolve(one, tests=shown_of(group, left)) for one, group in zip(sure, each, strict=True)]
+            ways = zip(sure, each, whole, strict=True)
+            found += [evolve(one, tests=shown_of(some, group, left)) for one, some, group in ways]
             if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
                 culprits = [culprit for failure in sure for culprit in failure.culprits]
                 constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
@@ -300,11 +301,10 @@ class Between:
         more = self.ends.observer.observe_again(label, probe, times, fails) if not fails(run) else ()
         return more[-1] if more and fails(more[-1]) else run
 
-    def _failure(self, group: Group, number: int, count: int, setup: _Setup) -> Failure:
-        """Find the culprits of one failure, and what is below their releases."""
-        self._tell(group, number, count)
-        tests, group = group.tests, some_tests_of(group)
-        failure = evolve(self._until_steady(group, setup), tests=tests)
+    def _failure(self, group: Group, number: int, whole: Sequence[Group], setup: _Setup) -> Failure:
+        """Find the culprits of one failure, and what is below their releases; `whole` are the groups with all tests."""
+        self._tell(whole[number], number, len(whole))
+        failure = self._until_steady(group, setup)
         for culprit in failure.culprits:
             self._found.setdefault(culprit.package, culprit)
         return evolve(
@@ -338,7 +338,6 @@ class Between:
 
     def _assured(self, failure: Failure, group: Group, setup: _Setup, verified: Observation) -> Failure:
         """Repeat both sides of each boundary of a failure until it is certain; `verified` is one more run."""
-        tests, group = group.tests, some_tests_of(group)
         search = self._searches.get(group.tests)
         if search is None:
             return failure
@@ -352,9 +351,9 @@ class Between:
                 found = evolve(found, culprits=tuple(map(again.assured, found.culprits)))
             except FlakyError:
                 note = "it is flaky, and its runs do not agree on a release"
-                return Failure(tests, group.signature, Status.INCONCLUSIVE, note=note)
+                return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=note)
             deeper = (self._deeper(culprit, group, setup.bad, setup.repro) for culprit in found.culprits)
-            return evolve(found, tests=tests, culprits=tuple(deeper))
+            return evolve(found, culprits=tuple(deeper))
 
     def _search(self, group: Group, setup: _Setup) -> Failure:
         def none(note: str) -> Failure:

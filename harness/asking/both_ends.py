@@ -20,6 +20,7 @@ from harness.asking.failures import (
     packages_named,
     ran_failing,
     some_of_each,
+    some_tests_of,
 )
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.asking.stepping_back import StepsBack
@@ -310,6 +311,16 @@ class BothEnds:
 
         runs = self.observer.observe_again(label, probe, _AGAIN, differs)
         return None if differs(runs[-1]) else runs
+
+    def some_of(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        """Return the groups with as many tests as a search needs; unchanged if those need others to pass."""
+        some = tuple(map(some_tests_of, groups))
+        if some == groups or self.good is None or self.together:
+            return groups
+        probe = self.good.itself(self.only(Groups(some).tests))
+        run = self.observer.observe("some of the failing tests, at the good end", probe)
+        store = self.observer.prober.store
+        return some if all(group.judge(store).standing(run) is Standing.PASSES for group in some) else groups
 
     @property
     def told(self) -> tuple[str, ...]:

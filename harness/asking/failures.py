@@ -275,19 +275,13 @@ def some_tests_of(group: Group) -> Group:
     return evolve(group, tests=tuple(group.tests[number * count // _ENOUGH] for number in range(_ENOUGH)))
 
 
-def run_for(groups: Groups, each: Sequence[Group]) -> tuple[str, ...]:
-    """Return the tests that the search for these groups runs: some of each with many, else all of all groups."""
-    some = [some_tests_of(group) for group in each]
-    return groups.tests if some == list(each) else tuple(test for group in some for test in group.tests)
-
-
-def shown_of(group: Group, left: Groups) -> tuple[str, ...]:
+def shown_of(searched: Group, whole: Group, left: Groups) -> tuple[str, ...]:
     """Return the tests of a group for which its search stands; `left` is what fails with its workaround.
 
     A test that did not run in the search, and still fails, has another culprit.
     """
-    ran, others = set(some_tests_of(group).tests), set(left.tests)
-    return tuple(test for test in group.tests if test in ran or test not in others)
+    others = set(left.tests) - set(searched.tests)
+    return tuple(test for test in whole.tests if test not in others)
 
 
 def ran_failing(run: Observation, bad: Observation) -> bool:

@@ -110,3 +110,16 @@ def test_of_many_tests_that_fail_alike_some_are_searched_and_all_have_their_culp
     assert [len(failure["tests"]) for failure in answer["failures"]] == [59, 1]
     assert (set(answer["constraints"]), answer["constraints_verified"]) == ({"left<2", "right<3"}, True)
     assert any(note.startswith("of 60 tests that newly fail, the search ran 20;") for note in answer["notes"])
+
+
+def test_tests_that_need_others_are_searched_with_them(harness, alike_house):
+    there = harness.with_environ(**alike_house.environ)
+    tests = "import unittest, left\n\nready = []\n\nclass T(unittest.TestCase):\n"
+    tests += "    def test_a(self):\n        ready.append(1)\n        left.work()\n"
+    for number in range(1, 60):
+        tests += f"    def test_{number:02}(self):\n        ready.append(1)\n        left.work()\n"
+        tests += f"        assert len(ready) == {number}, 'alone'\n"
+    write_project(there.folder, tests, requires=["left"])
+    answer = there("bisect", *ENDS, *RUN).json
+    assert culprits(answer) == {("left", "1.0", "2.0")}
+    assert answer["notes"] == []
