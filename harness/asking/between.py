@@ -252,7 +252,7 @@ class Between:
             constraints = _tightest((*constraints, *constraints_of(culprits)))
             run = self._verify(groups, bad, constraints)
             left = self.ends.left_in(run)
-            verified = run if run.outcome.ran and _passes(left, run) else None
+            verified = run if run.outcome.ran and passes_whole(left, run) else None
             sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
             ways = zip(sure, each, whole, strict=True)
             found += [evolve(one, tests=shown_of(some, group, left)) for one, some, group in ways]
@@ -261,7 +261,7 @@ class Between:
                 constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
                 run = self._verify(groups, bad, constraints) if constraints else run
                 left = self.ends.left_in(run)
-                verified = run if constraints and run.outcome.ran and _passes(left, run) else None
+                verified = run if constraints and run.outcome.ran and passes_whole(left, run) else None
             if verified is not None:
                 break
             new = _lowest(culprits)
@@ -511,9 +511,10 @@ def _lowest(culprits: Iterable[Guilty]) -> dict[str, str | None]:
     return found
 
 
-def _passes(left: Groups, run: Observation) -> bool:
-    """Whether nothing newly fails; a command without test results must also have completed."""
-    return not left.groups and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
+def passes_whole(left: Groups, run: Observation) -> bool:
+    """Whether nothing newly fails in a whole run; a command without test results must also have completed."""
+    is_whole = run.outcome is Outcome.COMPLETED or (bool(run.tests) and run.outcome is not Outcome.TIMED_OUT)
+    return not left.groups and is_whole
 
 
 def _can_be_put_back(change: Change, bad: World) -> bool:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.asking.advice import advice_on_limits, last_words
+from harness.asking.advice import advice_on_limits, cut_short, last_words
 from harness.asking.failures import (
     Group,
     Groups,
@@ -326,6 +326,7 @@ class BothEnds:
     def told(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
         told = (*(self.good.told if self.good is not None else ()), *self.bad.told)
+        told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
         if not self.together:
             return told
         names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
