@@ -128,6 +128,23 @@ def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterat
             one = one.cause
 
 
+def searched_with(ran: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:
+    """Say that a search ran some of the failing tests; nothing if it ran all."""
+    if len(ran) == len(tests):
+        return ()
+    return (
+        f"of {len(tests)} tests that newly fail, the search ran {len(ran)}; all ran at both ends and to check the fix",
+    )
+
+
+def cut_short(end: str, runs: Sequence[Observation]) -> tuple[str, ...]:
+    """Say that a run of an end was stopped at its time limit, so that the tests after that have no result."""
+    stopped = next((run for run in runs if run.outcome is Outcome.TIMED_OUT and len(run.tests) > 1), None)
+    if stopped is None:
+        return ()
+    return (f"{end} {stopped.detail}: later tests did not run (name fewer tests with --run to have them, too)",)
+
+
 def advice_on_command(good: str, bad: str) -> str:
     """Return a sentence that says how a whole command failed at each end."""
     return f"The good end fails with {one_line(good, 200)}; the bad end with {one_line(bad, 200)}"

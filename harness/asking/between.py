@@ -7,16 +7,30 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
-from harness.asking.advice import advice_on, advice_on_ends, advice_on_limits, install_missing, without_good_end
+from harness.asking.advice import (
+    advice_on,
+    advice_on_ends,
+    advice_on_limits,
+    install_missing,
+    searched_with,
+    without_good_end,
+)
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
 from harness.asking.both_ends import BothEnds
-from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
+from harness.asking.failures import (
+    FailureJudge,
+    Group,
+    Groups,
+    Standing,
+    failures_between,
+    shown_of,
+)
 from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
@@ -220,29 +234,34 @@ class Between:
         found: list[Failure] = []
         constraints = self.bounds
         verified: Observation | None = None
+        told: dict[str, None] = {}
         for _ in range(_ROUNDS):
-            repro = self.ends.only(groups.tests)
-            each = groups.groups[:_MOST_GROUPS]
+            whole = groups.groups[:_MOST_GROUPS]
+            each = self.ends.some_of(whole)
+            repro = self.ends.only(tests := groups.tests if each == whole else Groups(each).tests)
+            told |= dict.fromkeys(searched_with(tests, groups.tests))
             setup = _Setup(bad, good, repro, held)
-            now = [self._failure(group, number, len(each), setup) for number, group in enumerate(each)]
+            now = [self._failure(group, number, whole, setup) for number, group in enumerate(each)]
             self.ends.observer.count.open_failures = 0
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
                 known = {test for failure in found if failure.culprits for test in failure.tests}
+                now = [evolve(one, tests=group.tests) for one, group in zip(now, whole, strict=True)]
                 found += [one for one in now if not one.tests or not known.issuperset(one.tests)]
                 break
             constraints = _tightest((*constraints, *constraints_of(culprits)))
             run = self._verify(groups, bad, constraints)
             left = self.ends.left_in(run)
-            verified = run if run.outcome.ran and _passes(left, run) else None
+            verified = run if run.outcome.ran and passes_whole(left, run) else None
             sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
-            found += sure
+            ways = zip(sure, each, whole, strict=True)
+            found += [evolve(one, tests=shown_of(some, group, left)) for one, some, group in ways]
             if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
                 culprits = [culprit for failure in sure for culprit in failure.culprits]
                 constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
                 run = self._verify(groups, bad, constraints) if constraints else run
                 left = self.ends.left_in(run)
-                verified = run if constraints and run.outcome.ran and _passes(left, run) else None
+                verified = run if constraints and run.outcome.ran and passes_whole(left, run) else None
             if verified is not None:
                 break
             new = _lowest(culprits)
@@ -264,6 +283,7 @@ class Between:
             constraints_verified=verified is not None,
             verified_by=verified,
             changes=good.lock.diff(self.ends.bad.lock),
+            told=tuple(told),
         )
 
     def _verify(self, groups: Groups, bad: World, constraints: tuple[str, ...]) -> Observation:
@@ -281,9 +301,9 @@ class Between:
         more = self.ends.observer.observe_again(label, probe, times, fails) if not fails(run) else ()
         return more[-1] if more and fails(more[-1]) else run
 
-    def _failure(self, group: Group, number: int, count: int, setup: _Setup) -> Failure:
-        """Find the culprits of one failure, and what is below their releases."""
-        self._tell(group, number, count)
+    def _failure(self, group: Group, number: int, whole: Sequence[Group], setup: _Setup) -> Failure:
+        """Find the culprits of one failure, and what is below their releases; `whole` are the groups with all tests."""
+        self._tell(whole[number], number, len(whole))
         failure = self._until_steady(group, setup)
         for culprit in failure.culprits:
             self._found.setdefault(culprit.package, culprit)
@@ -491,9 +511,10 @@ def _lowest(culprits: Iterable[Guilty]) -> dict[str, str | None]:
     return found
 
 
-def _passes(left: Groups, run: Observation) -> bool:
-    """Whether nothing newly fails; a command without test results must also have completed."""
-    return not left.groups and (bool(run.tests) or run.outcome is Outcome.COMPLETED)
+def passes_whole(left: Groups, run: Observation) -> bool:
+    """Whether nothing newly fails in a whole run; a command without test results must also have completed."""
+    is_whole = run.outcome is Outcome.COMPLETED or (bool(run.tests) and run.outcome is not Outcome.TIMED_OUT)
+    return not left.groups and is_whole
 
 
 def _can_be_put_back(change: Change, bad: World) -> bool:

@@ -8,14 +8,25 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.asking.advice import advice_on_limits, last_words
-from harness.asking.failures import Group, Groups, Standing, disagreeing, fails, failures_between
+from harness.asking.advice import advice_on_limits, cut_short, last_words
+from harness.asking.failures import (
+    Group,
+    Groups,
+    Standing,
+    disagreeing,
+    fails,
+    fails_otherwise,
+    failures_between,
+    packages_named,
+    ran_failing,
+    some_of_each,
+    some_tests_of,
+)
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.asking.stepping_back import StepsBack
 from harness.errors import UserMistake
 from harness.events import run_label
 from harness.model import Observation, Outcome, Repro, Verdict
-from harness.model.observation import WHOLE_RUN
 from harness.model.text import counted, listed, one_line
 from harness.planning.world import World, limits_of
 from harness.probing import Judge
@@ -31,6 +42,8 @@ RATE_FAILURES = 4
 _AGAIN = 2  # repetitions that tell a test that depends on others from a flaky one
 _SHOWN = 120  # characters of an error in a sentence
 _NAMED = 3  # tests that a sentence names
+_FEW = 4  # a step back runs some of the failing tests first, if the suite has so many times more tests
+_SUSPECTS = 3  # packages that are put back to older releases
 # Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
 _LIMITS_S = (60.0, 120.0, 240.0)
 _TIMES_LONGER = 10
@@ -116,7 +129,7 @@ class BothEnds:
             self._run_given(self.good)
             return True
         self.steps = StepsBack(self.worlds.building_only(self.bad.sources), self.bad)
-        return self._step_back(self.steps, self.repro)
+        return self._step_back(self.steps, self.repro) or self._one_package_back()
 
     def further_back(self, tests: tuple[str, ...]) -> BothEnds | None:
         """Step further back with only these tests, which fail in the good end that was found; None if none passes."""
@@ -125,32 +138,77 @@ class BothEnds:
         older = evolve(self, good=None, newer=self)
         whole = next(run for run in self.bad_runs if self._fails(run))
         older.steps, older.bad_runs = self.steps, [whole]
-        return older if older._step_back(self.steps, only_tests(self.repro, tests)) else None  # noqa: SLF001
+        return older if older._step_back(self.steps, only_tests(self.repro, tests), tests) else None  # noqa: SLF001
 
-    def _step_back(self, steps: StepsBack, repro: Repro) -> bool:
+    def _step_back(self, steps: StepsBack, repro: Repro, tests: tuple[str, ...] = ()) -> bool:
         """Take the next world in which something passes that fails at the bad end as the good end."""
+        few = self._few(tests)
         seen = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
         others: dict[str, str] = {}  # the same by day
+        doubted: list[tuple[str, World]] = []
         for name, world in steps:
             if world.lock.id not in seen:
-                run = self.observer.observe(name, world.itself(repro))
-                if run.outcome.ran and self.newly_failing([run], self.bad_runs[-1:]).groups:
+                run = self.observer.observe(name, world.itself(few or repro))
+                is_good = self._passes_more(run)
+                if is_good and few is None:
                     self.good, self.good_runs = world, [run]
                     return True
+                if is_good and self._is_good_end(f"{name}, all tests", world, repro):
+                    return True
                 seen[world.lock.id] = one_line(run.detail, _SHOWN) if self._differs(run) else ""
+                doubted += [(name, world)] if few is not None and fails_otherwise(run, self.bad_runs[-1]) else []
             others[world.end.text] = seen[world.lock.id]
             steps.differs = bool(others[world.end.text])
+        # Alone, a test may fail for want of the tests that run before it.
+        if any(self._is_good_end(f"{name}, all tests", world, repro) for name, world in doubted):
+            return True
         oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)
         unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
         self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
+        return False
+
+    def _few(self, tests: tuple[str, ...]) -> Repro | None:
+        """Return the command with some tests of each failure of the bad end; None if the whole suite is as small.
+
+        `tests` are those to choose from; none means all.
+        """
+        run = self.bad_runs[-1]
+        few = some_of_each(run, tests)
+        is_worth_it = bool(few) and len(few) * _FEW <= len(tests or run.tests)
+        return only_tests(self.repro, few) if is_worth_it else None
+
+    def _passes_more(self, run: Observation) -> bool:
+        return run.outcome.ran and bool(self.newly_failing([run], self.bad_runs[-1:]).groups)
+
+    def _is_good_end(self, label: str, world: World, repro: Repro) -> bool:
+        """Run a world with the whole command, and take it as the good end if something passes that fails now."""
+        run = self.observer.observe(label, world.itself(repro))
+        if not self._passes_more(run):
+            return False
+        self.good, self.good_runs = world, [run]
+        return True
+
+    def _one_package_back(self) -> bool:
+        """Take an older release of one package beside the newest of all others as the good end.
+
+        So if older packages fail with another error. Only packages that the failure names are tried.
+        """
+        if not self.unjudged or self.bad.as_of is None:
+            return False
+        unjudged = self.unjudged
+        there = tuple(pin.name for pin in self.bad.lock.pins)
+        for name in packages_named(self.bad_runs[-1], there)[:_SUSPECTS]:
+            if self._step_back(StepsBack(self.worlds, self.bad, name), self.repro):
+                self.unjudged = ""
+                return True
+        self.unjudged = unjudged
         return False
 
     def _differs(self, run: Observation) -> bool:
         """Whether a run says nothing about the bug: it fails in another way, or before the tests that fail now."""
         signature = self.repro.signature
         if signature is None:
-            failing = {test.id for test in self.bad_runs[-1].tests if test.outcome.is_failure} - {WHOLE_RUN}
-            return bool(failing) and failing.isdisjoint(test.id for test in run.tests)
+            return not ran_failing(run, self.bad_runs[-1])
         return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
 
     def _run_given(self, good: World) -> None:
@@ -254,10 +312,21 @@ class BothEnds:
         runs = self.observer.observe_again(label, probe, _AGAIN, differs)
         return None if differs(runs[-1]) else runs
 
+    def some_of(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
+        """Return the groups with as many tests as a search needs; unchanged if those need others to pass."""
+        some = tuple(map(some_tests_of, groups))
+        if some == groups or self.good is None or self.together:
+            return groups
+        probe = self.good.itself(self.only(Groups(some).tests))
+        run = self.observer.observe("some of the failing tests, at the good end", probe)
+        store = self.observer.prober.store
+        return some if all(group.judge(store).standing(run) is Standing.PASSES for group in some) else groups
+
     @property
     def told(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
         told = (*(self.good.told if self.good is not None else ()), *self.bad.told)
+        told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
         if not self.together:
             return told
         names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"

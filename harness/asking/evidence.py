@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from harness.model.culprit import Evidence
     from harness.probing.probe import Probing
 
-Seen = dict[tuple[str, str, str], tuple["Evidence", ...]]
+Seen = dict[tuple[str, ...], tuple["Evidence", ...]]
 
 
 def with_evidence(answer: Answer, prober: Probing) -> Answer:
@@ -78,7 +78,7 @@ def _evidence(
         return ()
     found: dict[tuple[str, str], Evidence] = {}
     for raised in exceptions:
-        key = (package, raised.type, raised.message)
+        key = (package, older, newer, raised.type, raised.message)
         if key not in seen:
             places = _place(locks[0], prober), _place(locks[1], prober)
             seen[key] = ()

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import enum
 import re
+from collections import Counter
 from collections.abc import Iterable, Sequence
 
 from attrs import evolve, field, frozen
 
+from harness.asking.ranking import named_in
 from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult, Verdict
 from harness.model.observation import WHOLE_RUN
 from harness.model.signature import normalized_message, without_end
@@ -22,6 +24,7 @@ FAILS_DIFFERENTLY = "fails differently: "
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
+_ENOUGH = 20  # tests of one failure that a search runs; the whole suite runs at the ends and with the workaround
 
 
 class Standing(enum.Enum):
@@ -249,6 +252,63 @@ def seen_by(observation: Observation, group: Group) -> Observation:
     return observation
 
 
+def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[str, ...]:
+    """Return some failing tests for each way to fail in a run; of `tests`, if there are any.
+
+    Modules that can't be imported stand for their tests. Empty if nothing could be run.
+    """
+    results = _Results(observation)
+    found: dict[tuple[str, ...], list[str]] = {}
+    for test in tests or (result.id for result in observation.tests):
+        for failure in results.failures(test)[:1]:
+            raised = failure.exception or RaisedException("Failed", "")
+            found.setdefault(_key(test, failure, raised), []).append(test)
+    every = (each for names in found.values() for each in (names[0], names[len(names) // 2], names[-1]))
+    return tuple(dict.fromkeys(every)) if WHOLE_RUN not in results.own else ()
+
+
+def some_tests_of(group: Group) -> Group:
+    """Return a group with as many of its tests as a search runs, evenly spread; unchanged if it has few more."""
+    count = len(group.tests)
+    if count <= 2 * _ENOUGH:
+        return group
+    return evolve(group, tests=tuple(group.tests[number * count // _ENOUGH] for number in range(_ENOUGH)))
+
+
+def shown_of(searched: Group, whole: Group, left: Groups) -> tuple[str, ...]:
+    """Return the tests of a group for which its search stands; `left` is what fails with its workaround.
+
+    A test that did not run in the search, and still fails, has another culprit.
+    """
+    others = set(left.tests) - set(searched.tests)
+    return tuple(test for test in whole.tests if test not in others)
+
+
+def ran_failing(run: Observation, bad: Observation) -> bool:
+    """Whether a run got to one of the tests that fail in `bad`; if nothing could be run there, to any."""
+    results = _Results(bad)
+    return WHOLE_RUN in results.own or any(results.failures(test.id) for test in run.tests)
+
+
+def fails_otherwise(run: Observation, bad: Observation) -> bool:
+    """Whether a test that fails in `bad` ran and fails in another way in `run`."""
+    results = _Results(bad)
+    return any(
+        _titled(failure.exception) != _titled(test.exception)
+        for test in run.tests
+        for failure in results.failures(test.id)
+        if test.outcome.is_failure
+    )
+
+
+def packages_named(observation: Observation, packages: Sequence[str]) -> tuple[str, ...]:
+    """Return those of some packages that the failures of a run name or have in a traceback, the most frequent first."""
+    failed = [test.exception for test in observation.tests if test.outcome.is_failure]
+    raised = [one for one in (observation.exception, *failed) if one is not None]
+    counts = Counter(name for one in raised for name in named_in(tuple(one.chain()), packages))
+    return tuple(name for name, _ in counts.most_common())
+
+
 def failing_of(observation: Observation, tests: Iterable[str]) -> tuple[str, ...]:
     """Return the tests among these that fail in a run, for any reason."""
     results = _Results(observation)
@@ -374,11 +434,7 @@ def _first_sentence(message: str) -> str:
 def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
     """Return the exception of the group at the bad end, followed by its causes."""
     raised = seen_by(bad, group).exception
-    found: list[RaisedException] = []
-    while raised is not None:
-        found.append(raised)
-        raised = raised.cause
-    return tuple(found)
+    return tuple(raised.chain()) if raised is not None else ()
 
 
 def _good_or_not_run(observation: Observation, results: _Results, group: Group) -> Judgement:

@@ -129,9 +129,11 @@ class Guilt:
     def _fails_with(self, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
         """Whether it fails as with the first bad release if only one package is upgraded, ignoring its requirements.
 
-        If that release fails differently from the bad end, any failure counts, if all tests that it breaks fail.
+        Packages that are new there come along, or it would fail for want of them. If that release fails differently
+        from the bad end, any failure counts, if all tests that it breaks fail.
         """
-        lock = exchanged(before, after, [name])
+        new = (change.name for change in boundary.moved if change.before is None)
+        lock = exchanged(before, after, [name, *new])
         run = self.search.observe(
             f"{boundary.subject} {boundary.last_good} with only {name} {lock.version_of(name)}",
             Probe(self.search.repro, self.search.bad.at({}, self.search.repro).combination, lock=lock),

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 _TEST_TOOL = re.compile(r"^(pytest.*|pluggy|iniconfig|coverage|exceptiongroup|tox)$")
 _RAISES_FOR_OTHERS = ("_pytest", "pytest", "pluggy")
 _NO_FIXTURE = "FixtureLookupError"
+_FOR_TESTS = ("AssertionError", "Failed", "Exited", _NO_FIXTURE)  # how pytest reports a failure of something else
 _WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
 
 
@@ -65,9 +66,17 @@ def _type(raised: RaisedException) -> str:
 
 
 def packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
-    """Return the packages in the tracebacks of exceptions, the innermost first, without pytest and pluggy."""
-    packages = [frame.package for raised in exceptions for frame in reversed(raised.frames) if frame.package]
-    return [normalized_name(package) for package in packages if package not in _RAISES_FOR_OTHERS]
+    """Return the packages in the tracebacks of exceptions, the innermost first, without pytest and pluggy.
+
+    They run every test, so they only count where they raised an error of their own.
+    """
+    found: list[str] = []
+    for raised in exceptions:
+        packages = [frame.package for frame in reversed(raised.frames)]
+        if packages[:1] and packages[0] in _RAISES_FOR_OTHERS and raised.name not in _FOR_TESTS:
+            found.append("pytest")
+        found += [normalized_name(name) for name in packages if name and name not in _RAISES_FOR_OTHERS]
+    return found
 
 
 def packages_of_log(log: str) -> frozenset[str]:

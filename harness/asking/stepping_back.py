@@ -6,11 +6,11 @@ import re
 from datetime import timedelta
 from typing import TYPE_CHECKING
 
-from attrs import define, field
+from attrs import define, evolve, field
 from packaging.version import Version
 
 from harness.errors import UserMistake
-from harness.request.ends import EndKind, day_end
+from harness.request.ends import EndKind, day_end, release_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -30,11 +30,13 @@ class StepsBack:
 
     `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it, and `way_on`
     are the options that may lead further; all "" until the steps end. `differs` is set by who runs a world that fails
-    with another error than the bug's: it may have worked between it and the world before.
+    with another error than the bug's: it may have worked between it and the world before. With `package` the worlds
+    before are those of its older releases beside the bad end's other packages.
     """
 
     worlds: Worlds
     bad: World
+    package: str = ""
     reached: str = field(default="", init=False)
     limit: str = field(default="", init=False)
     way_on: str = field(default="", init=False)
@@ -42,7 +44,8 @@ class StepsBack:
     _steps: Iterator[tuple[str, World]] = field(init=False)
 
     def __attrs_post_init__(self) -> None:
-        self._steps = self._releases() if self.bad.end.kind is EndKind.RELEASE else self._days()
+        is_days = self.bad.end.kind is not EndKind.RELEASE and not self.package
+        self._steps = self._days() if is_days else self._releases()
 
     def __iter__(self) -> Iterator[tuple[str, World]]:
         """Yield the worlds that are left. Raises `UserMistake` if the bad end has no day."""
@@ -99,11 +102,15 @@ class StepsBack:
     def _releases(self) -> Iterator[tuple[str, World]]:
         """Yield the worlds one, two, four ... releases back, without releases that can't be installed with the rest."""
         worlds, bad = self.worlds, self.bad
+        if self.package:
+            worlds = evolve(worlds, subject=self.package)
+        newest = bad.lock.version_of(self.package) if self.package else bad.end.text
         tags = frozenset(worlds.interpreter.wheel_tags())
         older = [
             str(release.version)
             for release in worlds.index.releases(worlds.subject)
-            if release.version < Version(bad.end.text)
+            if newest is not None
+            and release.version < Version(Version(newest).public)
             and release.left_out_because(python=worlds.interpreter.version, tags=tags) is None
         ]
         positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
@@ -114,5 +121,5 @@ class StepsBack:
             except UserMistake:
                 continue
             self.reached = f"{worlds.subject} {version}"
-            yield self.reached, world
+            yield self.reached, evolve(world, end=release_end(self.reached)) if self.package else world
         self.limit = f"{worlds.subject} has no older release that can be installed here"

@@ -319,7 +319,8 @@ def _end(answer: Answer, which: str) -> str:
     if named is None:
         return ""
     end = End(EndKind(named["kind"]), named["text"])
-    return f"with {answer.asked.subject} {end.text}" if end.kind is EndKind.RELEASE else end_words(end)
+    release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
+    return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
 
 def _found_between(answer: Answer) -> str:

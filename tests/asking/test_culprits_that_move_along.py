@@ -72,3 +72,26 @@ def test_a_package_pinned_exactly_by_another_is_part_of_it(pinned):
     assert culprits(answer) == {"shell": ("1.1", "2.0")}
     assert answer["constraints"] == ["shell<2"]
     assert answer["constraints_verified"]
+
+
+def test_a_package_upgraded_alone_has_what_it_newly_requires(harness, tmp_path_factory):
+    """`casing` 2.0 newly requires `fresh`, and comes with the `inner` that breaks the test, in another way then."""
+    house = Wheelhouse(tmp_path_factory.mktemp("covered"))
+    house.add("fresh", "1.0", files={"fresh.py": ""}, uploaded=month(0))
+    for number, value in enumerate(("1", "None", "''")):
+        house.add("inner", f"{number + 1}.0", files={"inner.py": f"VALUE = {value}\n"}, uploaded=month(number))
+        needs = (f"inner=={number + 1}.0", *(("fresh",) if number else ()))
+        text = "import inner\n" + ("import fresh\n" if number else "")
+        house.add("casing", f"{number + 1}.0", files={"casing.py": text}, requires=needs, uploaded=month(number))
+    planted = harness.with_environ(**house.environ)
+    tests = """
+    import unittest
+    import casing
+
+    class T(unittest.TestCase):
+        def test_own(self):
+            self.assertEqual(1 + casing.inner.VALUE, 2)
+    """
+    write_project(planted.folder, tests, requires=["casing", "inner"])
+    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN).json
+    assert culprits(answer) == {"inner": ("1.0", "2.0")}

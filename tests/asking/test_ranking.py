@@ -32,3 +32,13 @@ def test_a_failure_worded_by_pytest_does_not_implicate_pytest():
 def test_a_package_in_the_traceback_comes_first():
     frames = (StackFrame("aiohttp/web.py", 3, "run", package="aiohttp"),)
     assert first(RaisedException("builtins.AssertionError", "", frames=frames)) == "aiohttp"
+
+
+def test_pytest_comes_first_where_it_raised_an_error_of_its_own():
+    inner = StackFrame("_pytest/recwarn.py", 3, "__init__", package="_pytest")
+    outer = StackFrame("aiohttp/web.py", 3, "run", package="aiohttp")
+    refused = RaisedException("builtins.TypeError", "exceptions must be derived from Warning", frames=(outer, inner))
+    assert first(refused) == "pytest"
+    assert named_in((refused,), tuple(CHANGES)) == ("pytest", "aiohttp")
+    failed = RaisedException("builtins.TypeError", "", frames=(inner, outer))
+    assert named_in((failed,), tuple(CHANGES)) == ("aiohttp",)

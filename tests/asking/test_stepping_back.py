@@ -91,6 +91,15 @@ def test_another_error_of_older_packages_is_no_answer_and_a_day_between_is(plant
     (culprit,) = answer.json["failures"][0]["culprits"]
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aging", "2.0", "3.0")
 
+    # No day has both the release that can be imported and the one that is not broken: only aging itself is put back.
+    parts_house.add("aged_along", "1.0", files={"aged_along.py": "import gone\n"}, uploaded="2023-01-01T12:00:00Z")
+    parts_house.add("aged_along", "2.0", files={"aged_along.py": ""}, uploaded="2024-07-01T12:00:00Z")
+    both = text.replace('["aging"]', '["aging", "aged_along"]').replace("import aging", "import aging, aged_along")
+    (planted.folder / "along.py").write_text(both, encoding="utf-8")
+    answer = planted("bisect", "--repro", "along.py", "--bad", "2024-08-01", "--depth", "release", "--json")
+    (culprit,) = answer.json["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aging", "2.0", "3.0")
+
     (planted.folder / "aged.py").write_text(
         text.replace("aging.part()", "aging.part\nraise ValueError('aging is broken')"), encoding="utf-8"
     )
@@ -112,10 +121,14 @@ def test_packages_with_which_no_test_runs_say_nothing_about_the_tests(planted, p
     (culprit,) = answer["failures"][0]["culprits"]
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("tested", "1.0", "2.0")
 
-    parts_house.add("tested", "1.5", files={"tested.py": broken}, uploaded="2024-04-01T12:00:00Z")
-    answer = planted("bisect", "--bad", "2024-08-02", *RUN)
-    assert (answer.code, answer.json["status"]) == (3, "inconclusive")
-    assert "older packages that were tried fail with another error (as of 2024-" in answer.json["sentence"]
+    for name, text in (("plugin", "import gone\n"), ("tested", source("1.0"))):
+        parts_house.add(f"{name}2", "1.0", files={f"{name}2.py": text}, uploaded="2023-01-01T12:00:00Z")
+    parts_house.add("plugin2", "2.0", files={"plugin2.py": ""}, uploaded="2024-05-02T12:00:00Z")
+    parts_house.add("tested2", "1.5", files={"tested2.py": broken}, uploaded="2024-04-01T12:00:00Z")
+    write_project(planted.folder, "import plugin2\n" + suite_of("tested2"), requires=["tested2", "plugin2"])
+    answer = planted("bisect", "--bad", "2024-08-01", *RUN).json
+    (culprit,) = answer["failures"][0]["culprits"]  # no day has both, so one package is put back
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("tested2", "1.0", "1.5")
 
 
 def test_the_options_that_lead_further_are_kept():
@@ -178,3 +191,47 @@ def test_what_is_missing_is_suggested_with_the_file_that_declares_it(planted):
     assert told["failing_at_both"] == ["test_mine.T.test_missing"]
     assert "--with pyyaml" in told["advice"]
     assert "pyyaml is declared in requirements-docs.txt" in told["advice"]
+
+
+def test_steps_back_run_some_of_the_failing_tests_before_all(planted, parts_house):
+    parts_house.add("wide", "1.0", files={"wide.py": source("1.0")}, uploaded="2023-01-01T12:00:00Z")
+    broken = source("2.0", broken="wide is broken")
+    for version, day in (("2.0", "2024-05-20"), ("2.1", "2024-07-20")):
+        parts_house.add("wide", version, files={"wide.py": broken}, uploaded=f"{day}T12:00:00Z")
+    tests = suite_of("wide")
+    for number in range(20):
+        tests += f"    def test_of_{number}(self):\n        import wide\n        wide.work()\n"
+    write_project(planted.folder, tests, requires=["wide"])
+    ran = planted("bisect", "--bad", "2024-08-01", *RUN[:2])
+    assert "21 tests fail since wide 2.0" in ran.stdout
+    assert " 2 weeks before  3 of 3 tests failed" in ran.stderr
+    assert "16 weeks before, all tests" in ran.stderr
+
+
+def test_tests_that_fail_alone_are_run_with_the_others_before_no_good_end_is_found(planted, parts_house):
+    parts_house.add("lone", "1.0", files={"lone.py": source("1.0")}, uploaded="2023-01-01T12:00:00Z")
+    broken = source("2.0", broken="lone is broken")
+    parts_house.add("lone", "2.0", files={"lone.py": broken}, uploaded="2024-05-20T12:00:00Z")
+    tests = "ready = []\n" + suite_of("lone").replace("self.assertEqual(mine.ANSWER, 42)", "pass")
+    tests += "    def test_a(self):\n        ready.append(1)\n"
+    for number in range(20):
+        tests += (
+            f"    def test_of_{number}(self):\n        import lone\n        assert lone.work() and ready, 'alone'\n"
+        )
+    write_project(planted.folder, tests, requires=["lone"])
+    answer = planted("bisect", "--bad", "2024-08-01", *RUN).json
+    (culprit,) = answer["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("lone", "1.0", "2.0")
+
+
+def test_a_module_that_can_not_be_imported_now_stands_for_its_tests_on_older_days(planted, parts_house):
+    """Today the module can't be imported; before, a test of it fails; only before that it passes."""
+    parts_house.add("whole", "1.0", files={"whole.py": source("1.0")}, uploaded="2022-12-01T12:00:00Z")
+    broken = source("2.0", broken="whole is broken")
+    parts_house.add("whole", "2.0", files={"whole.py": broken}, uploaded="2023-03-01T12:00:00Z")
+    parts_house.add("whole", "3.0", files={"whole.py": "import gone\n"}, uploaded="2024-07-01T12:00:00Z")
+    parts_house.add("timely", "1.0", files={"timely.py": ""}, uploaded="2022-12-20T12:00:00Z")
+    write_project(planted.folder, "import whole\n" + suite_of("whole"), requires=["whole", "timely"])
+    answer = planted("bisect", "--bad", "2024-08-01", *RUN).json
+    found = {(one["last_good"], one["first_bad"]) for failure in answer["failures"] for one in failure["culprits"]}
+    assert found == {("2.0", "3.0"), ("1.0", "2.0")}

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from attrs import evolve
 
-from harness.asking.advice import advice_on, advice_on_limits
+from harness.asking.advice import advice_on, advice_on_limits, cut_short
+from harness.asking.between import passes_whole
 from harness.asking.boundary import Boundary
+from harness.asking.failures import Groups
 from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import WHOLE_RUN
 
@@ -34,6 +37,15 @@ def test_the_most_common_failure_is_reported():
 
 def test_a_day_too_early_for_this_python_is_suspected_where_no_test_ran():
     assert "--python" in advice_on(ran((WHOLE_RUN, "AttributeError", "__spec__")))
+
+
+def test_a_suite_that_is_stopped_at_its_limit_is_told_and_confirms_nothing():
+    whole = evolve(ran(MISSING, ("t", "KeyError", "x")), outcome=Outcome.EXITED)
+    stopped = evolve(whole, outcome=Outcome.TIMED_OUT, detail="timed out after 600 s in test_it.py::test_long")
+    assert cut_short("the good end", [whole]) == ()
+    (told,) = cut_short("the good end", [stopped])
+    assert told.startswith("the good end timed out after 600 s in test_it.py::test_long: later tests did not run")
+    assert (passes_whole(Groups(()), whole), passes_whole(Groups(()), stopped)) == (True, False)
 
 
 def test_releases_that_were_not_run_at_the_boundary_are_known():

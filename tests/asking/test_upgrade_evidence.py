@@ -22,6 +22,7 @@ def house(tmp_path_factory) -> Wheelhouse:
     house = Wheelhouse(tmp_path_factory.mktemp("house"))
     house.add("tools", "1.0", files={"tools.py": "def saw(): ...\ndef axe(): ...\n"})
     house.add("tools", "2.0", files={"tools.py": "def axe(): ...\n"})
+    house.add("tools", "3.0", files={"tools.py": "def axe(): ...\ndef saw(): ...\n"})
     return house
 
 
@@ -54,6 +55,23 @@ def answer(parts, interpreter):
 def evidence_of(answer):
     (culprit,) = answer.culprits
     return [(one.kind, one.name, one.file) for one in culprit.evidence]
+
+
+def test_two_culprits_of_one_package_have_their_own_evidence(answer, parts, interpreter):
+    """Both fail with one message at the bad end, and only the first one's releases differ in that name."""
+    (failure,) = answer.failures
+    (culprit,) = failure.culprits
+    asked = Combination(python=interpreter.version, requirements=("tools==3.0",))
+    resolution = parts.resolver.resolve(asked)
+    good, bad = culprit.boundary.sides
+    other = evolve(
+        culprit,
+        boundary=evolve(
+            culprit.boundary, last_good="1.0", first_bad="3.0", sides=(good, evolve(bad, lock=resolution.lock))
+        ),
+    )
+    told = with_evidence(evolve(answer, failures=(failure, evolve(failure, culprits=(other,)))), parts.prober)
+    assert [[one.name for one in culprit.evidence] for culprit in told.culprits] == [["tools.saw"], []]
 
 
 def test_a_removed_name_is_reported_with_its_location(answer, parts):
