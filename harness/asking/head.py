@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from attrs import evolve
+
 from harness.asking.answer import Answer, Guilty, Status
 from harness.asking.boundary import Boundary
 from harness.asking.wording import culprit_sentence, lead_of, lines_of, packages_of
+from harness.model.culprit import Culprit
 from harness.model.text import counted, listed, listed_in_order, sentence_and_table
 
 if TYPE_CHECKING:
@@ -29,7 +32,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     if len(culprits) < 2 and len(boundary.suspects) > 1:
         rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
     else:
-        rows += [(_label(culprit), cause_of(culprit)) for culprit in culprits]
+        rows += [row for culprit in culprits for row in _rows_of(culprit)]
     rows += [(f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.asked.files.items() if step != "run"]
     is_written = "read_by" in answer.asked.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
@@ -40,6 +43,21 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
 def subject_of(boundary: Boundary) -> str:
     """Return what the candidates of a search are candidates of, in words."""
     return boundary.unit if boundary.unit == "Python" else boundary.subject
+
+
+def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
+    """Return the rows of a culprit: what is proved, and files or lines that are only suspected apart from it."""
+    findings = culprit.deeper.findings if culprit.deeper is not None else ()
+    proved = tuple(finding for finding in findings if finding.is_proved)
+    if culprit.is_proved or not proved:
+        return [(_label(culprit), cause_of(culprit))]
+    known = evolve(culprit, deeper=Culprit(proved))
+    return [(_label(known), cause_of(known)), ("Suspect", f"its change of {_places(findings[-1])}")]
+
+
+def _places(finding: Finding) -> str:
+    """Name the regions of a finding, or its files."""
+    return listed([_function_and_lines(region, finding) for region in finding.regions] or finding.files)
 
 
 def _label(culprit: Guilty) -> str:
@@ -75,14 +93,14 @@ def cause_of(culprit: Guilty) -> str:
     if finest.commits:
         return f"{who}, commit {listed(commit.described for commit in finest.commits)}"
     if finest.regions:
-        where = listed(_function_and_lines(region, finest) for region in finest.regions)
+        where = _places(finest)
         region = finest.regions[0]
         if did and len(finest.regions) == 1 and did.endswith(f".{region.function}"):
             return f"{who} {did} ({region.file}, {lines_of(region, finest)})"
         return f"{who} {did}: {where}" if did else f"{who} changed {where}"
     if did:
         return f"{who} {did}"
-    return f"{who} changed {listed(finest.files)}" if finest.files else who
+    return f"{who} changed {_places(finest)}" if finest.files else who
 
 
 def _advice_of(answer: Answer) -> dict[str, str]:

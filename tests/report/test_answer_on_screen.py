@@ -12,7 +12,8 @@ from attrs import evolve
 from support import changed, make_answer
 
 from harness.asking.answer import Status
-from harness.model.culprit import Evidence, Region
+from harness.model import Verdict
+from harness.model.culprit import Culprit, Evidence, Region
 from harness.terminal.answer import print_answer
 from harness.terminal.console import Console, print_command, print_head, print_text
 
@@ -89,6 +90,14 @@ def test_the_head_and_the_proofs_of_one_culprit_come_once():
     ]
     assert lines.count(f"proved    {REVERTED.sentence}: good") == 1
     assert "4 runs of 4 releases, 1 known already; 0 s on cpu; records in results" in lines
+
+
+def test_a_proved_package_is_the_culprit_although_its_lines_are_only_suspected():
+    package, lines = ANSWER.culprit.findings[0], ANSWER.culprit.finest
+    one_way = evolve(lines, proofs=(REVERTED, evolve(ADVANCED, verdict=Verdict.GOOD)))
+    answer = changed(ANSWER, culprit=Culprit((package, one_way)))
+    rows = [line for line in printed(answer, width=200).splitlines() if line.startswith(("Culprit", "Suspect"))]
+    assert rows == ["Culprit     shop 1.2", "Suspect     its change of sell (shop/money.py, lines 10-11)"]
 
 
 def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_and_runs():
