@@ -15,10 +15,10 @@ from harness.asking.failures import (
     Standing,
     disagreeing,
     fails,
+    fails_alike,
     fails_otherwise,
     failures_between,
     packages_named,
-    ran_failing,
     some_of_each,
     some_tests_of,
 )
@@ -205,10 +205,10 @@ class BothEnds:
         return False
 
     def _differs(self, run: Observation) -> bool:
-        """Whether a run says nothing about the bug: it fails in another way, or before the tests that fail now."""
+        """Whether a run says nothing about the bug: nothing in it fails as it fails now."""
         signature = self.repro.signature
         if signature is None:
-            return not ran_failing(run, self.bad_runs[-1])
+            return not fails_alike(run, self.bad_runs[-1])
         return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
 
     def _run_given(self, good: World) -> None:

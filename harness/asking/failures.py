@@ -24,6 +24,7 @@ FAILS_DIFFERENTLY = "fails differently: "
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
+_FAILED = RaisedException("Failed", "")
 _ENOUGH = 20  # tests of one failure that a search runs; the whole suite runs at the ends and with the workaround
 
 
@@ -261,7 +262,7 @@ def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[s
     found: dict[tuple[str, ...], list[str]] = {}
     for test in tests or (result.id for result in observation.tests):
         for failure in results.failures(test)[:1]:
-            raised = failure.exception or RaisedException("Failed", "")
+            raised = failure.exception or _FAILED
             found.setdefault(_key(test, failure, raised), []).append(test)
     every = (each for names in found.values() for each in (names[0], names[len(names) // 2], names[-1]))
     return tuple(dict.fromkeys(every)) if WHOLE_RUN not in results.own else ()
@@ -284,10 +285,15 @@ def shown_of(searched: Group, whole: Group, left: Groups) -> tuple[str, ...]:
     return tuple(test for test in whole.tests if test not in others)
 
 
-def ran_failing(run: Observation, bad: Observation) -> bool:
-    """Whether a run got to one of the tests that fail in `bad`; if nothing could be run there, to any."""
-    results = _Results(bad)
-    return WHOLE_RUN in results.own or any(results.failures(test.id) for test in run.tests)
+def fails_alike(run: Observation, bad: Observation) -> bool:
+    """Whether a test fails in a run as one does in `bad`; true if nothing could be run there."""
+    if WHOLE_RUN in _Results(bad).own:
+        return True
+    seen, wanted = (
+        {_key(result.id, result, result.exception or _FAILED) for result in one.tests if result.outcome.is_failure}
+        for one in (run, bad)
+    )
+    return not seen.isdisjoint(wanted)
 
 
 def fails_otherwise(run: Observation, bad: Observation) -> bool:

@@ -131,6 +131,19 @@ def test_packages_with_which_no_test_runs_say_nothing_about_the_tests(planted, p
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("tested2", "1.0", "1.5")
 
 
+def test_a_day_on_which_all_tests_fail_with_another_error_says_nothing(planted, parts_house):
+    """As where an old release does not know this Python: the tests passed on a day between."""
+    tested = {"1.0": "is too old", "1.5": "", "2.0": "is broken"}
+    days = ("2020-01-01", "2023-06-01", "2024-01-20")
+    for (version, error), day in zip(tested.items(), days, strict=True):
+        files = {"tested.py": source(version, broken=error)}
+        parts_house.add("tested", version, files=files, uploaded=f"{day}T12:00:00Z")
+    write_project(planted.folder, suite_of("tested"), requires=["tested"])
+    answer = planted("bisect", "--bad", "2026-08-01", *RUN).json
+    (culprit,) = answer["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("tested", "1.5", "2.0")
+
+
 def test_the_options_that_lead_further_are_kept():
     steps, _ = steps_of(FewDays(BAD, hint="Python 3.9 would work for both ends; this machine has 3.9 (--python 3.9)"))
     assert steps.way_on == "--good 2024-07-25 --python 3.9"
