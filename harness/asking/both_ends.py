@@ -205,10 +205,11 @@ class BothEnds:
         return False
 
     def _differs(self, run: Observation) -> bool:
-        """Whether a run says nothing about the bug: nothing in it fails as it fails now."""
+        """Whether a run says nothing about the bug: nothing in it fails as it fails now, or at a newer good end."""
         signature = self.repro.signature
         if signature is None:
-            return not fails_alike(run, self.bad_runs[-1])
+            newer = self.newer.good_runs if self.newer is not None else []
+            return not any(fails_alike(run, seen) for seen in (*self.bad_runs[-1:], *newer))
         return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
 
     def _run_given(self, good: World) -> None:
