@@ -20,15 +20,15 @@ from harness.cli.search_options import project_options
 from harness.errors import NoSpace, UserMistake
 from harness.nightly.tracker import Gh, this_repository
 from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, report_of
-from harness.report import redacted
+from harness.redact import redacted
 from harness.report.privacy import private_of
 from harness.request.commands import ChosenProject
 from harness.request.ends import End, EndKind, Ends, parse_end
 from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
-from harness.terminal import reporting
 from harness.terminal.console import Console
+from harness.terminal.live import reporting
 
 if TYPE_CHECKING:
     from typing import Any
