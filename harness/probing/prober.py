@@ -51,7 +51,7 @@ from harness.store import StoredResolution, is_kept
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.environment import Altered, Builder, Resolver, Workspace
+    from harness.environment import Builder, Resolver, Workspace
     from harness.model import Mixture
     from harness.run.devices import Gpu
     from harness.run.result import Ran
@@ -222,8 +222,8 @@ class Prober:
                 return self._unrun(probe, prepared.key, Outcome.NOT_MADE, str(why), lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
-            # If the sandbox kept the run from writing to its environment, run again in an unshared one.
-            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
+            # Another run may have changed a shared environment, and the sandbox refuses writes to it: run again alone.
+            if not apart and (altered or _was_refused_a_write(ran, environment)):
                 apart = True
                 continue
             differs = (
@@ -247,7 +247,7 @@ class Prober:
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
         )
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
-        return self.store.put(evolve(observation, altered=altered.files, installed=builds))
+        return self.store.put(evolve(observation, altered=altered, installed=builds))
 
     @contextlib.contextmanager
     def _leased_gpu(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
@@ -267,7 +267,7 @@ class Prober:
         cancel: threading.Event | None,
         *,
         apart: bool,
-    ) -> tuple[Ran, Altered]:
+    ) -> tuple[Ran, tuple[str, ...]]:
         """Run a probe once; returns the result and what the run changed in its environment.
 
         With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment

@@ -156,7 +156,7 @@ def _run_with(
     tests = collection_of(job.repro.argv, scratch.report.parent)
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
-    env = _environment(scratch, job, root)
+    env = environment_of(scratch, job, root)
     argv = (
         _command(job)
         if job.repro.argv
@@ -208,8 +208,8 @@ def _run_with(
     return ran
 
 
-def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
-    """The environment variables of a run; relative paths in them start at `root`."""
+def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
+    """Return the environment variables of a run; relative paths in them start at `root`."""
     env = process_environment(
         scratch,
         ours=os.environ,
@@ -220,8 +220,8 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
         extra={
             **repro_variables(job.repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
-            **search_path(scratch, job.repro),
-            **variables_of(scratch, job.repro),
+            **_search_path(scratch, job.repro),
+            **_variables_of(scratch, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
@@ -262,13 +262,13 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
-def variables_of(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
+def _variables_of(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
     """Return the environment variables for a repro's step and for the folders that it is given."""
     given = {one.variable: one.folder for one in repro.given}
     return given_variables(scratch, repro.step, given, offline=repro.is_pinned_offline)
 
 
-def search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
+def _search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
     """Return the environment variable that lets a repro import from the folders of its project."""
     if not repro.search_path:
         return {}

@@ -21,28 +21,28 @@ from harness.errors import NoWorkers, UserMistake
 from harness.model import Device, Outcome
 from harness.probing import Prepared
 from harness.probing.portable import PortableProbe
+from harness.probing.probe import Around
 from harness.scheduling.cluster.worker import Reply, worker_setup
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterable
 
-    from harness.environment import Builder, Interpreter
+    from harness.environment import Interpreter
     from harness.model import Observation
     from harness.probing import Probe, Prober
     from harness.run.devices import Gpu
-    from harness.store import Store, StoredResolution
 
 
 @frozen
-class ClusterProber:
+class ClusterProber(Around):
     """A prober over the workers of one cluster that match this machine.
 
-    `here` resolves, stores and looks up. Its GPU is `gpu`, the model that the workers have, so stored observations name
-    the GPU that they ran on.
+    `prober` resolves, stores and looks up. Its GPU is `gpu`, the model that the workers have, so stored observations
+    name the GPU that they ran on.
     """
 
-    here: Prober
+    prober: Prober
     connection: Workers
     kind: Kind
     gpu: Gpu | None
@@ -61,16 +61,6 @@ class ClusterProber:
         gpu = commonest_gpu(members.values())
         return cls(evolve(here, gpus=(gpu,) if gpu else ()), connection, kind, gpu)
 
-    @property
-    def store(self) -> Store:
-        """Where observations are kept, on this machine."""
-        return self.here.store
-
-    @property
-    def builder(self) -> Builder:
-        """Builds environments on this machine, to inspect them."""
-        return self.here.builder
-
     def slots(self, device: Device) -> int:
         """The number of probes that can run on a device at a time. Raises `NoWorkers` if no worker can run one."""
         members = self._who(device)
@@ -80,14 +70,6 @@ class ClusterProber:
                 hint='the warnings above say why; dask worker ... --resources "gpu=1" declares a GPU',
             )
         return sum(member.slots(device) for member in members.values())
-
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """Return the lock of a probe, resolved on this machine."""
-        return self.here.resolve(probe, cancel=cancel)
-
-    def known(self, probe: Probe) -> Observation | None:
-        """Return an earlier observation of a probe from the store, or None."""
-        return self.here.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Resolve a probe, or answer it from the store. Builds nothing.
@@ -101,12 +83,12 @@ class ClusterProber:
             )
         begun = time.monotonic()
         if probe.lock is not None:
-            return self.here.look_up(probe, probe.lock, begun=begun)
-        resolution = self.here.resolve(probe, cancel=cancel)
+            return self.prober.look_up(probe, probe.lock, begun=begun)
+        resolution = self.prober.resolve(probe, cancel=cancel)
         if resolution.lock is None:
-            return self.here.prepare(probe, cancel=cancel)  # builds nothing, as there is no lock
+            return self.prober.prepare(probe, cancel=cancel)  # builds nothing, as there is no lock
         settled = evolve(probe, lock=resolution.lock)
-        return self.here.look_up(settled, resolution.lock, drift=resolution.drift, begun=begun)
+        return self.prober.look_up(settled, resolution.lock, drift=resolution.drift, begun=begun)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a probe on a worker and store its observation on this machine.
@@ -118,7 +100,7 @@ class ClusterProber:
         probe = prepared.probe
         if probe.lock is None:
             raise ValueError("nothing to run")
-        task = PortableProbe.of(probe, probe.lock, prepared.key, self.here)
+        task = PortableProbe.of(probe, probe.lock, prepared.key, self.prober)
         reply = self.connection.run(task, lambda: self._who(probe.combination.device), cancel=cancel)
         return self._kept(evolve(self._observed(reply), drift=prepared.drift), reply.log)
 
