@@ -18,12 +18,12 @@ import posixpath
 import shutil
 import struct
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NamedTuple
 
 from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, Ledger, content_of, in_turn, read_states, state_of
+from harness.environment.ledger import FileState, Ledger, content_of, read_states, state_of
 from harness.environment.wheel_store import sharing
 from harness.environment.workspace import Busy, acquire
 from harness.run.launch import Limits, remove_tree
@@ -161,7 +161,8 @@ class BytecodeStore:
         if not wanted:
             return 0
         order, done, output = scratch / "compile.json", scratch / "compiled.json", scratch / "compile.log"
-        order.write_text(json.dumps([entry.order for entry in wanted]), encoding="utf-8")
+        jobs = [(one.source, one.digest, f"{one.folder}/{one.name}") for one in wanted]
+        order.write_text(json.dumps(jobs), encoding="utf-8")
         run_guarded(
             [python, "-I", "-S", "-B", _COMPILE, order, done],
             env={"PATH": os.defpath},
@@ -174,15 +175,13 @@ class BytecodeStore:
             return 0
         made = set(json.loads(done.read_bytes()))
         with acquire(self.lock, cancel=cancel):
-            for folder in {entry.folder for entry in wanted}:
+            for folder in {one.folder for one in wanted}:
                 new, noted = {}, []
-                for entry in wanted:
-                    if entry.folder == folder and entry.target in made:
-                        with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
-                            found = os.lstat(entry.target)
-                            content = content_of(entry.target, found)
-                            new[entry.name] = state_of(found, content)
-                            noted.append((found, content))
+                for name in (one.name for one in wanted if one.folder == folder and f"{folder}/{one.name}" in made):
+                    with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
+                        found = os.lstat(folder / name)
+                        new[name] = state_of(found, content_of(folder / name, found))
+                        noted.append((found, new[name].content))
                 write_whole(folder / _LEDGER, json.dumps({**read_states(folder / _LEDGER), **new}))
                 self.ledger.note(noted)
         return len(made)
@@ -217,32 +216,23 @@ class BytecodeStore:
                 continue
             name = source.removeprefix(f"{shown}/")
             if is_stdlib:
-                return _Wanted(self._of_stdlib(shown), compiled_name(name, self.cache_tag), source, "")
+                return _Wanted(source, "", self._of_stdlib(shown), compiled_name(name, self.cache_tag))
             inside = sources.at.relative_to(sources.at.parents[2]).as_posix()
             wheel = owners.get(f"{inside}/{name}")
             if wheel is None or name in sources.unclear:
                 return None
             digest = manifest.files[f"{inside}/{name}"].content
-            return _Wanted(self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag), source, digest)
+            return _Wanted(source, digest, self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag))
         return None
 
 
-@frozen
-class _Wanted:
-    """One module to compile: into `folder` under `name`, from a source with this SHA-256 ("": any)."""
+class _Wanted(NamedTuple):
+    """One module to compile: from a source with this SHA-256 ("": any) to `name` in a `folder`."""
 
-    folder: Path
-    name: str
     source: str
     digest: str
-
-    @property
-    def target(self) -> str:
-        return str(self.folder / self.name)
-
-    @property
-    def order(self) -> list[str]:
-        return [self.source, self.digest, self.target]
+    folder: Path
+    name: str
 
 
 @define
@@ -281,9 +271,7 @@ class BytecodeTree:
                     return
                 finally:
                     hold.release()
-        with in_turn:
-            filled = store.fill(own, sources, without=without)
-        tree = cls(own, store, sources, filled)
+        tree = cls(own, store, sources, store.fill(own, sources, without=without))
         try:
             yield tree
         finally:
@@ -292,22 +280,17 @@ class BytecodeTree:
     @classmethod
     def prepare(cls, store: BytecodeStore, sources: Sources, record: Location) -> None:
         """Fill the lasting tree of a new environment, so that its first run starts sooner."""
-        with contextlib.suppress(Busy):
-            hold = acquire(record.bytecode_lock, wait=False)
-            try:
-                cls(record.pycache, store, sources, {}, record).make_sound()
-            finally:
-                hold.release()
+        with contextlib.suppress(Busy), acquire(record.bytecode_lock, wait=False):
+            cls(record.pycache, store, sources, {}, record).make_sound()
 
     def make_sound(self) -> None:
         """Compare a lasting tree with its record, and refill it if it differs."""
-        with in_turn:
-            self.files = read_states(self.record.bytecode_path) if self.record is not None else {}
-            differing, added = self._look()
-            if not self.files or added or differing:
-                self.remove()
-                self.files = self.store.fill(self.folder, self.sources)
-                self._write()
+        self.files = read_states(self.record.bytecode_path) if self.record is not None else {}
+        differing, added = self._look()
+        if not self.files or added or differing:
+            self.remove()
+            self.files = self.store.fill(self.folder, self.sources)
+            self._write()
         # A sandbox shows only folders that exist.
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -339,8 +322,7 @@ class BytecodeTree:
         """Files that differ from the record, and new ones."""
         if not self.folder.is_dir():
             return list(self.files), []
-        with in_turn:
-            return self.store.ledger.compare(self.folder, self.files)
+        return self.store.ledger.compare(self.folder, self.files)
 
     def _write(self) -> None:
         if self.record is not None:

@@ -15,7 +15,6 @@ import os
 import shutil
 import sqlite3
 import stat
-import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -42,10 +41,6 @@ _TABLE = (
 STORED = "files"  # the folder of a stored wheel with its files
 _LASTS_S = 120.0
 _MOST = 8  # environments, each of tens of thousands of files
-
-# Threads that go through thousands of files take turns: side by side, each would wait for the other at every file.
-in_turn = threading.RLock()
-
 
 _Signature = tuple[int, int, int, int, int]
 
@@ -259,8 +254,7 @@ class Manifest:
         despite PYTHONPYCACHEPREFIX, is removed.
         """
         try:
-            with in_turn:
-                differing, more = ledger.compare(folder, self.files)
+            differing, more = ledger.compare(folder, self.files)
         except OSError:
             return (".",)
         ours = {path.partition("/")[0] for path in self.files}

@@ -12,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -198,18 +199,15 @@ class Uv:
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
     builds: Builds = field(factory=Builds)
-    _folders: list[Path] = field(factory=list, init=False, repr=False, eq=False)
 
-    @property
+    @cached_property
     def cache_folder(self) -> Path:
-        """The folder where it unpacks wheels."""
-        if named := self.environment.get("UV_CACHE_DIR"):
-            return Path(named).absolute()
-        if not self._folders:  # its configuration may name one; called once
+        """The folder where it unpacks wheels; its configuration may name one."""
+        named = self.environment.get("UV_CACHE_DIR")
+        if not named:
             answer = self.call("cache", "dir", cwd=Path.cwd())
             named = answer.words.strip() if answer.returncode == 0 else ""
-            self._folders.append(Path(named or Path.home() / ".cache" / "uv"))
-        return self._folders[0]
+        return Path(named).absolute() if named else Path.home() / ".cache" / "uv"
 
     @property
     def wheels_folder(self) -> Path:

@@ -38,7 +38,6 @@ from harness.environment.ledger import (
     Ledger,
     content_of,
     files_below,
-    in_turn,
     read_states,
     state_of,
 )
@@ -79,12 +78,10 @@ class Tree:
             if path.endswith(".dist-info/METADATA"):
                 text = (self.folder / path).read_text(encoding="utf-8", errors="replace")
                 for line in HeaderParser().parsestr(text).get_all("Requires-Dist", ()):
-                    try:
+                    with contextlib.suppress(InvalidRequirement, ValueError):
                         requirement = Requirement(str(line))
-                        is_needed = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
-                    except (InvalidRequirement, ValueError):
-                        continue
-                    found |= {normalized_name(requirement.name)} if is_needed else set()
+                        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
+                            found.add(normalized_name(requirement.name))
         return found
 
 
@@ -251,7 +248,7 @@ class WheelStore:
         loose, nothing is linked, and they are `missing`. Raises `Cancelled`.
         """
         own = frozenset(files_below(folder))
-        with acquire(self.lock, cancel=cancel), in_turn:
+        with acquire(self.lock, cancel=cancel):
             trees: list[Tree] = []
             missing: list[Pin] = []
             for pin in pins:

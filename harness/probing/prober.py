@@ -40,11 +40,11 @@ from harness.probing.probe import (
     seed_of,
     unresolvable_key,
 )
-from harness.run.child_report import read_imports
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, MemoryGate, NoGpu
 from harness.run.programs import program_of
+from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
