@@ -258,6 +258,7 @@ class Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""
         return evolve(
             self,
+            is_known=False,
             ends=tuple(map(lean_run, self.ends)),
             verified_by=lean_run(self.verified_by) if self.verified_by is not None else None,
             failures=tuple(
