@@ -26,7 +26,7 @@ from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessFault
 from harness.model import Device, Mixture, Observation, Outcome
-from harness.probing.probe import Around, Prepared, Probe, observation_of, seed_of
+from harness.probing.probe import Around, Prepared, Probe, observation_of
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.launch import scratch_folder
 from harness.run.process import end_strays
@@ -79,20 +79,7 @@ def forking(
         packages = site_packages(place.environment.folder or built.folder)
         scratch = place.scratch / "forks"
         scratch.mkdir()
-        job = Job(
-            python=place.environment.python,
-            repro=probe.repro,
-            device=probe.combination.device,
-            log_path=Path(),
-            scratch_root=scratch,
-            pycache_prefix=place.pycache,
-            pass_env=prober.pass_env,
-            capability=prober.capability,
-            invoked_from=prober.invoked_from,
-            sandbox=prober.sandbox,
-            readable=(prober.workspace.root,),
-            hash_seed=seed_of(probe, lock),
-        )
+        job = evolve(prober.job(probe, lock, place), scratch_root=scratch)
 
         def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
             return _zygote_of(job, preloadable(*graph, {str(base / path) for path in left_out}))

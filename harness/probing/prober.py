@@ -51,7 +51,7 @@ from harness.store import StoredResolution, is_kept
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.environment import Builder, Resolver, Workspace
+    from harness.environment import Builder, Resolver, WatchedEnvironment, Workspace
     from harness.model import Mixture
     from harness.run.devices import Gpu
     from harness.run.result import Ran
@@ -282,29 +282,38 @@ class Prober:
         with watched_environment(
             self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, cancel=cancel
         ) as place:
-            job = Job(
-                python=place.environment.python,
-                repro=probe.repro,
-                device=probe.combination.device,
+            traced = None if probe.trace is None else self.imports_file(probe, place.environment.lock)
+            job = evolve(
+                self.job(probe, lock, place),
                 log_path=self.store.log_path(prepared.key),
-                scratch_root=place.scratch,
-                pycache_prefix=place.pycache,
-                pass_env=self.pass_env,
                 extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
-                capability=self.capability,
-                invoked_from=self.invoked_from,
                 trace=probe.trace,
-                imports=self.imports_file(probe, place.environment.lock) if probe.trace is not None else None,
-                sandbox=self.sandbox,
+                imports=traced,
                 readable=(self.workspace.root, *environment.readable),
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
-                hash_seed=seed_of(probe, lock),
                 keep=self._keep if probe.repro.step == MAKE else None,
             )
             with self.memory.entered(cancel):
                 ran = run_repro(job, cancel=cancel)
                 self.memory.note(ran.peak_memory or 0)
             return ran, place.altered()
+
+    def job(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> Job:
+        """The job of a run in an environment; it has no log yet."""
+        return Job(
+            python=place.environment.python,
+            repro=probe.repro,
+            log_path=Path(),
+            scratch_root=place.scratch,
+            device=probe.combination.device,
+            pycache_prefix=place.pycache,
+            pass_env=self.pass_env,
+            capability=self.capability,
+            invoked_from=self.invoked_from,
+            sandbox=self.sandbox,
+            readable=(self.workspace.root,),
+            hash_seed=seed_of(probe, lock),
+        )
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
