@@ -30,9 +30,8 @@ from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.settings import Group, Settings
 from harness.store import Store
-from harness.terminal.answer import print_answer
+from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
-from harness.terminal.live import PlainView, reporting
 
 
 class _Command(SectionCommand):

@@ -22,9 +22,9 @@ from harness.request.repros import chosen_repro
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.store import Store
+from harness.terminal import PlainView
 from harness.terminal.bundle import print_absorbed, print_packed
 from harness.terminal.console import Console
-from harness.terminal.live import PlainView
 
 
 @click.command(cls=SectionCommand)

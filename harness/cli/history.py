@@ -26,9 +26,8 @@ from harness.request.question import Policy, Question
 from harness.request.repros import required_python
 from harness.session import open_session
 from harness.settings import Group, Settings
+from harness.terminal import print_history, reporting
 from harness.terminal.console import Console
-from harness.terminal.history import print_history
-from harness.terminal.live import reporting
 
 
 @click.command(cls=SectionCommand)

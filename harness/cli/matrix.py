@@ -28,9 +28,8 @@ from harness.report.matrix_markdown import FAILS, UNKNOWN, WORKS, markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import Group, Settings
+from harness.terminal import print_table, reporting
 from harness.terminal.console import Console
-from harness.terminal.live import reporting
-from harness.terminal.table import print_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -24,8 +24,8 @@ from harness.request.project import find_project
 from harness.request.question import Question
 from harness.settings import Group, Settings
 from harness.store import Store
+from harness.terminal import reporting
 from harness.terminal.console import Console
-from harness.terminal.live import reporting
 
 if TYPE_CHECKING:
     from harness.asking.answer import Answer

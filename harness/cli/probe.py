@@ -22,9 +22,9 @@ from harness.request.project import Projects
 from harness.request.repros import required_python
 from harness.session import Session, local_session
 from harness.settings import Group, Settings
-from harness.terminal.answer import print_observation
+from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
-from harness.terminal.live import PlainView, WarningsOnly
+from harness.terminal.live import WarningsOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

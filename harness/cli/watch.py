@@ -27,8 +27,8 @@ from harness.request.ends import End, EndKind, Ends, parse_end
 from harness.request.question import Question
 from harness.session import open_session
 from harness.settings import Group, Settings
+from harness.terminal import reporting
 from harness.terminal.console import Console
-from harness.terminal.live import reporting
 
 if TYPE_CHECKING:
     from typing import Any

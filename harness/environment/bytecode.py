@@ -107,14 +107,13 @@ class BytecodeStore:
             Path(origin).unlink(missing_ok=True)
         filled: dict[str, FileState] = {}
         noted = []
-        share = sharing(self.root)
         for origin, (path, source, state) in stored.items():
             if not _fits(origin, source):
                 continue
             target = f"{tree}/{path}"
             os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
             with contextlib.suppress(FileNotFoundError, FileExistsError):  # `harness clean` may have removed it
-                share(origin, target)
+                sharing(self.root)(origin, target)
                 linked = os.lstat(target)
                 if state.is_like(linked):
                     filled[path] = state

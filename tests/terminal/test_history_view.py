@@ -9,7 +9,7 @@ from rich.console import Console
 
 from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState
 from harness.model import Signature
-from harness.terminal.history import print_history
+from harness.terminal import print_history
 
 STATES = {state.symbol: state for state in RowState}
 HISTORY = History(

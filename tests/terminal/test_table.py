@@ -8,7 +8,7 @@ from rich.console import Console
 
 from harness.matrix import Cell
 from harness.matrix.running import Standing
-from harness.terminal.table import print_table
+from harness.terminal import print_table
 
 
 def cell(name: str, hold: tuple[str, ...] = (), **choice: str) -> Standing:

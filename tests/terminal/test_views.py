@@ -27,8 +27,9 @@ from harness.events import (
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
 from harness.search import Bisection, Grid, PositionState, Trial
+from harness.terminal import LiveView, PlainView
 from harness.terminal.console import Console, duration, print_skipped, short_reason
-from harness.terminal.live import Clock, LiveView, PlainView, WarningsOnly, picture, reporting
+from harness.terminal.live import Clock, WarningsOnly, picture, reporting
 from harness.terminal.nights import NightView
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
