@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import cache
 from typing import Any
 from urllib.parse import quote
 
@@ -103,7 +104,7 @@ def redact(text: str, private: Private = Private()) -> str:
 
 def redacted(value: Any, private: Private) -> Any:
     """Redact every text in a value made of attrs classes, mappings (keys, too), tuples and lists."""
-    return in_every_text(value, lambda text: redact(text, private))
+    return in_every_text(value, cache(lambda text: redact(text, private)))  # many texts of an answer are the same
 
 
 def in_every_text(value: Any, change: Callable[[str], str]) -> Any:

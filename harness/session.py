@@ -22,9 +22,9 @@ from harness.environment import (
     find_interpreter,
     read_pip_settings,
 )
-from harness.environment.cpu_builds import CpuBuilds
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.uv import TORCH_BACKEND
+from harness.environment.without_gpu import CpuBuilds
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
@@ -82,7 +82,7 @@ class Session:
     @property
     def gpus(self) -> tuple[Gpu, ...]:
         """The GPUs that probes can use."""
-        return self.remote.here.gpus if self.remote is not None else self.local_gpus
+        return self.remote.prober.gpus if self.remote is not None else self.local_gpus
 
     @property
     def workspace(self) -> Workspace:

@@ -207,7 +207,7 @@ class Answer:
     `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
     requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
-    release among them; `wall_s` is in seconds.
+    release among them; `wall_s` is in seconds. With `is_known` it was found by an earlier search, and nothing was run.
 
     The properties after `culprits` are those of the first culprit, or of the search that found none.
     """
@@ -233,6 +233,7 @@ class Answer:
     probes: int = 0
     culprit_probes: int = 0
     wall_s: float = 0.0
+    is_known: bool = False
 
     @property
     def culprits(self) -> tuple[Guilty, ...]:
@@ -257,6 +258,7 @@ class Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""
         return evolve(
             self,
+            is_known=False,
             ends=tuple(map(lean_run, self.ends)),
             verified_by=lean_run(self.verified_by) if self.verified_by is not None else None,
             failures=tuple(

@@ -9,14 +9,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve
 
 from harness.asking.answer import Status
-from harness.asking.between import ask_between
-from harness.asking.commits import ask_commits
-from harness.asking.evidence import with_evidence
 from harness.asking.kinds import Kind, kind_of, refuse_meaningless
 from harness.asking.known import Known
 from harness.asking.mistakes import names_meant, refuse_own_mistake
-from harness.asking.pythons import ask_pythons
-from harness.asking.releases import ask_releases
 from harness.asking.wording import sentence_between
 from harness.asking.writers import other_step, sentence_about, with_files
 from harness.culprit.line import left_out_words
@@ -33,6 +28,8 @@ from harness.request.repros import required_python, typed_words
 from harness.session import Session, at_python, open_session
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from harness.asking.answer import Answer
     from harness.probing.by_hand import Person
     from harness.request.ends import Ends
@@ -67,6 +64,8 @@ def ask_in(session: Session, question: Question) -> Answer:
     """Answer a question with an open session. Raises as `ask` does."""
     kind, ends = kind_of(question, session.settings)
     if kind is Kind.PYTHONS:
+        from harness.asking.pythons import ask_pythons
+
         return ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
     session, inquiry = asked_in(session, question, kind, ends)
     answer = ask_inquiry(session, inquiry, kind)
@@ -122,12 +121,13 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
         left_out = left_out_words(answer.boundary.left_out)
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
-    search = {Kind.RELEASES: ask_releases, Kind.COMMITS: ask_commits, Kind.WORLDS: ask_between}[kind]
     with names_meant(inquiry):
-        answer = search(session, inquiry)
+        answer = _search_of(kind)(session, inquiry)
     if inquiry.policy.ask:
         answer = evolve(answer, told=(*answer.told, "every run was judged by hand (--ask)"))
     else:
+        from harness.asking.evidence import with_evidence
+
         answer = with_evidence(answer, session.prober)
     refuse_own_mistake(answer, session.store)
     if kind is Kind.WORLDS:
@@ -137,6 +137,22 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
         answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
     known.keep(answer)
     return answer
+
+
+def _search_of(kind: Kind) -> Callable[[Session, Inquiry], Answer]:
+    """Return the search for a kind of question. It is imported only now: an answer that is known needs none."""
+    match kind:
+        case Kind.COMMITS:
+            from harness.asking.commits import ask_commits
+
+            return ask_commits
+        case Kind.WORLDS:
+            from harness.asking.between import ask_between
+
+            return ask_between
+    from harness.asking.releases import ask_releases
+
+    return ask_releases
 
 
 def command_of(session: Session, question: Question, ends: Ends | None = None) -> ChosenCommand:

@@ -58,7 +58,7 @@ class Known:
             )
             for failure in answer.failures
         )
-        return evolve(answer, failures=failures, probes=0, culprit_probes=0, wall_s=0.0, told=told)
+        return evolve(answer, failures=failures, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
 
     def keep(self, answer: Answer) -> None:
         """Keep an answer that found a change; others are searched again, which may find more. Raises `NoSpace`."""

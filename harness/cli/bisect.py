@@ -11,7 +11,6 @@ from attrs import frozen
 from click.core import ParameterSource
 
 from harness.asking.ask import ask
-from harness.cli.by_hand import AtTheTerminal
 from harness.cli.options import (
     SectionCommand,
     completed,
@@ -113,7 +112,11 @@ def bisect(
     question = Question(asked.subject, asked.repro, asked.run, asked.good, asked.bad, asked.depth, policy, project)
     if policy.ask and not sys.stdin.isatty():
         raise UserMistake("--ask needs a terminal at which you judge each run")
-    console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None
+    console, person = Console(stderr=True), None
+    if policy.ask:
+        from harness.cli.by_hand import AtTheTerminal
+
+        person = AtTheTerminal()
     # A live picture would be drawn over the questions.
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
     with view as reporter:

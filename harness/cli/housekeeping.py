@@ -14,9 +14,9 @@ from rich.text import Text
 
 from harness.cli.options import settings_options
 from harness.environment import Workspace
-from harness.environment.bytecode import BytecodeStore
+from harness.environment.bytecode import BYTECODE_LOCK
 from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
-from harness.environment.workspace import remove_abandoned
+from harness.environment.workspace import acquire, remove_abandoned
 from harness.errors import HarnessError, NoSpace, UserMistake
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
@@ -155,7 +155,8 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
     if not dry_run:
         prune_wheels(workspace)
     if everything and not dry_run:
-        BytecodeStore.of(workspace, "").remove_all()
+        with acquire(workspace.locks / BYTECODE_LOCK):
+            remove_tree(workspace.bytecode)
         for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
             remove_tree(folder)
         remove_abandoned(workspace.downloads)

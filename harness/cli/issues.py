@@ -13,8 +13,10 @@ from harness.cli.options import settings_options
 from harness.model.text import to_json
 from harness.nightly.record import NightArchive, Past
 from harness.nightly.tracker import Gh, Wanted, actions, issues_of, this_repository, upstream_issue
-from harness.report import Archive, redacted, render_issue
+from harness.redact import redacted
 from harness.report.answer import page_of, repositories_of
+from harness.report.archive import Archive
+from harness.report.content import render_issue
 from harness.report.privacy import private_of
 from harness.settings import Settings
 from harness.store import Store

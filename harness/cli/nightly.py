@@ -24,7 +24,7 @@ from harness.nightly.night import Nightly
 from harness.nightly.record import Night, NightArchive, Past
 from harness.nightly.tonight import Budget, estimated_s, tonight
 from harness.nightly.triage import Triage
-from harness.report import Private, passed_secrets, redacted
+from harness.redact import Private, passed_secrets, redacted
 from harness.report.privacy import private_of
 from harness.request.parsing import day
 from harness.settings import Group, Settings

@@ -13,8 +13,9 @@ from rich.text import Text
 from harness.cli.options import Choice, settings_options
 from harness.cli.written import write
 from harness.errors import NoSpace, UserMistake
-from harness.report import RENDERERS, Archive
 from harness.report.answer import page_of
+from harness.report.archive import Archive
+from harness.report.content import RENDERERS
 from harness.settings import Settings
 from harness.store import Store
 from harness.terminal.console import Console

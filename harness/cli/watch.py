@@ -20,7 +20,7 @@ from harness.cli.search_options import project_options
 from harness.errors import NoSpace, UserMistake
 from harness.nightly.tracker import Gh, this_repository
 from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, report_of
-from harness.report import redacted
+from harness.redact import redacted
 from harness.report.privacy import private_of
 from harness.request.commands import ChosenProject
 from harness.request.ends import End, EndKind, Ends, parse_end

@@ -22,14 +22,13 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
-from harness.environment.cpu_builds import BACKEND, CpuBuilds
 from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
-from harness.environment.gpu_libraries import left_out, replaced_by, stand_in, uncalled
-from harness.environment.ledger import EnvironmentRecord, Manifest, RecentlyCompared
+from harness.environment.ledger import Location, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import WheelStore
-from harness.environment.workspace import MARK, Hold, Location, acquire, claimed_folder, mark_of, site_packages
+from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
+from harness.environment.workspace import MARK, Hold, acquire, claimed_folder, mark_of, site_packages
 from harness.errors import NoSpace
 from harness.events import Note
 from harness.model import Lock
@@ -39,7 +38,7 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from harness.environment.interpreter import Interpreter
-    from harness.environment.layout import Tree
+    from harness.environment.wheel_store import Tree
     from harness.environment.workspace import Workspace
     from harness.model import Pin
 
@@ -118,9 +117,9 @@ class Builder:
     def location(self, lock: Lock) -> Location:
         """Where the environment of a lock belongs. Raises `UserMistake` if the user's folder can't be used."""
         if self.at is not None:
-            return Location.given(self.at)
+            return Location.given(self.workspace, self.at)
         without, builds = self._for_a_cpu(lock)
-        return Location.under_lock(self.workspace, lock, "-cpu" if builds else "-without-gpu" if without else "")
+        return Location(self.workspace, f"{lock.id}{'-cpu' if builds else '-without-gpu' if without else ''}")
 
     def _for_a_cpu(self, lock: Lock) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
         """The pins that are left out, and builds for CPUs that replace pins; none where the user gets the environment.
@@ -136,10 +135,6 @@ class Builder:
         _, builds = self._for_a_cpu(lock)
         instead = {pin.name: pin for pin in builds}
         return evolve(lock, pins=[instead.get(pin.name, pin) for pin in lock.pins]) if builds else lock
-
-    def record(self, location: Location) -> EnvironmentRecord:
-        """The record of the environment at a location."""
-        return EnvironmentRecord(self.workspace, location.name)
 
     def sources(self, lock: Lock, folder: Path, at: Path | None = None) -> Sources:
         """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
@@ -161,19 +156,18 @@ class Builder:
         else.
         """
         location = self.location(lock)
-        record = self.record(location)
-        self._keep(record)
-        with acquire(record.in_use, shared=True, cancel=cancel):
-            is_ready = record.is_built(location, lock.id)
+        self._keep(location)
+        with acquire(location.in_use, shared=True, cancel=cancel):
+            is_ready = location.is_built(lock.id)
             if is_ready and look:
                 is_ready = self.sound(location, lock) is not None
         if not is_ready:
-            with acquire(record.in_use, cancel=cancel):
+            with acquire(location.in_use, cancel=cancel):
                 failure = self.renew(lock, location, cancel)
             if failure is not None:
                 return failure
             if look:
-                with acquire(record.in_use, shared=True, cancel=cancel):
+                with acquire(location.in_use, shared=True, cancel=cancel):
                     self.sound(location, lock)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
@@ -185,7 +179,7 @@ class Builder:
 
     def sound(self, location: Location, lock: Lock) -> Manifest | None:
         """The manifest if every file of the environment matches it now, else None."""
-        manifest = self.record(location).sound(location, lock.id, self.wheels.ledger, self.wheels.drop)
+        manifest = location.sound(lock.id, self.wheels.ledger, self.wheels.drop)
         if manifest is not None:
             self.compared.note(location.name, manifest)
         return manifest
@@ -196,8 +190,7 @@ class Builder:
 
     def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
-        record = self.record(location)
-        if record.sound(location, lock.id, self.wheels.ledger, self.wheels.drop) is not None:
+        if location.sound(lock.id, self.wheels.ledger, self.wheels.drop) is not None:
             return None
         with location.partial() as partial:
             built = self.build_at(partial, lock, cancel=cancel)
@@ -205,17 +198,17 @@ class Builder:
                 return built
             with self._disk():
                 if location.is_users:
-                    record.forget()
+                    location.forget()
                 elif location.folder.exists():
-                    record.discard(location.folder)
-                built.write(record.manifest_path)
+                    location.discard()
+                built.write(location.manifest_path)
                 location.put(partial)
-                BytecodeTree.prepare(self.bytecode, self.sources(lock, location.folder), record)
+                BytecodeTree.prepare(self.bytecode, self.sources(lock, location.folder), location)
         return None
 
     def forget(self, lock: Lock) -> None:
         """Make the next user of an environment rebuild it."""
-        self.record(self.location(lock)).manifest_path.unlink(missing_ok=True)
+        self.location(lock).manifest_path.unlink(missing_ok=True)
 
     def build_at(
         self, folder: Path, lock: Lock, *, apart: bool = False, cancel: threading.Event | None = None
@@ -242,11 +235,11 @@ class Builder:
             self.disk_space.make_room(estimate)
             self.disk_space.reserve(estimate)
 
-    def _keep(self, record: EnvironmentRecord) -> None:
+    def _keep(self, location: Location) -> None:
         """Keep an environment from being removed while this process lives; the most recently used come last."""
         with self._keeping:
-            hold = self._kept.pop(record.name, None)
-            self._kept[record.name] = hold if hold is not None else acquire(record.kept, shared=True)
+            hold = self._kept.pop(location.name, None)
+            self._kept[location.name] = hold if hold is not None else acquire(location.kept, shared=True)
         self.let_go(but=_KEPT_AT_MOST)
 
     def let_go(self, but: int = 0) -> None:

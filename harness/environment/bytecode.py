@@ -23,7 +23,8 @@ from typing import TYPE_CHECKING, NamedTuple
 from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, Ledger, content_of, in_turn, read_states, signature, state_of
+from harness.environment.ledger import FileState, Ledger, content_of, read_states, state_of
+from harness.environment.wheel_store import sharing
 from harness.environment.workspace import Busy, acquire
 from harness.run.launch import Limits, remove_tree
 from harness.run.process import run_guarded
@@ -33,13 +34,14 @@ if TYPE_CHECKING:
     from collections.abc import Container, Iterable, Iterator, Mapping
     from pathlib import Path
 
-    from harness.environment.ledger import EnvironmentRecord, Manifest
+    from harness.environment.ledger import Location, Manifest
     from harness.environment.workspace import Workspace
     from harness.model import Lock, Pin
 
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0
+BYTECODE_LOCK = "bytecode.lock"
 _LEDGER = "ledger.json"
 _HEADER = 16  # bytes
 
@@ -74,12 +76,7 @@ class BytecodeStore:
     @classmethod
     def of(cls, workspace: Workspace, cache_tag: str) -> BytecodeStore:
         """The store of a workspace."""
-        return cls(workspace.bytecode, cache_tag, workspace.locks / "bytecode.lock", Ledger.of(workspace))
-
-    def remove_all(self) -> None:
-        """Remove the bytecode of every interpreter."""
-        with acquire(self.lock):
-            shutil.rmtree(self.root, ignore_errors=True)
+        return cls(workspace.bytecode, cache_tag, workspace.locks / BYTECODE_LOCK, Ledger.of(workspace))
 
     def fill(
         self,
@@ -96,42 +93,51 @@ class BytecodeStore:
         from the store. A file that the ledger knows is not read.
         """
         stale = {compiled_name(name, self.cache_tag) for name in (*without, *sources.unclear)}
-        wanted: list[tuple[_Stored, os.stat_result]] = []
-        for one in self._stored(sources):
-            if one.name not in stale and (only is None or one.path in only):
-                with contextlib.suppress(FileNotFoundError):
-                    wanted.append((one, os.lstat(one.origin)))
-        known = self.ledger.known(found for _, found in wanted)
-        has_sources: dict[str, bool] = {}
+        stored = {
+            origin: (path, source, state)
+            for origin, name, path, source, state in self._stored(sources)
+            if name not in stale and (only is None or path in only)
+        }
+        found: dict[str, os.stat_result] = {}
+        for origin in stored:
+            with contextlib.suppress(FileNotFoundError):
+                found[origin] = os.lstat(origin)
+        for origin in self.ledger.differing({origin: state for origin, (_, _, state) in stored.items()}, found):
+            del stored[origin]
+            Path(origin).unlink(missing_ok=True)
         filled: dict[str, FileState] = {}
         noted = []
-        for one, before in wanted:
-            target, parent = f"{tree}/{one.path}", posixpath.dirname(one.source)
-            if parent not in has_sources:
-                has_sources[parent] = os.path.isdir(parent)  # noqa: PTH112 - for speed
-                if has_sources[parent]:
-                    os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
-            if not has_sources[parent]:
+        for origin, (path, source, state) in stored.items():
+            if not _fits(origin, source):
                 continue
-            is_known = one.state.is_like(before) and known.get(signature(before)) == one.state.content
-            if (linked := _link_compiled(one, target, is_known=is_known)) is not None:
-                filled[one.path] = state_of(linked, one.state.content)
-                noted.append((linked, one.state.content))
+            target = f"{tree}/{path}"
+            os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
+            with contextlib.suppress(FileNotFoundError, FileExistsError):  # `harness clean` may have removed it
+                sharing(self.root)(origin, target)
+                linked = os.lstat(target)
+                if state.is_like(linked):
+                    filled[path] = state
+                    noted.append((linked, state.content))
         self.ledger.note(noted)
         return filled
 
     def unlink(self, tree: Path, sources: Sources, files: Container[str]) -> None:
         """Remove the unchanged `files` of a tree that is no longer used."""
-        self.ledger.unlink((f"{tree}/{one.path}", one.origin) for one in self._stored(sources) if one.path in files)
+        stored = ((path, origin) for origin, _, path, _, _ in self._stored(sources))
+        self.ledger.unlink((f"{tree}/{path}", origin) for path, origin in stored if path in files)
 
-    def _stored(self, sources: Sources) -> Iterator[_Stored]:
-        """The bytecode that is known for the sources of a lock."""
+    def _stored(self, sources: Sources) -> Iterator[tuple[str, str, str, str, FileState]]:
+        """The bytecode that is known for the sources of a lock: file, name, path in a tree, source, and state."""
         for folder, shown in self._folders(sources):
-            prefix = shown.relative_to(shown.anchor).as_posix()
-            at = sources.at if shown == sources.packages else shown
+            at, suffix = sources.at if shown == sources.packages else shown, f".{self.cache_tag}.pyc"
             for name, state in read_states(folder / _LEDGER).items():
-                source = f"{at}/{name.removesuffix(f'.{self.cache_tag}.pyc')}.py"
-                yield _Stored(name, f"{folder}/{name}", state, source, f"{prefix}/{name}")
+                yield (
+                    f"{folder}/{name}",
+                    name,
+                    f"{_inside(shown)}/{name}",
+                    f"{at}/{name.removesuffix(suffix)}.py",
+                    state,
+                )
 
     def learn(
         self,
@@ -154,7 +160,8 @@ class BytecodeStore:
         if not wanted:
             return 0
         order, done, output = scratch / "compile.json", scratch / "compiled.json", scratch / "compile.log"
-        order.write_text(json.dumps([entry.order for entry in wanted]), encoding="utf-8")
+        jobs = [(one.source, one.digest, f"{one.folder}/{one.name}") for one in wanted]
+        order.write_text(json.dumps(jobs), encoding="utf-8")
         run_guarded(
             [python, "-I", "-S", "-B", _COMPILE, order, done],
             env={"PATH": os.defpath},
@@ -167,15 +174,13 @@ class BytecodeStore:
             return 0
         made = set(json.loads(done.read_bytes()))
         with acquire(self.lock, cancel=cancel):
-            for folder in {entry.folder for entry in wanted}:
+            for folder in {one.folder for one in wanted}:
                 new, noted = {}, []
-                for entry in wanted:
-                    if entry.folder == folder and entry.target in made:
-                        with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
-                            found = os.lstat(entry.target)
-                            content = content_of(entry.target, found)
-                            new[entry.name] = state_of(found, content)
-                            noted.append((found, content))
+                for name in (one.name for one in wanted if one.folder == folder and f"{folder}/{one.name}" in made):
+                    with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
+                        found = os.lstat(folder / name)
+                        new[name] = state_of(found, content_of(folder / name, found))
+                        noted.append((found, new[name].content))
                 write_whole(folder / _LEDGER, json.dumps({**read_states(folder / _LEDGER), **new}))
                 self.ledger.note(noted)
         return len(made)
@@ -210,47 +215,23 @@ class BytecodeStore:
                 continue
             name = source.removeprefix(f"{shown}/")
             if is_stdlib:
-                return _Wanted(self._of_stdlib(shown), compiled_name(name, self.cache_tag), source, "")
+                return _Wanted(source, "", self._of_stdlib(shown), compiled_name(name, self.cache_tag))
             inside = sources.at.relative_to(sources.at.parents[2]).as_posix()
             wheel = owners.get(f"{inside}/{name}")
             if wheel is None or name in sources.unclear:
                 return None
             digest = manifest.files[f"{inside}/{name}"].content
-            return _Wanted(self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag), source, digest)
+            return _Wanted(source, digest, self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag))
         return None
 
 
-class _Stored(NamedTuple):
-    """Compiled bytecode: its name and file in the store, its recorded state, its source, and its path in a tree."""
+class _Wanted(NamedTuple):
+    """One module to compile: from a source with this SHA-256 ("": any) to `name` in a `folder`."""
 
-    name: str
-    origin: str
-    state: FileState
-    source: str
-    path: str
-
-
-@frozen
-class _Wanted:
-    """One module to compile: into `folder` under `name`, from a source with this SHA-256 ("": any)."""
-
-    folder: Path
-    name: str
     source: str
     digest: str
-
-    @property
-    def target(self) -> str:
-        return str(self.folder / self.name)
-
-    @property
-    def order(self) -> list[str]:
-        return [self.source, self.digest, self.target]
-
-
-def below(tree: Path, path: Path) -> Path:
-    """Where an interpreter keeps the bytecode of a folder under a prefix (PYTHONPYCACHEPREFIX)."""
-    return tree / path.relative_to(path.anchor)
+    folder: Path
+    name: str
 
 
 @define
@@ -261,7 +242,7 @@ class BytecodeTree:
     store: BytecodeStore
     sources: Sources
     files: dict[str, FileState]
-    record: EnvironmentRecord | None = None
+    record: Location | None = None
     fresh: tuple[str, ...] = ()
     is_spoilt: bool = False
 
@@ -273,7 +254,7 @@ class BytecodeTree:
         sources: Sources,
         own: Path,
         *,
-        shared: EnvironmentRecord | None,
+        shared: Location | None,
         without: Iterable[str] = (),
     ) -> Iterator[BytecodeTree]:
         """The lasting tree of `shared` if no other run uses it, else a new one at `own`."""
@@ -289,33 +270,26 @@ class BytecodeTree:
                     return
                 finally:
                     hold.release()
-        with in_turn:
-            filled = store.fill(own, sources, without=without)
-        tree = cls(own, store, sources, filled)
+        tree = cls(own, store, sources, store.fill(own, sources, without=without))
         try:
             yield tree
         finally:
             store.unlink(own, sources, tree.files)
 
     @classmethod
-    def prepare(cls, store: BytecodeStore, sources: Sources, record: EnvironmentRecord) -> None:
+    def prepare(cls, store: BytecodeStore, sources: Sources, record: Location) -> None:
         """Fill the lasting tree of a new environment, so that its first run starts sooner."""
-        with contextlib.suppress(Busy):
-            hold = acquire(record.bytecode_lock, wait=False)
-            try:
-                cls(record.pycache, store, sources, {}, record).make_sound()
-            finally:
-                hold.release()
+        with contextlib.suppress(Busy), acquire(record.bytecode_lock, wait=False):
+            cls(record.pycache, store, sources, {}, record).make_sound()
 
     def make_sound(self) -> None:
         """Compare a lasting tree with its record, and refill it if it differs."""
-        with in_turn:
-            self.files = read_states(self.record.bytecode_path) if self.record is not None else {}
-            differing, added = self._look()
-            if not self.files or added or differing:
-                self.remove()
-                self.files = self.store.fill(self.folder, self.sources)
-                self._write()
+        self.files = read_states(self.record.bytecode_path) if self.record is not None else {}
+        differing, added = self._look()
+        if not self.files or added or differing:
+            self.remove()
+            self.files = self.store.fill(self.folder, self.sources)
+            self._write()
         # A sandbox shows only folders that exist.
         self.folder.mkdir(parents=True, exist_ok=True)
 
@@ -323,7 +297,7 @@ class BytecodeTree:
         """Compare the tree after a run: the files that were changed or removed."""
         differing, added = self._look()
         self.fresh, self.is_spoilt = tuple(added), bool(differing)
-        inside = self.sources.packages.relative_to(self.sources.packages.anchor).as_posix()
+        inside = _inside(self.sources.packages)
         return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
 
     def keep(self, manifest: Manifest, python: Path, scratch: Path, cancel: threading.Event | None) -> None:
@@ -347,8 +321,7 @@ class BytecodeTree:
         """Files that differ from the record, and new ones."""
         if not self.folder.is_dir():
             return list(self.files), []
-        with in_turn:
-            return self.store.ledger.compare(self.folder, self.files)
+        return self.store.ledger.compare(self.folder, self.files)
 
     def _write(self) -> None:
         if self.record is not None:
@@ -360,36 +333,17 @@ def compiled_name(source: str, cache_tag: str) -> str:
     return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
 
 
-def _link_compiled(one: _Stored, target: str, *, is_known: bool) -> os.stat_result | None:
-    """Link unchanged bytecode and return its state; None if it changed or belongs to another source."""
-    try:
-        os.link(one.origin, target)
-    except FileExistsError:
-        os.unlink(target)  # noqa: PTH108
-        os.link(one.origin, target)
-    except FileNotFoundError:
-        return None
-    except OSError:  # another file system, or one without hard links
-        shutil.copyfile(one.origin, target)
-        is_known = False
-    # The state before reading, so that a write in between shows in the comparison after the run.
-    linked = os.lstat(target)
-    with open(target, "rb") as file:  # noqa: PTH123 - for speed
-        data = file.read(_HEADER if is_known else -1)
-    is_same = one.state.is_like(linked) if is_known else hashlib.sha256(data).hexdigest() == one.state.content
-    if is_same and _fits(data, one.source):
-        return linked
-    os.unlink(target)  # noqa: PTH108
-    if not is_same:
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(one.origin)  # noqa: PTH108
-    return None
+def _inside(folder: Path) -> str:
+    """Where the bytecode of a folder is in a tree."""
+    return folder.relative_to(folder.anchor).as_posix()
 
 
-def _fits(data: bytes, source: str) -> bool:
+def _fits(compiled: str, source: str) -> bool:
     """Whether bytecode was compiled from this source, by the time stamp and size in its header (PEP 552)."""
     try:
         found = os.stat(source)  # noqa: PTH116 - for speed
+        with open(compiled, "rb") as file:  # noqa: PTH123 - for speed
+            header = file.read(_HEADER)
     except OSError:
         return False
-    return data[8:16] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)
+    return header[8:] == struct.pack("<II", int(found.st_mtime) & 0xFFFFFFFF, found.st_size & 0xFFFFFFFF)

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from harness.atomic import remove_partial
-from harness.environment.ledger import EnvironmentRecord, Manifest
+from harness.environment.ledger import Location, Manifest
 from harness.environment.wheel_store import WheelStore
 from harness.environment.workspace import remove_abandoned
 from harness.errors import NoSpace
@@ -190,12 +190,12 @@ def kept_folders(workspace: Workspace) -> list[Kept]:
 
 def remove(kept: Kept, workspace: Workspace) -> bool:
     """Remove an environment and its records, unless it is in use; returns whether it was removed."""
-    return EnvironmentRecord(workspace, kept.path.name).remove(kept.path)
+    return Location(workspace, kept.path.name).remove()
 
 
 def prune_wheels(workspace: Workspace) -> int:
     """Remove installed wheels that no environment uses; returns how many."""
-    records = (EnvironmentRecord(workspace, path.name).manifest_path for path in workspace.environments.iterdir())
+    records = (Location(workspace, path.name).manifest_path for path in workspace.environments.iterdir())
     used = {key for path in records if (manifest := Manifest.read(path)) is not None for key in manifest.wheels}
     return sum(store.prune(used) for store in _stores(workspace))
 

@@ -8,7 +8,7 @@ import re
 import subprocess
 from importlib.metadata import distributions
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 from packaging import tags as wheel_tags
@@ -20,6 +20,7 @@ from harness.model import Lock, Pin, normalized_name
 if TYPE_CHECKING:
     from harness.environment.uv import Uv
 
+_LONGEST_S = 60.0
 _QUESTIONS = (
     "import json,platform,sys,sysconfig;"
     "print(json.dumps([platform.python_version(),platform.python_implementation(),"
@@ -93,15 +94,19 @@ def meets(needs: str | None, version: str) -> bool:
 
 def _interpreter_at(path: Path) -> Interpreter:
     try:
-        answer = subprocess.run(
-            [path, "-I", "-S", "-c", _QUESTIONS], capture_output=True, text=True, timeout=60, check=True
-        )
-        version, implementation, cache_tag, stdlib = json.loads(answer.stdout)
+        version, implementation, cache_tag, stdlib = _told_by(path, _QUESTIONS)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
-        raise UserMistake(
-            f"{path} is not a Python that can be run", hint="--python takes a version or a path"
-        ) from error
+        hint = "--python takes a version or a path"
+        raise UserMistake(f"{path} is not a Python that can be run", hint=hint) from error
     return Interpreter(path.absolute(), version, implementation, cache_tag, Path(stdlib))
+
+
+def _told_by(python: Path, code: str, *words: str) -> Any:
+    """What a Python prints as JSON. Raises `OSError`, `SubprocessError` and `ValueError`."""
+    argv = [str(python), "-I", "-S", "-c", code, *words]
+    return json.loads(
+        subprocess.check_output(argv, stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, timeout=_LONGEST_S)
+    )
 
 
 def accepted_tags(python: str) -> list[wheel_tags.Tag]:
@@ -137,15 +142,7 @@ def installed_in(python: Path) -> Installed:
         shares = re.search(r"^include-system-site-packages\s*=\s*true", text, re.MULTILINE | re.IGNORECASE)
         prefixes = [str(settings.parent), *([""] if shares else [])]
     try:
-        answer = subprocess.run(
-            [python, "-I", "-S", "-c", _FOLDERS, *prefixes],
-            capture_output=True,
-            text=True,
-            timeout=60,
-            check=True,
-            stdin=subprocess.DEVNULL,
-        )
-        version, folders = json.loads(answer.stdout)
+        version, folders = _told_by(python, _FOLDERS, *prefixes)
     except (OSError, subprocess.SubprocessError, ValueError) as error:
         raise UserMistake(f"{python} can't list its installed packages", hint="name an environment's folder") from error
     found: dict[str, tuple[str, str, str]] = {}

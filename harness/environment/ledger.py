@@ -12,23 +12,25 @@ import contextlib
 import hashlib
 import json
 import os
+import shutil
 import sqlite3
 import stat
-import threading
 import time
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from attrs import define, field, frozen
+from attrs import Factory, define, field, frozen
 
 from harness.atomic import write_whole
-from harness.environment.workspace import Busy, acquire, held_lock
+from harness.environment.workspace import Busy, acquire, check_ours, claimed_folder, held_lock, remove_abandoned
+from harness.errors import UserMistake
 from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
+    from contextlib import AbstractContextManager
     from pathlib import Path
 
-    from harness.environment.workspace import Location, Workspace
+    from harness.environment.workspace import Workspace
 
 _SCHEMA = 3
 _WAIT_S = 60.0
@@ -39,10 +41,6 @@ _TABLE = (
 STORED = "files"  # the folder of a stored wheel with its files
 _LASTS_S = 120.0
 _MOST = 8  # environments, each of tens of thousands of files
-
-# Threads that go through thousands of files take turns: side by side, each would wait for the other at every file.
-in_turn = threading.RLock()
-
 
 _Signature = tuple[int, int, int, int, int]
 
@@ -105,6 +103,12 @@ class Ledger:
         Raises `OSError` if the folder can't be read.
         """
         found = files_below(folder)
+        return self.differing(recorded, found, f"{folder}/"), [path for path in found if path not in recorded]
+
+    def differing(
+        self, recorded: Mapping[str, FileState], found: Mapping[str, os.stat_result], prefix: str = ""
+    ) -> list[str]:
+        """The recorded paths that are missing or differ; a file that the ledger does not know is read."""
         known = self.known(found[path] for path in recorded if path in found)
         differing, fresh = [], []
         for path, state in recorded.items():
@@ -115,7 +119,7 @@ class Ledger:
             content = known.get(signature(now))
             if content is None:
                 try:
-                    content = content_of(os.path.join(folder, path), now)  # noqa: PTH118 - for speed
+                    content = content_of(prefix + path, now)
                 except OSError:
                     differing.append(path)
                     continue
@@ -123,7 +127,7 @@ class Ledger:
             if content != state.content:
                 differing.append(path)
         self.note(fresh)
-        return differing, [path for path in found if path not in recorded]
+        return differing
 
     def unlink(self, pairs: Iterable[tuple[str, str]]) -> None:
         """Remove unchanged links, given with the file that each was linked to, which stays known.
@@ -250,8 +254,7 @@ class Manifest:
         despite PYTHONPYCACHEPREFIX, is removed.
         """
         try:
-            with in_turn:
-                differing, more = ledger.compare(folder, self.files)
+            differing, more = ledger.compare(folder, self.files)
         except OSError:
             return (".",)
         ours = {path.partition("/")[0] for path in self.files}
@@ -263,70 +266,91 @@ class Manifest:
         return tuple(sorted(differing))
 
 
-@frozen
-class EnvironmentRecord:
-    """The record of an environment, kept outside of it, by its name, and the locks that guard it.
+class _Kept:
+    """A path outside of an environment: in a folder of the cache, named after it."""
 
-    Runs share `in_use`; building and removing need it exclusively. A process that may read the environment shares
-    `kept` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree `pycache` has
-    `bytecode_lock`.
+    def __init__(self, folder: str, suffix: str = "") -> None:
+        self._folder, self._suffix = folder, suffix
+
+    def __get__(self, location: Location, owner: type) -> Path:
+        parent: Path = getattr(location.workspace, self._folder)
+        return parent / f"{location.name}{self._suffix}"
+
+
+@frozen
+class Location:
+    """Where an environment is: its folder, and by its name what is kept outside of it, its record and its locks.
+
+    `is_users` says that the user named the folder. Runs share the lock `in_use`; building and removing need it
+    exclusively. A process that may read the environment shares `kept` for its lifetime; only removal needs that one
+    exclusively. The run that uses the bytecode tree `pycache` has `bytecode_lock`. `aliases` are other paths to it.
     """
 
     workspace: Workspace
     name: str
+    folder: Path = field(default=Factory(lambda self: self.workspace.environments / self.name, takes_self=True))
+    is_users: bool = False
+
+    @classmethod
+    def given(cls, workspace: Workspace, folder: Path) -> Location:
+        """A folder that the user named. Raises `UserMistake` if it holds something else, or can't be written."""
+        folder = folder.expanduser().absolute()
+        check_ours(folder)
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserMistake(f"can't create {folder}: {error.strerror}") from error
+        name = f"at-{hashlib.sha256(str(folder).encode()).hexdigest()[:20]}"
+        return cls(workspace, name, folder, is_users=True)
 
     @property
-    def in_use(self) -> Path:
-        """The lock that a run shares."""
-        return self.workspace.locks / f"{self.name}.lock"
+    def python(self) -> Path:
+        """The interpreter of the finished environment."""
+        return self.folder / "bin" / "python"
 
-    @property
-    def kept(self) -> Path:
-        """The lock that a process shares while it may read the environment."""
-        return self.workspace.locks / f"{self.name}.kept.lock"
+    in_use = _Kept("locks", ".lock")
+    kept = _Kept("locks", ".kept.lock")
+    bytecode_lock = _Kept("locks", ".bytecode.lock")
+    manifest_path = _Kept("records", ".json")
+    bytecode_path = _Kept("records", ".bytecode.json")
+    aliases = _Kept("aliases")
+    pycache = _Kept("pycache")
 
-    @property
-    def bytecode_lock(self) -> Path:
-        """The lock of the run that uses the bytecode tree."""
-        return self.workspace.locks / f"{self.name}.bytecode.lock"
+    def partial(self) -> AbstractContextManager[Path]:
+        """An empty folder to build in, on the same file system, removed at the end unless it was `put`."""
+        if not self.is_users:
+            return claimed_folder(self.workspace.building, f"{self.name}-")
+        prefix = f".{self.folder.name}-building-"
+        remove_abandoned(self.folder.parent, prefix)
+        return claimed_folder(self.folder.parent, prefix)
 
-    @property
-    def manifest_path(self) -> Path:
-        """The path of the manifest."""
-        return self.workspace.records / f"{self.name}.json"
+    def put(self, partial: Path) -> None:
+        """Move a finished environment here, and remove the previous one."""
+        if not self.folder.exists():
+            partial.rename(self.folder)
+            return
+        if self.is_users:
+            check_ours(self.folder)
+        former = partial.with_name(f"{partial.name}-former")
+        self.folder.rename(former)
+        partial.rename(self.folder)
+        shutil.rmtree(former, ignore_errors=True)
 
-    @property
-    def bytecode_path(self) -> Path:
-        """The path of the bytecode tree's record."""
-        return self.workspace.records / f"{self.name}.bytecode.json"
-
-    @property
-    def aliases(self) -> Path:
-        """The folder of other paths to the environment (`alias.py`)."""
-        return self.workspace.aliases / self.name
-
-    @property
-    def pycache(self) -> Path:
-        """The bytecode tree."""
-        return self.workspace.pycache / self.name
-
-    def is_built(self, location: Location, lock_id: str) -> bool:
+    def is_built(self, lock_id: str) -> bool:
         """Whether the environment of this lock was built there; it may have changed since."""
-        return held_lock(location.folder) == lock_id and self.manifest_path.is_file()
+        return held_lock(self.folder) == lock_id and self.manifest_path.is_file()
 
-    def sound(
-        self, location: Location, lock_id: str, ledger: Ledger, drop: Callable[[Iterable[str]], None]
-    ) -> Manifest | None:
+    def sound(self, lock_id: str, ledger: Ledger, drop: Callable[[Iterable[str]], None]) -> Manifest | None:
         """The manifest if every file of the environment matches it, else None; `drop` gets the wheels that differ."""
-        manifest = Manifest.read(self.manifest_path) if self.is_built(location, lock_id) else None
+        manifest = Manifest.read(self.manifest_path) if self.is_built(lock_id) else None
         if manifest is None or manifest.lock != lock_id:
             return None
-        differs = manifest.differences(location.folder, ledger, is_users=location.is_users)
+        differs = manifest.differences(self.folder, ledger, is_users=self.is_users)
         if differs:
             drop(manifest.wheels_with(differs))
             return None
         # If the Python that it was built for is gone, the link to it is broken.
-        return manifest if location.python.exists() else None
+        return manifest if self.python.exists() else None
 
     def forget(self) -> None:
         """Remove the record; the next user rebuilds the environment."""
@@ -335,25 +359,25 @@ class EnvironmentRecord:
         remove_tree(self.pycache)
         remove_tree(self.aliases)
 
-    def remove(self, folder: Path) -> bool:
-        """Remove the environment at `folder` unless it is in use; returns whether it was removed."""
+    def remove(self) -> bool:
+        """Remove the environment unless it is in use; returns whether it was removed."""
         try:
             with acquire(self.kept, wait=False), acquire(self.in_use, wait=False):
-                if not folder.is_dir():
+                if not self.folder.is_dir():
                     return False
-                self.discard(folder)
+                self.discard()
         except Busy:
             return False
         return True
 
-    def discard(self, folder: Path) -> None:
-        """Remove the environment at `folder`. Call it with the exclusive lock held."""
+    def discard(self) -> None:
+        """Remove the environment. Call it with the exclusive lock held."""
         # Renamed first: a half-removed folder must not be taken for an environment.
         doomed = self.workspace.building / f"{self.name}-removed"
         remove_tree(doomed)
         manifest = Manifest.read(self.manifest_path)
         with contextlib.suppress(FileNotFoundError):
-            folder.rename(doomed)
+            self.folder.rename(doomed)
         self.forget()
         if manifest is not None:
             store = f"{self.workspace.wheels}/{manifest.kind}"

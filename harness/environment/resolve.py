@@ -30,7 +30,6 @@ from harness.environment.attempt import (
     projects_without_wheels,
     with_later,
 )
-from harness.environment.offline_build import without_requirements
 from harness.environment.pylock import as_preferences, is_source, read_lock, undated_in
 from harness.environment.source_builds import (
     CANT_BUILD,
@@ -38,6 +37,7 @@ from harness.environment.source_builds import (
     NotBuilt,
     SourceBuilds,
     exact_version,
+    without_requirements,
 )
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.errors import UnknownProject

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import shutil
-import stat
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from harness.environment.ledger import files_below
 from harness.environment.workspace import acquire, claimed_folder
 from harness.run.launch import remove_tree
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from harness.environment.workspace import Workspace
 
 _READ_ONLY_FILE, _READ_ONLY_FOLDER, _EXECUTABLE = 0o444, 0o555, 0o111
-_Look = tuple[tuple[str, int, int], ...]
+_Look = dict[str, tuple[int, int]]
 
 
 class NotKept(Exception):
@@ -68,7 +68,7 @@ class Trees:
         place = self.workspace.trees / digest
         if not digest or not place.is_dir():
             return None
-        look = tuple(_looks(place))
+        look = {path: (found.st_size, found.st_mtime_ns) for path, found in files_below(place).items()}
         if self._seen.get(digest) != look:
             try:
                 if tree_digest(place) != digest:
@@ -110,10 +110,3 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield path
         if path.is_dir() and not path.is_symlink():
             yield from _walk(path)
-
-
-def _looks(folder: Path) -> Iterator[tuple[str, int, int]]:
-    for path in _walk(folder):
-        seen = path.lstat()
-        if not stat.S_ISDIR(seen.st_mode):
-            yield path.as_posix(), seen.st_size, seen.st_mtime_ns

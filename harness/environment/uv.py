@@ -1,4 +1,8 @@
-"""Calls uv: under a guard, quietly, with pip's index settings, and tells lasting failures from temporary ones."""
+"""Calls uv: under a guard, quietly, with pip's index settings, and tells lasting failures from temporary ones.
+
+A build of a stranger's code runs in the sandbox, without network, with few variables, and with a time limit. What it
+requires is fetched before (`source_builds.py`), so it needs no index and sees none.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ import os
 import re
 import sys
 import tempfile
+from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +21,6 @@ from attrs import field, frozen
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
-from harness.environment.backends import Builds
 from harness.environment.index import (
     access_refused,
     failing_status,
@@ -31,10 +35,12 @@ from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMis
 from harness.model import normalized_name
 from harness.run.launch import Limits
 from harness.run.process import EndReason, NoSandbox, run_guarded
+from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
 
 _LONGEST_S = 3600.0
 TORCH_BACKEND = "UV_TORCH_BACKEND"
@@ -92,6 +98,83 @@ _UNSEEN = re.compile(
 )
 
 
+_LIMIT_S = 900.0
+_LIMIT_VARIABLE = "HARNESS_BUILD_TIMEOUT"
+_PASSED = re.compile(
+    r"""PATH | HOME | USER | LOGNAME | TMPDIR | TZ | LANG | LANGUAGE | LC_[A-Z]+ | (https?|all|ftp|no)_proxy
+    | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
+    | UV_(CACHE_DIR|LINK_MODE|CONCURRENT_\w+|PYTHON_INSTALL_DIR|PYTHON_PREFERENCE)
+    | CC | CXX | FC | F77 | LD | AR | (C|CXX|CPP|F|LD|RUST|MAKE)FLAGS | CMAKE_[A-Z_]+ | (MAX|NPY_NUM_BUILD)_JOBS
+    | (DY)?LD_LIBRARY_PATH | PKG_CONFIG_PATH | CUDA_(HOME|PATH) | TORCH_CUDA_ARCH_LIST
+    """,
+    re.VERBOSE | re.IGNORECASE,
+)
+_FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE")
+_LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
+
+
+@frozen
+class Builds:
+    """The `sandbox` of builds, the one that runs are in (None: they have the user's rights)."""
+
+    sandbox: Sandbox | None = None
+
+    @property
+    def has_network(self) -> bool:
+        """Whether a build can use the network."""
+        return self.sandbox is None or self.sandbox.network
+
+    @property
+    def limit_s(self) -> float:
+        """The seconds that a build may take. Raises `UserMistake` if the variable is no number."""
+        text = os.environ.get(_LIMIT_VARIABLE)
+        try:
+            limit = float(text) if text else _LIMIT_S
+        except ValueError:
+            limit = 0.0
+        if not 0 < limit < float("inf"):
+            raise UserMistake(f"{_LIMIT_VARIABLE} is {text!r}, not a number of seconds", hint="for example 1800")
+        return limit
+
+    @property
+    def timed_out(self) -> str:
+        """What is said about a build that took too long."""
+        return f"the build timed out after {self.limit_s:g} s ({_LIMIT_VARIABLE} changes it)"
+
+    @contextlib.contextmanager
+    def entered(
+        self, argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, str], cwd: Path
+    ) -> Iterator[tuple[dict[str, str], list[str]]]:
+        """Yield the variables of a build in the folder `cwd`, and the command line of its sandbox, empty without one.
+
+        `own` are variables that are passed on whatever their names are.
+        """
+        told = {name: _LOGIN.sub("", value) for name, value in env.items() if _PASSED.fullmatch(name)}
+        told |= {**own, "UV_NO_CONFIG": "1"}
+        if self.sandbox is None:
+            yield told, []
+            return
+        with tempfile.TemporaryDirectory(prefix="harness-build-") as folder:
+            home = Path(folder, "home")
+            home.mkdir()
+            # A cache of its own: what one build leaves there is not used by the next.
+            told |= {"HOME": str(home), "UV_CACHE_DIR": str(Path(folder, "uv"))}
+            told.pop("TMPDIR", None)
+            access = FileAccess(
+                scratch=Path(folder),
+                work=cwd,
+                python=Path(argv[argv.index("--python") + 1]),
+                readable=(Path(argv[0]), *_readable(told)),
+                writable=(cwd,),
+            )
+            yield told, self.sandbox.command(access)
+
+
+def _readable(env: Mapping[str, str]) -> Iterator[Path]:
+    """The certificates that the user's settings name."""
+    return (Path(env[name]) for name in _FILES if env.get(name, "").startswith("/"))
+
+
 @frozen
 class UvAnswer:
     """How a call ended: exit code 0 is success; `words` is what uv printed, or that it took too long."""
@@ -116,18 +199,15 @@ class Uv:
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
     builds: Builds = field(factory=Builds)
-    _folders: list[Path] = field(factory=list, init=False, repr=False, eq=False)
 
-    @property
+    @cached_property
     def cache_folder(self) -> Path:
-        """The folder where it unpacks wheels."""
-        if named := self.environment.get("UV_CACHE_DIR"):
-            return Path(named).absolute()
-        if not self._folders:  # its configuration may name one; called once
+        """The folder where it unpacks wheels; its configuration may name one."""
+        named = self.environment.get("UV_CACHE_DIR")
+        if not named:
             answer = self.call("cache", "dir", cwd=Path.cwd())
             named = answer.words.strip() if answer.returncode == 0 else ""
-            self._folders.append(Path(named or Path.home() / ".cache" / "uv"))
-        return self._folders[0]
+        return Path(named).absolute() if named else Path.home() / ".cache" / "uv"
 
     @property
     def wheels_folder(self) -> Path:

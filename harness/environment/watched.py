@@ -1,12 +1,14 @@
 """What one run gets: an environment, or a mixture of one, that matches its lock before the run and is compared after.
 
-Environments share files through hard links, so a repro that writes into one changes others too. If an environment
-changed while several runs were under way, it is unknown which of them changed it, and none of their results is sure.
-Neither is that of a run whose environment was not compared directly before it, but a moment earlier. With `apart`, a
-run gets an environment that shares no file, and its result is sure.
+Environments share files through hard links, so a repro that writes into one changes others too, and it is unknown which
+of the runs changed it. With `apart`, a run gets an environment that shares no file, and its result is sure.
 
 A mixture is a copy of a finished environment with some files exchanged, cheap enough for a single run. Packages with
 exchanged files are copies; the others are symbolic links.
+
+An alias is another path to an environment, so that a bug that depends on the path is not the same in each repetition
+of a run: a small folder whose programs are copies and whose other entries are links. It is named by a number, so that a
+run can be repeated at the same path.
 """
 
 from __future__ import annotations
@@ -16,32 +18,32 @@ import hashlib
 import os
 import shutil
 import sys
-from pathlib import PurePosixPath
+import tempfile
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 
-from harness.environment.alias import alias_of, link_bytecode
 from harness.environment.build import Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
 from harness.environment.ledger import files_below, signature
-from harness.environment.workspace import Busy, acquire, claimed_folder, is_claimed, site_packages
+from harness.environment.workspace import Busy, acquire, claimed_folder, site_packages
 from harness.errors import HarnessError
+from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Iterator, Sequence
     from contextlib import AbstractContextManager
-    from pathlib import Path
 
     from harness.environment.build import Builder
-    from harness.environment.ledger import EnvironmentRecord, Manifest
-    from harness.environment.workspace import Location
+    from harness.environment.ledger import Location, Manifest
     from harness.model import Mixture
 
 
 _TRIES = 3
+_COPIED = ("bin", "pyvenv.cfg")  # into an alias
 _LARGE = 2**20  # bytes
 _MOST_KEPT = 20_000  # answers about the syntax of mixed files
 
@@ -50,26 +52,13 @@ class CannotBuild(Exception):
     """The environment is gone and can't be built again; the message is the installer's."""
 
 
-@frozen
-class Altered:
-    """What changed in an environment during a run. `is_sure` is false if another run was under way."""
-
-    files: tuple[str, ...] = ()
-    is_sure: bool = True
-
-
 @define
 class _Base:
-    """An environment that is ready. `location` and `record` are None unless it is shared.
-
-    `is_compared_now` is false if it was compared a moment earlier.
-    """
+    """An environment that is ready. `location` is None unless it is shared."""
 
     folder: Path
     manifest: Manifest
     location: Location | None = None
-    record: EnvironmentRecord | None = None
-    is_compared_now: bool = True
     is_broken: bool = False
 
 
@@ -84,10 +73,10 @@ class WatchedEnvironment:
     scratch: Path
     pycache: Path | None = None
     bytecode: Path | None = None
-    _look: Callable[[], Altered] = field(default=Altered, alias="look")
+    _look: Callable[[], tuple[str, ...]] = field(default=tuple, alias="look")
 
-    def altered(self) -> Altered:
-        """Compare the environment after the run, once. If nothing changed, the bytecode of the run is kept."""
+    def altered(self) -> tuple[str, ...]:
+        """Compare the environment after the run, once: the files that changed. If none, its bytecode is kept."""
         return self._look()
 
 
@@ -118,16 +107,15 @@ def watched_environment(
         base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
         if base is None:
             base = _unshared(builder, environment, scratch / "environment", cancel)
-        is_alone = _watch_for_others(scratch, workspace.locks / "runs.count")
         folder = base.folder
         if mixture is not None:
             folder = scratch / "mixture"
             build_mixture(base.folder, mixture, folder)
         tree = stack.enter_context(_bytecode(builder, environment, base, folder, scratch, mixture))
-        look = _comparison(builder, base, folder if mixture is not None else None, tree, is_alone, scratch, cancel)
+        look = _comparison(builder, base, folder if mixture is not None else None, tree, scratch, cancel)
         prefix = tree.folder
-        if alias and mixture is None and base.record is not None:
-            folder, prefix = alias_of(base.record, base.folder, alias), scratch / "prefix"
+        if alias and mixture is None and base.location is not None:
+            folder, prefix = alias_of(base.location, alias), scratch / "prefix"
             stdlib = builder.interpreter.stdlib
             link_bytecode(prefix, tree.folder, {folder: base.folder, base.folder: base.folder, stdlib: stdlib})
         where = evolve(environment, folder=folder, python=folder / "bin" / "python")
@@ -142,7 +130,7 @@ def _bytecode(
         builder.bytecode,
         builder.sources(environment.lock, folder, base.folder if mixture is not None else None),
         scratch / "pycache",
-        shared=base.record if mixture is None else None,
+        shared=base.location if mixture is None else None,
         without=mixture.files if mixture is not None else (),
     )
 
@@ -152,14 +140,13 @@ def _comparison(
     base: _Base,
     mixed: Path | None,
     tree: BytecodeTree,
-    is_alone: Callable[[], bool],
     scratch: Path,
     cancel: threading.Event | None,
-) -> Callable[[], Altered]:
+) -> Callable[[], tuple[str, ...]]:
     """The comparison to do after the run; `mixed` is the folder of a mixture, which is recorded now."""
     before = files_below(mixed) if mixed is not None else {}
 
-    def look() -> Altered:
+    def look() -> tuple[str, ...]:
         differs = _differences(builder, base)
         if mixed is not None:
             differs += _differences_of_mixture(before, mixed)
@@ -167,8 +154,7 @@ def _comparison(
         if not differs and mixed is None:
             tree.keep(base.manifest, builder.interpreter.path, scratch, cancel)
         base.is_broken = bool(differs)
-        is_sure = base.record is None or (base.is_compared_now and is_alone())
-        return Altered(tuple(dict.fromkeys(differs)), is_sure)
+        return tuple(dict.fromkeys(differs))
 
     return look
 
@@ -178,16 +164,15 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     """The environment that other runs share; None if it must be rebuilt while others still run in it."""
     lock = environment.lock
     location = builder.location(lock)
-    record = builder.record(location)
     for _ in range(_TRIES):
-        hold = acquire(record.in_use, shared=True, cancel=cancel)
+        hold = acquire(location.in_use, shared=True, cancel=cancel)
         compared = builder.compared.manifest(location.name, lock.id) if location.python.exists() else None
         manifest = compared if compared is not None else builder.sound(location, lock)
         if manifest is not None:
             break
         hold.release()
         try:
-            with acquire(record.in_use, wait=not location.folder.exists(), cancel=cancel):
+            with acquire(location.in_use, wait=not location.folder.exists(), cancel=cancel):
                 failure = builder.renew(lock, location, cancel)
         except Busy:
             break
@@ -196,14 +181,14 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     if manifest is None:
         yield None
         return
-    base = _Base(location.folder, manifest, location, record, is_compared_now=compared is None)
+    base = _Base(location.folder, manifest, location)
     try:
         yield base
     finally:
         hold.release()
         if base.is_broken:
             # If this fails, the next user rebuilds it. The finished run must not be lost.
-            with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(record.in_use, wait=False):
+            with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(location.in_use, wait=False):
                 builder.renew(lock, location, cancel)
 
 
@@ -219,12 +204,12 @@ def _differences(builder: Builder, base: _Base) -> list[str]:
     """Files that differ from what was built. The store drops the wheels that they belong to."""
     is_users = base.location is not None and base.location.is_users
     differs = base.manifest.differences(base.folder, builder.wheels.ledger, is_users=is_users)
-    if base.record is not None:
+    if base.location is not None:
         if differs:
             builder.compared.forget()
             builder.wheels.drop(base.manifest.wheels_with(differs))
         else:
-            builder.compared.note(base.record.name, base.manifest)
+            builder.compared.note(base.location.name, base.manifest)
     return list(differs)
 
 
@@ -239,21 +224,6 @@ def _differences_of_mixture(before: dict[str, os.stat_result], folder: Path) -> 
 
 def _identity(found: os.stat_result) -> tuple[int, ...]:
     return found.st_mode, *signature(found)
-
-
-def _watch_for_others(mine: Path, count: Path) -> Callable[[], bool]:
-    """Returns a function that says whether no other run used this cache since now.
-
-    `mine` is the claimed scratch folder of this run. Each run that begins makes the file `count` one byte longer.
-    """
-    descriptor = os.open(count, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC, 0o644)
-    try:
-        os.write(descriptor, b".")
-        begun = os.lseek(descriptor, 0, os.SEEK_CUR)
-    finally:
-        os.close(descriptor)
-    was_alone = not any(is_claimed(folder) for folder in mine.parent.iterdir() if folder != mine)
-    return lambda: was_alone and count.stat().st_size == begun
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:
@@ -339,3 +309,64 @@ def _problem(content: bytes) -> str:
         else:
             _problems[key] = ""
     return _problems[key]
+
+
+def alias_of(location: Location, number: int) -> Path:
+    """Return the alias `number` of an environment, made now if it is missing or was changed.
+
+    Call it with the shared lock of the environment held. Raises `OSError`.
+    """
+    parent = location.aliases
+    parent.mkdir(parents=True, exist_ok=True)
+    folder, wanted = parent / str(number), _entries(location.folder)
+    if _entries(folder, is_alias=True) == wanted:
+        return folder
+    part = Path(tempfile.mkdtemp(prefix=".", dir=parent))
+    for name, content in wanted.items():
+        path = part / name
+        path.parent.mkdir(exist_ok=True)
+        if isinstance(content, str):
+            path.symlink_to(content)
+        else:
+            shutil.copy2(location.folder / name, path)
+    former = Path(tempfile.mkdtemp(prefix=".", dir=parent))
+    with contextlib.suppress(FileNotFoundError):
+        folder.rename(former / "former")
+    with contextlib.suppress(OSError):  # another run has made it meanwhile
+        part.rename(folder)
+    remove_tree(former)
+    remove_tree(part)
+    return folder
+
+
+def _entries(folder: Path, *, is_alias: bool = False) -> dict[str, str | tuple[int, bytes]]:
+    """The entries of an alias, or of one that an environment should have: the target of a link, or mode and content."""
+    found: dict[str, str | tuple[int, bytes]] = {}
+    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
+        for entry in os.scandir(folder):
+            if entry.name == "bin" and entry.is_dir(follow_symlinks=False):
+                found |= {f"bin/{one.name}": _entry(one) for one in os.scandir(entry.path)}
+            else:
+                is_own = is_alias or entry.name in _COPIED or entry.is_symlink()
+                found[entry.name] = _entry(entry) if is_own else entry.path
+    return found
+
+
+def _entry(entry: os.DirEntry[str]) -> str | tuple[int, bytes]:
+    if entry.is_symlink():
+        return os.readlink(entry.path)  # noqa: PTH115 - the target as it is written
+    if not entry.is_file():
+        return f"{entry.path}/"  # a folder, which an alias never has
+    return entry.stat().st_mode, Path(entry.path).read_bytes()
+
+
+def link_bytecode(prefix: Path, tree: Path, folders: dict[Path, Path]) -> None:
+    """Let a run that has its bytecode below `prefix` find, and write, that of a tree.
+
+    `folders` maps each folder of sources as the run sees it to the one that the tree knows it by.
+    """
+    for seen, known in folders.items():
+        target, link = tree / known.relative_to(known.anchor), prefix / seen.relative_to(seen.anchor)
+        target.mkdir(parents=True, exist_ok=True)
+        link.parent.mkdir(parents=True, exist_ok=True)
+        link.symlink_to(target)

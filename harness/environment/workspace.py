@@ -11,11 +11,9 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import hashlib
 import json
 import os
 import re
-import shutil
 import tempfile
 import time
 from pathlib import Path
@@ -31,10 +29,7 @@ from harness.run.process import Cancelled
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator
-    from contextlib import AbstractContextManager
     from typing import Self
-
-    from harness.model import Lock
 
 MARK = "harness.json"  # says which lock an environment holds
 _LOOK_S = 0.02
@@ -94,61 +89,6 @@ class Workspace:
         """The folder named by HARNESS_CACHE_DIR, else the user's cache folder of this platform."""
         named = os.environ.get("HARNESS_CACHE_DIR")
         return cls(Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("regression-harness"))
-
-
-@frozen
-class Location:
-    """The location of an environment: its folder, and a name for its locks and records.
-
-    `building` is where it is built, on the same file system; `is_users` says that the user named the folder.
-    """
-
-    folder: Path
-    name: str
-    building: Path
-    is_users: bool = False
-
-    @classmethod
-    def under_lock(cls, workspace: Workspace, lock: Lock, variant: str = "") -> Location:
-        """The location of a lock in the cache; one of its environments may have a `variant`."""
-        name = f"{lock.id}{variant}"
-        return cls(workspace.environments / name, name, workspace.building)
-
-    @classmethod
-    def given(cls, folder: Path) -> Location:
-        """A folder that the user named. Raises `UserMistake` if it holds something else, or can't be written."""
-        folder = folder.expanduser().absolute()
-        check_ours(folder)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserMistake(f"can't create {folder}: {error.strerror}") from error
-        return cls(folder, f"at-{hashlib.sha256(str(folder).encode()).hexdigest()[:20]}", folder.parent, is_users=True)
-
-    @property
-    def python(self) -> Path:
-        """The interpreter of the finished environment."""
-        return self.folder / "bin" / "python"
-
-    def partial(self) -> AbstractContextManager[Path]:
-        """An empty folder to build in, removed at the end unless it was `put`."""
-        if not self.is_users:
-            return claimed_folder(self.building, f"{self.name}-")
-        prefix = f".{self.folder.name}-building-"
-        remove_abandoned(self.building, prefix)
-        return claimed_folder(self.building, prefix)
-
-    def put(self, partial: Path) -> None:
-        """Move a finished environment here, and remove the previous one."""
-        if not self.folder.exists():
-            partial.rename(self.folder)
-            return
-        if self.is_users:
-            check_ours(self.folder)
-        former = partial.with_name(f"{partial.name}-former")
-        self.folder.rename(former)
-        partial.rename(self.folder)
-        shutil.rmtree(former, ignore_errors=True)
 
 
 def mark_of(folder: Path) -> dict[str, Any]:
@@ -276,14 +216,3 @@ def remove_abandoned(parent: Path, prefix: str = "", *, older_than_s: float = 0.
                 folder.unlink()
             removed.append(folder)
     return removed
-
-
-def is_claimed(folder: Path) -> bool:
-    """Whether a living process claims a folder."""
-    try:
-        acquire(folder, wait=False).release()
-    except Busy:
-        return True
-    except OSError:
-        return False
-    return False

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from harness.model.signature import normalized_message
 from harness.model.text import listed
 from harness.nightly.record import FOLDER, NightArchive, Past, Standing
-from harness.report import Private, redacted
+from harness.redact import Private, redacted
 from harness.report.page import Page
 
 if TYPE_CHECKING:

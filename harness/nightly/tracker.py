@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.nightly.record import Break
-    from harness.report import KeptAnswer
+    from harness.report.archive import KeptAnswer
 
 LABEL = "harness-nightly"
 MOST = 60_000  # GitHub's limit for an issue is 65,536 characters

@@ -19,9 +19,8 @@ from harness.nightly.record import Break, CellRecord, Fix, Standing
 from harness.nightly.suspicion import newest_releases
 from harness.nightly.tonight import BudgetedLanes, OutOfTimeError
 from harness.probing import Judge
-from harness.report import Archive
 from harness.report.answer import write_reports
-from harness.report.archive import kept_answer
+from harness.report.archive import Archive, kept_answer
 from harness.report.phrases import title_of
 
 if TYPE_CHECKING:
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
     from harness.planning.inquiry import Scope
     from harness.probing import Prepared, Probe
     from harness.probing.probe import Probers, Probing
-    from harness.report import KeptAnswer
+    from harness.report.archive import KeptAnswer
     from harness.scheduling.scheduler import Lanes
     from harness.store import Store
 

@@ -14,12 +14,11 @@ from attrs import evolve, field, frozen
 
 from harness.errors import Interrupted
 from harness.model import Observation, Outcome, RaisedException, Signature, Verdict
-from harness.probing.probe import Prepared, Probe, next_attempt
+from harness.probing.probe import Around, Prepared, Probe, next_attempt
 
 if TYPE_CHECKING:
     from harness.environment import Builder
     from harness.probing.probe import Probing
-    from harness.store import Store, StoredResolution
 
 _OUTCOMES = {
     Verdict.GOOD: (Outcome.COMPLETED, 0),
@@ -57,26 +56,12 @@ class Person(Protocol):
 
 
 @frozen
-class ByHand:
+class ByHand(Around):
     """A prober whose runs a person judges, one after another; what did not run is not shown."""
 
     prober: Probing
     person: Person
     _one: threading.Lock = field(factory=threading.Lock, init=False, eq=False, repr=False)
-
-    @property
-    def store(self) -> Store:
-        """Where observations are kept."""
-        return self.prober.store
-
-    @property
-    def builder(self) -> Builder:
-        """Builds environments on this machine."""
-        return self.prober.builder
-
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """Return the lock of a probe."""
-        return self.prober.resolve(probe, cancel=cancel)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return what a person said of a probe, or None."""

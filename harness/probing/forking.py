@@ -13,7 +13,6 @@ forked, is repeated in a fresh process.
 from __future__ import annotations
 
 import contextlib
-import os
 import threading
 import time
 from datetime import UTC, datetime
@@ -27,12 +26,11 @@ from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessFault
 from harness.model import Device, Mixture, Observation, Outcome
-from harness.probing.probe import Prepared, Probe, observation_of, seed_of
-from harness.run.devices import hidden, passed_variables
+from harness.probing.probe import Around, Prepared, Probe, observation_of
 from harness.run.forking import Zygote, ZygoteFailed
-from harness.run.launch import process_environment, repro_variables, scratch_folder
+from harness.run.launch import scratch_folder
 from harness.run.process import end_strays
-from harness.run.runner import INSIDE, Job, run_repro, search_path, variables_of
+from harness.run.runner import INSIDE, Job, environment_of, run_repro
 from harness.run.sandbox import FileAccess
 
 if TYPE_CHECKING:
@@ -40,11 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from contextlib import AbstractContextManager
 
-    from harness.environment import Builder
     from harness.model import Lock, Repro
     from harness.probing.prober import Prober
     from harness.run.result import Ran
-    from harness.store import Store, StoredResolution
 
 # Not conclusive in a fork: an import may fail because of the modules that were or were not imported before.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
@@ -83,20 +79,7 @@ def forking(
         packages = site_packages(place.environment.folder or built.folder)
         scratch = place.scratch / "forks"
         scratch.mkdir()
-        job = Job(
-            python=place.environment.python,
-            repro=probe.repro,
-            device=probe.combination.device,
-            log_path=Path(),
-            scratch_root=scratch,
-            pycache_prefix=place.pycache,
-            pass_env=prober.pass_env,
-            capability=prober.capability,
-            invoked_from=prober.invoked_from,
-            sandbox=prober.sandbox,
-            readable=(prober.workspace.root,),
-            hash_seed=seed_of(probe, lock),
-        )
+        job = evolve(prober.job(probe, lock, place), scratch_root=scratch)
 
         def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
             return _zygote_of(job, preloadable(*graph, {str(base / path) for path in left_out}))
@@ -109,8 +92,8 @@ def forking(
 
 
 @define
-class ForkingProber:
-    """A prober that forks the probes of mixtures of one environment, and passes all others to `inner`.
+class ForkingProber(Around):
+    """A prober that forks the probes of mixtures of one environment, and passes all others to `prober`.
 
     `lock_id` is the lock of that environment. `originals` are the unchanged contents of all files that a candidate may
     exchange, by path relative to `packages`; None is a file that does not exist. `fresh_s` is how many seconds a fresh
@@ -118,7 +101,7 @@ class ForkingProber:
     "" if it has not.
     """
 
-    inner: Prober
+    prober: Prober
     lock_id: str
     job: Job
     packages: Path
@@ -132,50 +115,32 @@ class ForkingProber:
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
 
-    @property
-    def store(self) -> Store:
-        """The store of `inner`."""
-        return self.inner.store
-
-    @property
-    def builder(self) -> Builder:
-        """The builder of `inner`."""
-        return self.inner.builder
-
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """Resolve a probe with `inner`."""
-        return self.inner.resolve(probe, cancel=cancel)
-
-    def known(self, probe: Probe) -> Observation | None:
-        """Return an earlier observation of a probe from the store of `inner`, or None."""
-        return self.inner.known(probe)
-
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Return a stored observation, or a probe to fork. A probe that can't be forked is prepared by `inner`."""
+        """Return a stored observation, or a probe to fork. A probe that can't be forked is prepared by `prober`."""
         lock = probe.lock
         if lock is None or probe.inside is not None or not self._can_fork(probe, lock):
-            return self.inner.prepare(probe, cancel=cancel)
-        if (kept := self.store.get(self.inner.key(probe, lock))) is not None:
+            return self.prober.prepare(probe, cancel=cancel)
+        if (kept := self.store.get(self.prober.key(probe, lock))) is not None:
             return Prepared(probe, kept.key, observation=kept, cached=True)
         key = self._key(probe, lock)
         if (kept := self.store.get(key)) is not None and not _is_unsettled(kept):
             return Prepared(probe, key, observation=kept, cached=True)
         if probe.mixture is not None and flaw_of(probe.mixture, lock.python):
-            return self.inner.prepare(probe, cancel=cancel)
+            return self.prober.prepare(probe, cancel=cancel)
         return Prepared(probe, key)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Fork a probe. If the result of the fork is not conclusive, run the probe in a fresh process."""
         probe = prepared.probe
         if prepared.observation is not None or not prepared.key.endswith(_FORKED) or probe.lock is None:
-            return self.inner.execute(prepared, cancel=cancel)
+            return self.prober.execute(prepared, cancel=cancel)
         forked = None
         if not self.stopped:
             with self._turn:
                 forked = self._fork(probe, probe.lock, prepared.key, cancel)
             if forked is not None and not _is_unsettled(forked):
                 return forked
-        fresh = self.inner.execute(self.inner.prepare(probe, cancel=cancel), cancel=cancel)
+        fresh = self.prober.execute(self.prober.prepare(probe, cancel=cancel), cancel=cancel)
         if forked is not None and forked.outcome is Outcome.TIMED_OUT is not fresh.outcome:
             self.stop("a fork hung, a fresh process did not")
         return fresh
@@ -195,7 +160,7 @@ class ForkingProber:
         )
 
     def _key(self, probe: Probe, lock: Lock) -> str:
-        return self.inner.key(probe, lock) + _FORKED
+        return self.prober.key(probe, lock) + _FORKED
 
     def _fork(self, probe: Probe, lock: Lock, key: str, cancel: threading.Event | None) -> Observation | None:
         begun = time.monotonic()
@@ -303,19 +268,7 @@ def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
     Raises `CannotFork`.
     """
     with scratch_folder(job.scratch_root) as folder:
-        env = process_environment(
-            folder,
-            ours=os.environ,
-            python=job.python,
-            pass_env=(*job.pass_env, *passed_variables()),
-            pycache_prefix=job.pycache_prefix,
-            extra={
-                **repro_variables(job.repro.params, job.device.value, job.hash_seed),
-                **search_path(folder, job.repro),
-                **variables_of(folder, job.repro),
-                **(hidden() if job.device is Device.CPU else {}),
-            },
-        )
+        env = environment_of(folder, job, job.invoked_from.absolute())
         access = FileAccess(
             scratch=job.scratch_root,
             work=folder.work,

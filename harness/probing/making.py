@@ -12,16 +12,14 @@ from attrs import evolve, frozen
 
 from harness.model import Observation, Outcome, normalized_name
 from harness.model.given import ARTIFACTS, USE, Given
-from harness.probing.probe import Prepared, Probe, observation_without_run
+from harness.probing.probe import Around, Prepared, Probe, observation_without_run
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable
 
-    from harness.environment import Builder
     from harness.model import Lock
     from harness.probing.prober import Prober
-    from harness.store import Store, StoredResolution
 
 
 def released(lock: Lock | None, names: Iterable[str]) -> str:
@@ -45,7 +43,7 @@ def _why(observation: Observation) -> str:
 
 
 @frozen
-class ByWriter:
+class ByWriter(Around):
     """A prober whose probes are first steps; what they wrote is read by the same `reader` each time.
 
     What it observes is the reader's run, with the lock and the trace of the first step, whose packages are what is
@@ -55,20 +53,6 @@ class ByWriter:
     prober: Prober
     reader: Probe
     names: tuple[str, ...]
-
-    @property
-    def store(self) -> Store:
-        """Where observations are kept."""
-        return self.prober.store
-
-    @property
-    def builder(self) -> Builder:
-        """Builds environments on this machine."""
-        return self.prober.builder
-
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """Return the lock of a first step."""
-        return self.prober.resolve(probe, cancel=cancel)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return what the reader made of an earlier first step, or None."""

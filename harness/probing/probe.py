@@ -104,6 +104,33 @@ class Probing(Prepares, Knows, Protocol):
         ...
 
 
+class Around:
+    """A prober around another one, `prober`, which does all that a subclass does not do itself."""
+
+    @property
+    def prober(self) -> Probing:
+        """The other one."""
+        raise NotImplementedError
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept."""
+        return self.prober.store
+
+    @property
+    def builder(self) -> Builder:
+        """Builds environments on this machine, to inspect them."""
+        return self.prober.builder
+
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+        """Return the lock of a probe."""
+        return self.prober.resolve(probe, cancel=cancel)
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe from the store, or None."""
+        return self.prober.known(probe)
+
+
 @frozen
 class Probers:
     """Probers by the full version of their interpreter; a probe goes to the one of its `Combination.python`."""

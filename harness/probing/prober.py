@@ -40,18 +40,18 @@ from harness.probing.probe import (
     seed_of,
     unresolvable_key,
 )
-from harness.run.child_report import read_imports
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, MemoryGate, NoGpu
 from harness.run.programs import program_of
+from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.environment import Altered, Builder, Resolver, Workspace
+    from harness.environment import Builder, Resolver, WatchedEnvironment, Workspace
     from harness.model import Mixture
     from harness.run.devices import Gpu
     from harness.run.result import Ran
@@ -222,8 +222,8 @@ class Prober:
                 return self._unrun(probe, prepared.key, Outcome.NOT_MADE, str(why), lock, begun, keep=False)
             except CannotBuild as gone:
                 return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
-            # If the sandbox kept the run from writing to its environment, run again in an unshared one.
-            if not apart and ((altered.files and not altered.is_sure) or _was_refused_a_write(ran, environment)):
+            # Another run may have changed a shared environment, and the sandbox refuses writes to it: run again alone.
+            if not apart and (altered or _was_refused_a_write(ran, environment)):
                 apart = True
                 continue
             differs = (
@@ -247,7 +247,7 @@ class Prober:
             log=self.store.log_path(prepared.key).relative_to(self.store.root).as_posix(),
         )
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
-        return self.store.put(evolve(observation, altered=altered.files, installed=builds))
+        return self.store.put(evolve(observation, altered=altered, installed=builds))
 
     @contextlib.contextmanager
     def _leased_gpu(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
@@ -267,7 +267,7 @@ class Prober:
         cancel: threading.Event | None,
         *,
         apart: bool,
-    ) -> tuple[Ran, Altered]:
+    ) -> tuple[Ran, tuple[str, ...]]:
         """Run a probe once; returns the result and what the run changed in its environment.
 
         With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment
@@ -282,29 +282,38 @@ class Prober:
         with watched_environment(
             self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, cancel=cancel
         ) as place:
-            job = Job(
-                python=place.environment.python,
-                repro=probe.repro,
-                device=probe.combination.device,
+            traced = None if probe.trace is None else self.imports_file(probe, place.environment.lock)
+            job = evolve(
+                self.job(probe, lock, place),
                 log_path=self.store.log_path(prepared.key),
-                scratch_root=place.scratch,
-                pycache_prefix=place.pycache,
-                pass_env=self.pass_env,
                 extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
-                capability=self.capability,
-                invoked_from=self.invoked_from,
                 trace=probe.trace,
-                imports=self.imports_file(probe, place.environment.lock) if probe.trace is not None else None,
-                sandbox=self.sandbox,
+                imports=traced,
                 readable=(self.workspace.root, *environment.readable),
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
-                hash_seed=seed_of(probe, lock),
                 keep=self._keep if probe.repro.step == MAKE else None,
             )
             with self.memory.entered(cancel):
                 ran = run_repro(job, cancel=cancel)
                 self.memory.note(ran.peak_memory or 0)
             return ran, place.altered()
+
+    def job(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> Job:
+        """The job of a run in an environment; it has no log yet."""
+        return Job(
+            python=place.environment.python,
+            repro=probe.repro,
+            log_path=Path(),
+            scratch_root=place.scratch,
+            device=probe.combination.device,
+            pycache_prefix=place.pycache,
+            pass_env=self.pass_env,
+            capability=self.capability,
+            invoked_from=self.invoked_from,
+            sandbox=self.sandbox,
+            readable=(self.workspace.root,),
+            hash_seed=seed_of(probe, lock),
+        )
 
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""

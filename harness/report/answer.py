@@ -57,11 +57,17 @@ _LEFT_OUT = ("left-out", "x")
 def keep_and_report(store: Store, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
     """Store an answer and write a report for each culprit to the results folder; returns their paths.
 
-    An answer without a search over a line has no report. Raises `NoSpace`.
+    An answer without a search over a line has no report. The report of an answer that was known stays as it is. Raises
+    `NoSpace`.
     """
     now = datetime.now(UTC).isoformat()
-    parts = [part for part in answer.parts() if part.steps]
-    return tuple(path for part in parts for path in write_reports(store, kept_answer(part, now, pass_env)))
+    paths: list[Path] = []
+    for part in (part for part in answer.parts() if part.steps):
+        kept = kept_answer(part, now, pass_env)
+        there = [store.root / f"reports/{kept.id}.{suffix}" for suffix in _AT_THE_END.values()]
+        stays = answer.is_known and all(path.is_file() for path in there) and Archive(store).put_again(kept.id, now)
+        paths += there if stays else write_reports(store, kept)
+    return tuple(paths)
 
 
 def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:

@@ -101,6 +101,18 @@ class Archive:
         record = {"schema": SCHEMA, **_converter.unstructure(kept)}
         self.store.write(f"{_FOLDER}/{kept.id}.json", json.dumps(record, indent=1, sort_keys=True))
 
+    def put_again(self, id_: str, kept: str) -> bool:
+        """Make an answer the newest, at the time `kept`; returns whether it is stored. Raises `NoSpace`."""
+        name = f"{_FOLDER}/{id_}.json"
+        try:
+            record = json.loads((self.store.root / name).read_text(encoding="utf-8"))
+        except (OSError, ValueError):
+            return False
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
+            return False
+        self.store.write(name, json.dumps({**record, "kept": kept}, indent=1, sort_keys=True))
+        return True
+
     def get(self, prefix: str | None = None) -> KeptAnswer:
         """Return the answer whose id starts with `prefix` (default: the newest answer).
 

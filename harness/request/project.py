@@ -16,7 +16,7 @@ from attrs import evolve, frozen
 from filelock import FileLock
 from packaging.version import InvalidVersion, Version
 
-from harness.environment.offline_build import OfflineBuild
+from harness.environment.source_builds import OfflineBuild
 from harness.errors import UnknownProject, UserMistake
 from harness.model.text import counted, listed
 from harness.repository.declared import read_ini, read_toml

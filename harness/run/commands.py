@@ -18,7 +18,7 @@ from attrs import evolve, field, frozen
 from harness.model import Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, bounded
 from harness.model.text import one_line, plain
-from harness.run.child_report import Unreadable, content_of, exception_of, files_of
+from harness.run.result import Unreadable, content_of, exception_of, files_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence

@@ -13,7 +13,6 @@ from attrs import evolve, field, frozen
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Outcome, Repro
-from harness.run.child_report import read_imports
 from harness.run.commands import collection_of
 from harness.run.devices import hidden, passed_variables
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
@@ -32,7 +31,7 @@ from harness.run.launch import (
 )
 from harness.run.process import NoSandbox, run_guarded
 from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
-from harness.run.result import LeftBehind, Ran, not_started, result_of
+from harness.run.result import LeftBehind, Ran, not_started, read_imports, result_of
 from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
@@ -156,7 +155,7 @@ def _run_with(
     tests = collection_of(job.repro.argv, scratch.report.parent)
     if tests is not None:
         job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
-    env = _environment(scratch, job, root)
+    env = environment_of(scratch, job, root)
     argv = (
         _command(job)
         if job.repro.argv
@@ -208,8 +207,8 @@ def _run_with(
     return ran
 
 
-def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
-    """The environment variables of a run; relative paths in them start at `root`."""
+def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
+    """Return the environment variables of a run; relative paths in them start at `root`."""
     env = process_environment(
         scratch,
         ours=os.environ,
@@ -220,8 +219,8 @@ def _environment(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]
         extra={
             **repro_variables(job.repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
-            **search_path(scratch, job.repro),
-            **variables_of(scratch, job.repro),
+            **_search_path(scratch, job.repro),
+            **_variables_of(scratch, job.repro),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
@@ -262,13 +261,13 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
-def variables_of(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
+def _variables_of(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
     """Return the environment variables for a repro's step and for the folders that it is given."""
     given = {one.variable: one.folder for one in repro.given}
     return given_variables(scratch, repro.step, given, offline=repro.is_pinned_offline)
 
 
-def search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
+def _search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
     """Return the environment variable that lets a repro import from the folders of its project."""
     if not repro.search_path:
         return {}

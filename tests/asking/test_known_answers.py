@@ -5,6 +5,9 @@ from __future__ import annotations
 import pytest
 from planted_upgrades import freeze, suite_of, write_project
 
+from harness.report.archive import Archive
+from harness.store import Store
+
 RUN = ("--run", "python -m unittest -q test_mine", "--json")
 
 
@@ -28,6 +31,20 @@ def test_nothing_runs_and_the_answer_is_the_same(asked):
     assert {key: value for key, value in again.items() if key not in changed} == {
         key: value for key, value in first.items() if key not in changed
     }
+
+
+def test_its_report_stays_and_it_is_the_newest_answer(asked):
+    planted, ends, _ = asked
+    archive = Archive(Store(planted.folder / "results"))
+    (report,) = (planted.folder / "results/reports").glob("*.md")
+    before, (kept,) = report.stat().st_mtime_ns, archive.all()
+    planted("bisect", *ends, *RUN)
+    assert report.stat().st_mtime_ns == before
+    assert archive.get().id == kept.id
+    assert archive.get().kept > kept.kept
+    report.unlink()
+    planted("bisect", *ends, *RUN)
+    assert report.is_file()
 
 
 @pytest.mark.parametrize("change", ["test", "list", "option"])

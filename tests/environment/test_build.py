@@ -10,7 +10,6 @@ from support import make_parts, repro_text
 from wheelhouse import Wheelhouse
 
 from harness.environment import Environment, PipSettings, Uninstallable, watched_environment
-from harness.environment.bytecode import below
 from harness.environment.workspace import site_packages
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Outcome, Pin
@@ -34,7 +33,7 @@ def probe(parts, *requirements, body="import brittle, helper\n", repro=None):
 def compiled(parts, environment, module):
     """The bytecode of a module as the next run of its environment finds it."""
     with watched_environment(parts.builder, environment) as place:
-        tree = below(place.pycache, site_packages(environment.folder))
+        tree = place.pycache / site_packages(environment.folder).relative_to("/")
     return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
 
 

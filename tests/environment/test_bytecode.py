@@ -29,7 +29,7 @@ def sources(parts, made):
 
 
 def tree_of(parts, made):
-    return parts.builder.record(parts.builder.location(made.lock)).pycache
+    return parts.builder.location(made.lock).pycache
 
 
 def unknown_times(parts, made):

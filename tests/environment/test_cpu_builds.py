@@ -13,7 +13,7 @@ from support import Heard, make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import Environment, PipSettings
-from harness.environment.cpu_builds import CpuBuilds
+from harness.environment.without_gpu import CpuBuilds
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro

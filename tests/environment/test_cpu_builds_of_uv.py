@@ -13,7 +13,7 @@ from support import make_parts
 from wheelhouse import Wheel, Wheelhouse
 
 from harness.environment import PipSettings
-from harness.environment.cpu_builds import CpuBuilds
+from harness.environment.without_gpu import CpuBuilds
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
 from harness.probing import Probe

@@ -13,8 +13,7 @@ from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import Environment, PipSettings
-from harness.environment.elf import needed_by
-from harness.environment.gpu_libraries import uncalled
+from harness.environment.without_gpu import needed_by, uncalled
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Lock, Outcome, Pin
 from harness.model.repro import parse_repro

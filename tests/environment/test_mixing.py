@@ -69,7 +69,7 @@ def test_only_the_chosen_file_is_exchanged(mixed):
 def test_a_top_level_module_is_exchanged_even_if_compiled_before(parts, base, mixed):
     with watched_environment(parts.builder, base) as place:
         assert said(place, "import single; print(single.NAME)") == "single"
-        assert place.altered().files == ()
+        assert place.altered() == ()
     assert list(parts.workspace.bytecode.rglob("single.*.pyc"))
     mixture = Mixture({"single.py": b"NAME = 'double'\n"}, "one module")
     assert mixed(mixture, "import single; print(single.NAME)") == "double"
@@ -120,12 +120,12 @@ def test_writes_into_a_mixture_are_reported_and_never_reach_the_base(parts, base
     with watched_environment(parts.builder, base, mixture=mixture) as place:
         said(place, "import pack; open(pack.__file__, 'a').write('# changed'); print(1)")
         altered = place.altered()
-    assert [path.rpartition("site-packages/")[2] for path in altered.files] == ["pack/__init__.py"]
+    assert [path.rpartition("site-packages/")[2] for path in altered] == ["pack/__init__.py"]
     assert contents(base) == before
     with watched_environment(parts.builder, base, mixture=mixture) as place:
         said(place, "import single; open(single.__file__, 'a').write('# changed'); print(1)")
         altered = place.altered()
-    assert [path.rpartition("site-packages/")[2] for path in altered.files] == ["single.py"]
+    assert [path.rpartition("site-packages/")[2] for path in altered] == ["single.py"]
     assert contents(base) == before
 
 

@@ -33,7 +33,7 @@ def environment(parts, *requirements):
 
 def unknown_times(parts, made):
     """The files of an environment whose content the ledger does not know."""
-    manifest = Manifest.read(parts.builder.record(parts.builder.location(made.lock)).manifest_path)
+    manifest = Manifest.read(parts.builder.location(made.lock).manifest_path)
     found = {path: os.lstat(made.folder / path) for path in manifest.owners()}
     known = parts.builder.wheels.ledger.known(found.values())
     assert known

@@ -11,8 +11,8 @@ from attrs import evolve
 from support import repro_text
 
 from harness.environment import Environment, Uninstallable, watched_environment
-from harness.environment.bytecode import below
-from harness.environment.workspace import Location, check_ours, held_lock, site_packages
+from harness.environment.ledger import Location
+from harness.environment.workspace import Workspace, check_ours, held_lock, site_packages
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Outcome, Pin
 from harness.model.repro import parse_repro
@@ -57,7 +57,7 @@ def test_bytecode_of_a_wheel_is_shared_with_the_folder(parts, tmp_path):
 
     def bytecode(builder, environment, module):
         with watched_environment(builder, environment) as place:
-            tree = below(place.pycache, site_packages(environment.folder))
+            tree = place.pycache / site_packages(environment.folder).relative_to("/")
         return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
 
     at = evolve(parts.builder, at=tmp_path / "at")
@@ -128,7 +128,7 @@ def test_the_builder_refuses_such_a_folder(parts, tmp_path):
 def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserMistake, match="can't create"):
-        Location.given(tmp_path / "file" / "below" / "at")
+        Location.given(Workspace(tmp_path / "cache"), tmp_path / "file" / "below" / "at")
 
 
 def test_an_environment_made_by_nox_or_virtualenv_counts_as_bare(tmp_path):

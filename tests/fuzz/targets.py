@@ -26,7 +26,7 @@ from harness.model.repro import parse_repro
 from harness.model.text import parse_size
 from harness.redact import hide_secrets, redact
 from harness.request.lockfiles import read_pins
-from harness.run.child_report import Unreadable, read_metrics, read_report
+from harness.run.result import Unreadable, read_metrics, read_report
 from harness.store import Store, observation_key
 
 URL = "https://host/simple/p/"

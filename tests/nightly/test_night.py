@@ -24,7 +24,7 @@ from harness.nightly.record import Past, Standing
 from harness.nightly.tonight import Budget
 from harness.nightly.triage import Triage
 from harness.probing.probe import Probers
-from harness.report import Archive
+from harness.report.archive import Archive
 from harness.request.project import Projects
 from harness.scheduling.scheduler import Lanes
 

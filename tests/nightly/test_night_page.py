@@ -6,7 +6,7 @@ from night_cells import SECOND, known, night, record
 
 from harness.nightly.news import nights_of, write_page
 from harness.nightly.record import NightArchive, Standing
-from harness.report import Private
+from harness.redact import Private
 from harness.store import Store
 
 BROKEN = record("a", Standing.BROKEN, broken_by="ab")

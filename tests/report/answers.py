@@ -21,7 +21,7 @@ from harness.model import (
 )
 from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
 from harness.model.verdict import Step
-from harness.report import KeptAnswer
+from harness.report.archive import KeptAnswer
 
 SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'
 DIFF = "@@ -10,3 +10,3 @@\n def sell():\n-    return price(1)\n+    return price()\n"

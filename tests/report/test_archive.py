@@ -11,7 +11,7 @@ from support import changed
 
 from harness.errors import UserMistake
 from harness.model import Signature
-from harness.report import Archive, kept_answer
+from harness.report.archive import Archive, kept_answer
 from harness.store import Store
 
 

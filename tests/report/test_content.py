@@ -13,7 +13,8 @@ from markdown_it import MarkdownIt
 from harness.asking.answer import Status
 from harness.model import Change, Verdict
 from harness.model.verdict import Step
-from harness.report import RENDERERS, render_issue, render_markdown, report_page
+from harness.report.answer import report_page
+from harness.report.content import RENDERERS, render_issue, render_markdown
 from harness.report.page import Page
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"

@@ -16,10 +16,10 @@ from test_redact import HERE, PLANT, SECRETS
 
 from harness.matrix.running import Standing
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
-from harness.report import private_here
 from harness.report.charts import metric_charts
 from harness.report.matrix import matrix_page, plots
 from harness.report.matrix_table import pivot
+from harness.report.privacy import private_here
 
 
 def page_of(matrix, log="", **more):

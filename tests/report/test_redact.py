@@ -11,7 +11,10 @@ from attrs import evolve
 from harness.model import Change, RaisedException, StackFrame, Verdict
 from harness.model.culprit import Proof
 from harness.model.verdict import Step
-from harness.report import RENDERERS, Private, private_here, redact, report_page
+from harness.redact import Private, redact
+from harness.report.answer import report_page
+from harness.report.content import RENDERERS
+from harness.report.privacy import private_here
 
 HOME = "/srv/people/jane.doe"
 TOKENS = {

@@ -13,10 +13,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model import Device, RaisedException
-from harness.run.child_report import METRICS_COUNT, Unreadable, read_metrics, read_report
 from harness.run.launch import Limits
 from harness.run.process import Ended, EndReason
-from harness.run.result import LeftBehind, result_of
+from harness.run.result import METRICS_COUNT, LeftBehind, Unreadable, read_metrics, read_report, result_of
 
 DONE = Ended(returncode=0, reason=EndReason.ENDED, seconds=1.0, peak_memory=1)
 ANYTHING = st.recursive(

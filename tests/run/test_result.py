@@ -8,9 +8,9 @@ import pytest
 from attrs import evolve
 
 from harness.model import Device, Outcome, RaisedException
-from harness.run.child_report import ChildReport as Report
 from harness.run.launch import Limits
 from harness.run.process import Ended, EndReason
+from harness.run.result import ChildReport as Report
 from harness.run.result import classify, not_started
 
 LIMITS = Limits(300, 2**30)

@@ -15,8 +15,8 @@ import pytest
 
 from harness.errors import HarnessFault, MissingProgram
 from harness.model import Device, Observation, Outcome, Signature, Verdict, capture_signature, judge
-from harness.run.child_report import METRICS_COUNT, read_metrics
 from harness.run.process import Cancelled
+from harness.run.result import METRICS_COUNT, read_metrics
 from harness.run.runner import run_repro
 
 

@@ -1,7 +1,7 @@
 """Probes on other machines: executors, and a prober over the workers of one that match this machine.
 
 An executor is one module here: `SCHEMES` with the schemes of its addresses, and a class `Connection` that has the
-members of `Workers` and a class method `open(address, reporter)`. Its workers call `worker.answer` with each task and
+members of `Workers` and a class method `open(address, reporter)`. Its workers call `prober.answer` with each task and
 describe themselves by `prober.look_around`. Nothing else knows which executor it is.
 """
 

@@ -23,8 +23,16 @@ from harness.events import Reporter, Warned
 from harness.model import Device
 from harness.probing.portable import PortableProbe
 from harness.run.process import Cancelled
-from harness.scheduling.cluster.prober import Kind, Member, code_digest, left_out_because, look_around
-from harness.scheduling.cluster.worker import Reply, answer, worker_setup
+from harness.scheduling.cluster.prober import (
+    Kind,
+    Member,
+    Reply,
+    answer,
+    code_digest,
+    left_out_because,
+    look_around,
+    worker_setup,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -1,12 +1,19 @@
 """Runs probes on other machines: resolves and looks up here, and runs the rest on workers like this machine.
 
-It replaces the local prober, so every search works the same way. A task carries the files of its mixture, and the
-worker puts them into its own environment. This machine builds an environment only to inspect its files.
+`ClusterProber` replaces the local prober, so every search works the same way. A task carries the files of its mixture,
+and the worker puts them into its own environment. This machine builds an environment only to inspect its files.
+
+On a worker, `answer` runs a task with the ordinary prober, in the worker's own folders and with its index settings.
+Each worker process has one prober, shared by its probes, with the GPUs that it finds. The observation is sent back and
+removed from the worker.
 """
 
 from __future__ import annotations
 
 import hashlib
+import os
+import tempfile
+import threading
 import time
 from collections import Counter
 from functools import cache
@@ -17,32 +24,167 @@ from attrs import evolve, frozen
 from packaging import tags
 
 import harness
-from harness.errors import NoWorkers, UserMistake
+from harness.environment import Builder, Builds, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
+from harness.environment.disk_space import remove_leftovers
+from harness.environment.pip_settings import read_pip_settings
+from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, NoWorkers, UserMistake
+from harness.events import SILENT
 from harness.model import Device, Outcome
-from harness.probing import Prepared
+from harness.probing import Prepared, Prober
 from harness.probing.portable import PortableProbe
-from harness.scheduling.cluster.worker import Reply, worker_setup
+from harness.probing.probe import Around
+from harness.redact import passed_secrets
+from harness.run.devices import find_gpus
+from harness.run.process import Cancelled
+from harness.run.sandbox import Sandbox, SandboxMode, choose
+from harness.store import Store
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterable
 
-    from harness.environment import Builder, Interpreter
     from harness.model import Observation
-    from harness.probing import Probe, Prober
+    from harness.probing import Probe
     from harness.run.devices import Gpu
-    from harness.store import Store, StoredResolution
+
+
+_KNOWN = (NoNetwork, NoSpace, UserMistake)
 
 
 @frozen
-class ClusterProber:
-    """A prober over the workers of one cluster that match this machine.
+class Trouble:
+    """An error that a worker raised: its class, message and hint."""
 
-    `here` resolves, stores and looks up. Its GPU is `gpu`, the model that the workers have, so stored observations name
-    the GPU that they ran on.
+    kind: type[HarnessError]
+    message: str
+    hint: str
+
+
+@frozen
+class Reply:
+    """One of: an observation with its compressed log, a refusal with its reason, an error, or `stopped`.
+
+    `stopped` means that the run was cancelled or that the worker is shutting down.
     """
 
-    here: Prober
+    observation: Observation | None = None
+    log: bytes = b""
+    refused: str = ""
+    trouble: Trouble | None = None
+    stopped: bool = False
+
+
+@frozen
+class WorkerSetup:
+    """The state that a worker process keeps between probes."""
+
+    prober: Prober
+
+    @classmethod
+    def of_this_process(cls) -> WorkerSetup:
+        """Set up with this machine's pip and uv settings and HARNESS_CACHE_DIR."""
+        workspace = Workspace.default()
+        remove_leftovers(workspace)
+        settings = read_pip_settings()
+        uv = Uv(settings)
+        interpreter = find_interpreter(None, uv)
+        prober = Prober(
+            store=Store(workspace.root / "results"),  # never written: each task has its own
+            resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
+            builder=Builder(uv, interpreter, workspace),
+            workspace=workspace,
+            gpus=find_gpus(os.environ),
+        )
+        return cls(prober)
+
+    def interpreter(self, version: str, cache_tag: str) -> Interpreter | None:
+        """Return the Python with exactly this version and cache tag, or None."""
+        builder = self.prober.builder
+        found: Interpreter | None = builder.interpreter
+        if found is not None and found.version != version:
+            try:
+                found = find_interpreter(version, builder.uv)
+            except UserMistake:
+                return None
+        return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
+
+    def prober_for(self, task: PortableProbe, interpreter: Interpreter, folder: Path) -> Prober:
+        """Return this process's prober with the settings of a task; it stores observations in `folder`."""
+        backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
+        own = self.prober.builder.uv
+        sandbox = _sandbox(task)
+        uv = evolve(own, extra_environment={**own.extra_environment, **backend}, builds=Builds(sandbox))
+        return evolve(
+            self.prober,
+            store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),
+            builder=Builder(uv, interpreter, self.prober.workspace),
+            pass_env=task.pass_env,
+            capability=task.capability,
+            invoked_from=folder,
+            sandbox=sandbox,
+            rights=task.rights,
+        )
+
+
+def _sandbox(task: PortableProbe) -> Sandbox | None:
+    """Return the sandbox that the task requires, else the one configured for this machine.
+
+    Raises `UserMistake` if it is required but unavailable.
+    """
+    asked = SandboxMode.REQUIRE if task.is_sandbox_required else ""
+    mode = SandboxMode.of(os.environ, SandboxMode.OFF if task.rights == "unsandboxed" else asked)
+    return choose(mode, network=task.rights == "network", reporter=SILENT)
+
+
+_setting_up = threading.Lock()
+
+
+@cache
+def _worker_setup() -> WorkerSetup:
+    return WorkerSetup.of_this_process()
+
+
+def worker_setup() -> WorkerSetup:
+    """Return the setup of this process, which is made on first use."""
+    with _setting_up:
+        return _worker_setup()
+
+
+def answer(task: PortableProbe, setup: WorkerSetup, cancel: threading.Event | None = None) -> Reply:
+    """Run a task and return the reply. Only environments and bytecode stay on the worker."""
+    try:
+        interpreter = setup.interpreter(task.lock.python, task.cache_tag)
+        if interpreter is None:
+            return Reply(refused=f"it has no Python {task.lock.python}")
+        if interpreter.platform != task.lock.platform:
+            return Reply(refused=f"it is {interpreter.platform}, the lock is for {task.lock.platform}")
+        with tempfile.TemporaryDirectory(prefix="harness-task-") as folder:
+            return _run(task, setup.prober_for(task, interpreter, Path(folder)), cancel)
+    except Cancelled:
+        return Reply(stopped=True)
+    except HarnessError as error:
+        kind = type(error) if isinstance(error, _KNOWN) else HarnessFault
+        return Reply(trouble=Trouble(kind, error.message, error.hint))
+
+
+def _run(task: PortableProbe, prober: Prober, cancel: threading.Event | None) -> Reply:
+    probe = task.probe(prober.workspace)
+    if prober.key(probe, task.lock) != task.key:
+        gpu = prober.gpus[0].name if prober.gpus else "no GPU"
+        return Reply(refused=f"the run would be a different observation, because it has {gpu}")
+    observation = prober.execute(prober.prepare(probe, cancel=cancel), cancel=cancel)
+    log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
+    return Reply(observation, log)
+
+
+@frozen
+class ClusterProber(Around):
+    """A prober over the workers of one cluster that match this machine.
+
+    `prober` resolves, stores and looks up. Its GPU is `gpu`, the model that the workers have, so stored observations
+    name the GPU that they ran on.
+    """
+
+    prober: Prober
     connection: Workers
     kind: Kind
     gpu: Gpu | None
@@ -61,16 +203,6 @@ class ClusterProber:
         gpu = commonest_gpu(members.values())
         return cls(evolve(here, gpus=(gpu,) if gpu else ()), connection, kind, gpu)
 
-    @property
-    def store(self) -> Store:
-        """Where observations are kept, on this machine."""
-        return self.here.store
-
-    @property
-    def builder(self) -> Builder:
-        """Builds environments on this machine, to inspect them."""
-        return self.here.builder
-
     def slots(self, device: Device) -> int:
         """The number of probes that can run on a device at a time. Raises `NoWorkers` if no worker can run one."""
         members = self._who(device)
@@ -80,14 +212,6 @@ class ClusterProber:
                 hint='the warnings above say why; dask worker ... --resources "gpu=1" declares a GPU',
             )
         return sum(member.slots(device) for member in members.values())
-
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """Return the lock of a probe, resolved on this machine."""
-        return self.here.resolve(probe, cancel=cancel)
-
-    def known(self, probe: Probe) -> Observation | None:
-        """Return an earlier observation of a probe from the store, or None."""
-        return self.here.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Resolve a probe, or answer it from the store. Builds nothing.
@@ -101,12 +225,12 @@ class ClusterProber:
             )
         begun = time.monotonic()
         if probe.lock is not None:
-            return self.here.look_up(probe, probe.lock, begun=begun)
-        resolution = self.here.resolve(probe, cancel=cancel)
+            return self.prober.look_up(probe, probe.lock, begun=begun)
+        resolution = self.prober.resolve(probe, cancel=cancel)
         if resolution.lock is None:
-            return self.here.prepare(probe, cancel=cancel)  # builds nothing, as there is no lock
+            return self.prober.prepare(probe, cancel=cancel)  # builds nothing, as there is no lock
         settled = evolve(probe, lock=resolution.lock)
-        return self.here.look_up(settled, resolution.lock, drift=resolution.drift, begun=begun)
+        return self.prober.look_up(settled, resolution.lock, drift=resolution.drift, begun=begun)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a probe on a worker and store its observation on this machine.
@@ -118,7 +242,7 @@ class ClusterProber:
         probe = prepared.probe
         if probe.lock is None:
             raise ValueError("nothing to run")
-        task = PortableProbe.of(probe, probe.lock, prepared.key, self.here)
+        task = PortableProbe.of(probe, probe.lock, prepared.key, self.prober)
         reply = self.connection.run(task, lambda: self._who(probe.combination.device), cancel=cancel)
         return self._kept(evolve(self._observed(reply), drift=prepared.drift), reply.log)
 
@@ -174,7 +298,7 @@ class Workers(Protocol):
     def run(
         self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
     ) -> Reply:
-        """Let one of the workers that `may_run` returns call `worker.answer` with a task, and return its reply.
+        """Let one of the workers that `may_run` returns call `prober.answer` with a task, and return its reply.
 
         Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left.
         """

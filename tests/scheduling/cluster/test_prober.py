@@ -13,8 +13,7 @@ from harness.model import Combination, Device, Observation, Outcome
 from harness.model.repro import command_repro, parse_repro
 from harness.probing import Probe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.prober import ClusterProber, Member, kind_of
-from harness.scheduling.cluster.worker import Reply, Trouble
+from harness.scheduling.cluster.prober import ClusterProber, Member, Reply, Trouble, kind_of
 
 A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4"))
 

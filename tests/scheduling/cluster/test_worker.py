@@ -18,7 +18,7 @@ from harness.model.repro import parse_repro
 from harness.probing import Probe
 from harness.probing.portable import PortableProbe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.worker import WorkerSetup, answer
+from harness.scheduling.cluster.prober import WorkerSetup, answer
 
 
 @pytest.fixture
