@@ -191,9 +191,10 @@ class BothEnds:
     def _one_package_back(self) -> bool:
         """Take an older release of one package beside the newest of all others as the good end.
 
-        So if older packages fail with another error. Only packages that the failure names are tried.
+        So if older packages fail with another error, or none can be installed. Only packages that the failure names are
+        tried.
         """
-        if not self.unjudged or self.bad.as_of is None:
+        if self.steps is None or self.bad.as_of is None or (self.steps.reached and not self.unjudged):
             return False
         unjudged = self.unjudged
         there = tuple(pin.name for pin in self.bad.lock.pins)
