@@ -159,7 +159,7 @@ class BothEnds:
                 doubted += [(name, world)] if few is not None and fails_otherwise(run, self.bad_runs[-1]) else []
             others[world.end.text] = seen[world.lock.id]
             steps.differs = bool(others[world.end.text])
-        # Alone, a test may fail for want of the tests that run before it.
+        # Alone, a test may fail because it needs the tests that run before it.
         if any(self._is_good_end(f"{name}, all tests", world, repro) for name, world in doubted):
             return True
         oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)

@@ -232,7 +232,7 @@ def test_tests_that_fail_alone_are_run_with_the_others_before_no_good_end_is_fou
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("lone", "1.0", "2.0")
 
 
-def test_a_module_that_can_not_be_imported_now_stands_for_its_tests_on_older_days(planted, parts_house):
+def test_a_module_that_fails_to_import_now_stands_for_its_tests_on_older_days(planted, parts_house):
     """Today the module can't be imported; before, a test of it fails; only before that it passes."""
     parts_house.add("whole", "1.0", files={"whole.py": source("1.0")}, uploaded="2022-12-01T12:00:00Z")
     broken = source("2.0", broken="whole is broken")

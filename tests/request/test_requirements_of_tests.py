@@ -150,7 +150,7 @@ def test_of_other_places_what_the_tests_import_is_taken(tmp_path):
     assert requirements(tmp_path) == ("six", "pytest", "attrs", "freezegun", "flask")
 
 
-def test_a_poetry_project_that_can_not_be_built_still_has_its_requirements(tmp_path):
+def test_a_poetry_project_that_fails_to_build_still_has_its_requirements(tmp_path):
     own = '[tool.poetry.dependencies]\npython = "^3.8"\nsix = "^1.2.3"\nattrs = "~22.1"\nzipp = "^0.3"\nnumpy = "*"\n'
     own += 'flask = {version = ">=1,<3", extras = ["async"]}\nredis = {version = "4.5", optional = true}\n'
     write(tmp_path, "pyproject.toml", POETRY + own + '[tool.poetry.extras]\ncache = ["redis"]\n')
@@ -161,7 +161,7 @@ def test_a_poetry_project_that_can_not_be_built_still_has_its_requirements(tmp_p
     assert "redis==4.5" in named.requirements
 
 
-def test_a_source_distribution_that_can_not_be_built_has_the_requirements_of_its_metadata(tmp_path):
+def test_a_source_distribution_that_fails_to_build_has_the_requirements_of_its_metadata(tmp_path):
     write(
         tmp_path, "PKG-INFO", "Metadata-Version: 2.1\nName: mine\nRequires-Dist: astor (>=0.8)\n\nRequires-Dist: no\n"
     )
