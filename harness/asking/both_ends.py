@@ -159,7 +159,7 @@ class BothEnds:
                 doubted += [(name, world)] if few is not None and fails_otherwise(run, self.bad_runs[-1]) else []
             others[world.end.text] = seen[world.lock.id]
             steps.differs = bool(others[world.end.text])
-        # Alone, a test may fail for want of the tests that run before it.
+        # Alone, a test may fail because it needs the tests that run before it.
         if any(self._is_good_end(f"{name}, all tests", world, repro) for name, world in doubted):
             return True
         oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)
@@ -191,9 +191,10 @@ class BothEnds:
     def _one_package_back(self) -> bool:
         """Take an older release of one package beside the newest of all others as the good end.
 
-        So if older packages fail with another error. Only packages that the failure names are tried.
+        So if older packages fail with another error, or none can be installed. Only packages that the failure names are
+        tried.
         """
-        if not self.unjudged or self.bad.as_of is None:
+        if self.steps is None or self.bad.as_of is None or (self.steps.reached and not self.unjudged):
             return False
         unjudged = self.unjudged
         there = tuple(pin.name for pin in self.bad.lock.pins)

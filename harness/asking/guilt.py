@@ -129,7 +129,7 @@ class Guilt:
     def _fails_with(self, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
         """Whether it fails as with the first bad release if only one package is upgraded, ignoring its requirements.
 
-        Packages that are new there come along, or it would fail for want of them. If that release fails differently
+        Packages that are new there come along, as it may need them. If that release fails differently
         from the bad end, any failure counts, if all tests that it breaks fail.
         """
         new = (change.name for change in boundary.moved if change.before is None)

@@ -37,6 +37,7 @@ _FEW = 4
 _ELSEWHERE = 1000  # the first attempt number of runs that were not made by the search over a line
 _DEPTH = 3
 _SUSPECTS = 2
+_STEPS = 3
 Names = frozenset[str]
 
 
@@ -317,16 +318,17 @@ class PackageSearch:
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
 
     def _likely(self, axis: Axis, judge: FailureJudge) -> dict[Trial, Observation]:
-        """Run both sides of the newest step to another major version; the older side only if the newer one is bad.
+        """Run both sides of each step to another major version, from the newest on, until one is not bad.
 
-        Most changes come with such a step.
+        Most changes come with such a step. Of many steps only the newest is run: a bisection takes fewer runs then.
         """
         if axis.good is None or axis.bad is None or axis.bad - axis.good < _FEW:
             return {}
         major = [Version(name).major for name in axis.names]
         steps = [at for at in range(axis.good + 1, axis.bad + 1) if major[at] != major[at - 1]]
         found: dict[Trial, Observation] = {}
-        for position in (steps[-1], steps[-1] - 1) if steps else ():
+        few = steps if len(steps) <= _STEPS else steps[-1:]
+        for position in [position for at in reversed(few) for position in (at, at - 1)]:
             run = self.observer.observe(axis.label_of(Trial(position)), axis.probe(Trial(position)), judge)
             found[Trial(position)] = run
             if judge(run).verdict is not Verdict.BAD:

@@ -6,6 +6,7 @@ Also finds the folder of a repository that a project is built from: the root, or
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from configparser import ConfigParser
 from configparser import Error as BadConfig
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
 
     from harness.repository.git import Entry, Repository
 
+_POETRY = re.compile(r"([\^~]?)\s*(\d+(?:\.\d+)*)")
 FILES = ("pyproject.toml", "setup.cfg", "setup.py")
 
 
@@ -52,6 +54,12 @@ def declared(texts: Mapping[str, str]) -> Declared:
     name = next((one for one in (*names, literal.value("name")) if one and isinstance(one, str)), "")
     requires = (*_lines(options.get("install_requires")), *_lines(literal.value("install_requires")))
     is_complete = "install_requires" in options or literal.is_complete("install_requires")
+    poetry_needs = {key: of_poetry(key, value) for key, value in _table(poetry, "dependencies").items()}
+    if poetry_needs and not requires:
+        optional = {key for key, value in _table(poetry, "dependencies").items() if _is_optional(value)}
+        requires = tuple(text for key, text in poetry_needs.items() if text and key not in optional)
+        in_extras = _table(poetry, "extras")
+        extras |= {key: [poetry_needs.get(one, "") for one in _lines(value)] for key, value in in_extras.items()}
     if "project" in toml and "dependencies" not in project.get("dynamic", ()):
         requires, is_complete = _lines(project.get("dependencies")), True
     return Declared(
@@ -72,6 +80,37 @@ def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
     """Return the requirements in these files (name -> text), or None if they can't be read without running code."""
     found = declared(texts)
     return found.requires if found.is_complete else None
+
+
+def of_poetry(name: str, wanted: object) -> str:
+    """Convert a requirement of Poetry to one of pip; "" for Python itself, without the versions if pip has no word."""
+    extras = ""
+    if isinstance(wanted, dict):
+        extras = f"[{','.join(wanted['extras'])}]" if wanted.get("extras") else ""
+        wanted = wanted.get("version", "")
+    if name == "python":
+        return ""
+    parts = [part.strip() for part in wanted.split(",")] if isinstance(wanted, str) else [""]
+    text = f"{name}{extras}{','.join(map(_bounds, parts))}"
+    return text if _is_requirement(text) else f"{name}{extras}"
+
+
+def _bounds(part: str) -> str:
+    """Return the bounds of one part of Poetry's versions: ^1.2 allows 1.x, ~1.2 allows 1.2.x, 1.2 is exact."""
+    found = _POETRY.fullmatch(part)
+    if found is None:
+        return "" if part == "*" else part
+    sign, release = found[1], [int(number) for number in found[2].split(".")]
+    if not sign:
+        return f"=={part}"
+    fixed = next((at for at, number in enumerate(release) if number), len(release) - 1)
+    kept = fixed if sign == "^" else min(1, len(release) - 1)
+    above = ".".join(map(str, [*release[:kept], release[kept] + 1]))
+    return f">={found[2]},<{above}"
+
+
+def _is_optional(wanted: object) -> bool:
+    return isinstance(wanted, dict) and bool(wanted.get("optional"))
 
 
 def read_toml(path: Path) -> dict[str, Any]:

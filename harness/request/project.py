@@ -17,6 +17,7 @@ from filelock import FileLock
 from packaging.version import InvalidVersion, Version
 
 from harness.environment.source_builds import OfflineBuild
+from harness.environment.workspace import claimed_folder
 from harness.errors import UnknownProject, UserMistake
 from harness.model.text import counted, listed
 from harness.repository.declared import read_ini, read_toml
@@ -169,11 +170,11 @@ class Projects:
             return None, ""
         words = ""
         for date in dict.fromkeys((day, "")):
-            with tempfile.TemporaryDirectory(prefix="build-", dir=self.workspace.building) as folder:
-                wheel, answer = self._wheel(home / "tree", Path(folder), date, version)
+            with claimed_folder(self.workspace.building, "build-") as folder:
+                wheel, answer = self._wheel(home / "tree", folder, date, version)
                 if wheel is not None:
-                    _unpack(wheel, Path(folder, "site"))
-                    Path(folder, "site").rename(site)
+                    _unpack(wheel, folder / "site")
+                    (folder / "site").rename(site)
                     return site, ""
                 words = words or _last_words(answer.words)
                 if answer.timed_out:

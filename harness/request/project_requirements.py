@@ -106,7 +106,7 @@ class _Source:
 def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment: Mapping[str, str]) -> Requires:
     """Return the requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
     pyproject = read_toml(tree / "pyproject.toml")
-    project = _of_wheel(built) or declared_in(tree)
+    project = _of_wheel(built) or _of_sdist(tree) or declared_in(tree)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
     found = _Found(tree, project, environment, list(_applying(project, (), environment)))
     if wanted.extras or wanted.groups:
@@ -217,11 +217,19 @@ def _named(
 
 
 def _of_wheel(built: Path | None) -> Declared | None:
-    for path in built.glob("*.dist-info/METADATA") if built is not None else ():
-        message = email.parser.HeaderParser().parsestr(path.read_text(encoding="utf-8"))
-        extras = dict.fromkeys(message.get_all("Provides-Extra") or [], ())
-        return Declared(str(message["Name"]), tuple(message.get_all("Requires-Dist") or ()), extras)
-    return None
+    return next(map(_of_metadata, built.glob("*.dist-info/METADATA")), None) if built is not None else None
+
+
+def _of_sdist(tree: Path) -> Declared | None:
+    """Return what the metadata of a source distribution declares; None if it has no requirements, which older lack."""
+    found = _of_metadata(tree / "PKG-INFO") if (tree / "PKG-INFO").is_file() else None
+    return found if found is not None and found.requires else None
+
+
+def _of_metadata(path: Path) -> Declared:
+    message = email.parser.HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
+    extras = dict.fromkeys(message.get_all("Provides-Extra") or [], ())
+    return Declared(str(message["Name"]), tuple(message.get_all("Requires-Dist") or ()), extras)
 
 
 def _applying(project: Declared, extras: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:

@@ -167,12 +167,20 @@ def test_the_limit_comes_with_the_command_that_goes_on(planted, parts_house):
     assert "young did not exist" in answer["back_to"]
 
 
-def test_without_an_older_day_that_can_be_resolved_none_is_said_to_fail(planted, parts_house):
-    parts_house.add("newest", "1.0", files={"newest.py": ""}, uploaded="2024-05-30T12:00:00Z")
-    write_project(planted.folder, suite_of("part07"), requires=["part07", "newest"])
+def test_without_an_older_day_that_can_be_resolved_none_is_said_to_fail_and_one_package_is_put_back(
+    planted, parts_house
+):
+    broken = source("1.0", broken="newest is broken")
+    parts_house.add("newest", "1.0", files={"newest.py": broken}, uploaded="2024-05-30T12:00:00Z")
+    write_project(planted.folder, suite_of("newest"), requires=["newest"])
     answer = planted("bisect", "--bad", "2024-06-01", *RUN).json
     assert "no older packages could be tried" in answer["sentence"]
     assert any("newest did not exist" in told for told in answer["notes"])
+
+    write_project(planted.folder, suite_of("part07"), requires=["part07", "newest"])
+    answer = planted("bisect", "--bad", "2024-06-01", *RUN).json
+    (culprit,) = answer["failures"][0]["culprits"]
+    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("part07", "1.2", "2.0")
 
 
 def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
@@ -237,7 +245,7 @@ def test_tests_that_fail_alone_are_run_with_the_others_before_no_good_end_is_fou
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("lone", "1.0", "2.0")
 
 
-def test_a_module_that_can_not_be_imported_now_stands_for_its_tests_on_older_days(planted, parts_house):
+def test_a_module_that_fails_to_import_now_stands_for_its_tests_on_older_days(planted, parts_house):
     """Today the module can't be imported; before, a test of it fails; only before that it passes."""
     parts_house.add("whole", "1.0", files={"whole.py": source("1.0")}, uploaded="2022-12-01T12:00:00Z")
     broken = source("2.0", broken="whole is broken")

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import subprocess
+import threading
 
 import pytest
 from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings
+from harness.environment.disk_space import remove_leftovers
 from harness.errors import UserMistake
 from harness.request.commands import ChosenProject, read_beside, read_command, unpinned
 from harness.request.project import Projects, find_project
@@ -61,6 +63,22 @@ def test_requirements_come_from_the_metadata(projects, folder):
     assert project.requirements == ("six>=1", "idna")  # the extra for tests is chosen, without its pin, and told
     assert any("extra test" in told for told in project.told)
     assert (project.built / "bin" / "mine-tool").exists()
+
+
+def test_another_harness_that_starts_meanwhile_does_not_remove_what_is_being_built(projects, folder, parts):
+    ended = threading.Event()
+
+    def clean() -> None:
+        while not ended.wait(0.01):
+            remove_leftovers(parts.workspace)
+
+    other = threading.Thread(target=clean)
+    other.start()
+    try:
+        assert projects.read(folder).built is not None
+    finally:
+        ended.set()
+        other.join()
 
 
 def test_a_folder_in_place_of_a_release_adds_no_extras(projects, folder):

@@ -148,3 +148,22 @@ def test_of_other_places_what_the_tests_import_is_taken(tmp_path):
           "[project.optional-dependencies]\ndev = ['attrs', 'rich']\n")  # fmt: skip
     write(tmp_path, "tests/test_it.py", "import flask\nfrom freezegun import freeze_time\nimport attrs\n")
     assert requirements(tmp_path) == ("six", "pytest", "attrs", "freezegun", "flask")
+
+
+def test_a_poetry_project_that_fails_to_build_still_has_its_requirements(tmp_path):
+    own = '[tool.poetry.dependencies]\npython = "^3.8"\nsix = "^1.2.3"\nattrs = "~22.1"\nzipp = "^0.3"\nnumpy = "*"\n'
+    own += 'flask = {version = ">=1,<3", extras = ["async"]}\nredis = {version = "4.5", optional = true}\n'
+    write(tmp_path, "pyproject.toml", POETRY + own + '[tool.poetry.extras]\ncache = ["redis"]\n')
+    found = requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT)
+    own = {"six<2,>=1.2.3", "attrs<22.2,>=22.1", "zipp<0.4,>=0.3", "numpy", "flask[async]<3,>=1"}
+    assert own <= set(found.requirements)
+    named = requirements_of(tmp_path, None, Wanted(extras=("cache",)), ENVIRONMENT)
+    assert "redis==4.5" in named.requirements
+
+
+def test_a_source_distribution_that_fails_to_build_has_the_requirements_of_its_metadata(tmp_path):
+    write(
+        tmp_path, "PKG-INFO", "Metadata-Version: 2.1\nName: mine\nRequires-Dist: astor (>=0.8)\n\nRequires-Dist: no\n"
+    )
+    write(tmp_path, "setup.py", "from setuptools import setup\nsetup(install_requires=read())\n")
+    assert requirements_of(tmp_path, None, Wanted(), ENVIRONMENT).requirements == ("astor>=0.8",)
