@@ -2,7 +2,6 @@
 
 from harness.search.alone import AloneFirst
 from harness.search.bisection import Bisection, BisectionResult, BisectionStatus, MovedEnd
-from harness.search.delta import DeltaDebugging
 from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.measured import ByNumber, Effect, Gauges, Reading, Readings, readings_of
 from harness.search.narrowing import DeltaResult, Narrowing
@@ -20,7 +19,6 @@ __all__ = [
     "BisectionStatus",
     "ByNumber",
     "Counts",
-    "DeltaDebugging",
     "DeltaResult",
     "Effect",
     "FewestChanges",
