@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from packaging.version import Version
 
 from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, Unseen
-from harness.asking.history_plan import HistoryPlan
+from harness.asking.history_scan import HistoryPlan
 from harness.model import Release, Repro, Signature, Verdict
 from harness.model.verdict import Step
 from harness.planning.inquiry import Inquiry, Scope
