@@ -14,7 +14,7 @@ from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
 from harness.asking.advice import advice_on, advice_on_ends, advice_on_limits, install_missing, without_good_end
-from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
+from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
 from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
 from harness.asking.guilt import Guilt
@@ -29,8 +29,8 @@ from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
-from harness.planning.inquiry import Inquiry, Scope
-from harness.planning.releases import merged_requirements
+from harness.planning.inquiry import Inquiry
+from harness.planning.releases import merged_requirements, scope_of
 from harness.planning.world import World, limits_of, name_of
 from harness.planning.worlds import Worlds
 from harness.request.ends import TODAY, EndKind, Ends, newest_end
@@ -80,16 +80,9 @@ def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
     requirements = merged_requirements(question.repro.dependencies, question.with_)
     if subject and subject not in set(map(name_of, requirements)):
         requirements = (*requirements, subject)
-    scope = Scope(
-        question.repro,
-        session.interpreter.version,
-        requirements,
-        tuple(text for text in question.hold if text != "none"),
-        device,
-        question.from_source,
-        subject,
-        question.policy,
-    )
+    holds = tuple(text for text in question.hold if text != "none")
+    scope = scope_of(question, session.interpreter.version, device, subject)
+    scope = evolve(scope, requirements=requirements, holds=holds)
     newest = newest_end(question.as_of)
     return Worlds(scope, session.prober, session.index, session.interpreter, subject, newest), why
 
@@ -422,18 +415,13 @@ class Between:
             "good": good.end.as_json() if good is not None else None,
             "bad": bad.end.as_json(),
         }
-        asked = Asked(
-            scope.subject,
-            self.repro.without_copies,
-            device=scope.device.value,
+        asked = Asked.of(
+            evolve(scope, repro=self.repro, requirements=self.question.with_),
             python=bad.lock.python,
             as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
-            requirements=self.question.with_,
-            holds=scope.holds,
             ends=ends,
             depth=(self.question.depth or Level.RELEASE).value,
             typed=self.question.typed,
-            copied=copied_project(self.repro),
         )
         return Answer(asked, status, ends=(*self.ends.good_runs[:1], *self.ends.bad_runs[-1:]))
 

@@ -175,19 +175,15 @@ def _refuse_fix(question: Question, ends: Ends) -> None:
         check_order(good.text, bad.text, find_fix=question.policy.find_fix)
     if good is None or good.moment is None or bad.moment is None:
         return
-    if good.moment == bad.moment:
-        raise UserMistake(f"--good and --bad are both {good.text}; there is nothing between them")
-    is_fix = good.moment > bad.moment
-    if is_fix and not question.policy.find_fix:
-        raise UserMistake(
-            f"--good {good.text} is later than --bad {bad.text}",
-            hint="swap them, or add --find-fix to find what fixed it",
-        )
-    if not is_fix and question.policy.find_fix:
-        raise UserMistake(
-            f"--good {good.text} is earlier than --bad {bad.text}, so there is no fix to find between them",
-            hint="leave out --find-fix to find what broke it",
-        )
+    moments = {good.text: good.moment, bad.text: bad.moment}
+    check_order(
+        good.text,
+        bad.text,
+        find_fix=question.policy.find_fix,
+        key=moments.__getitem__,
+        words=("earlier", "later"),
+        what="what",
+    )
 
 
 def _has_fixed_packages(ends: Ends) -> bool:

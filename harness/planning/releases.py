@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
@@ -159,22 +159,12 @@ def fill_plan(
     is_own_day = question.as_of is None and bounds.as_of == "era"
     own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
     day = str(as_of(question.as_of or bounds.as_of))
-    holds = holds_of(repro, subject, {required_name(text) for text in question.with_}, question.hold)
+    scope = scope_of(question, interpreter.version, device, subject, own)
     if not question.as_of:
         chosen.append(f"other packages: {_other_packages(day, near)} (--as-of changes it)")
-    chosen += told_holds(holds, question.hold)
+    chosen += told_holds(scope.holds, question.hold)
     releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
     versions = [release.version for release in releases]
-    scope = Scope(
-        repro,
-        interpreter.version,
-        merged_requirements(own, question.with_, {subject}),
-        tuple(holds),
-        device,
-        question.from_source,
-        subject,
-        question.policy,
-    )
     return Plan(
         question=question,
         scope=scope,
@@ -186,6 +176,17 @@ def fill_plan(
         as_of=day,
         choices=tuple(chosen),
     )
+
+
+def scope_of(question: Inquiry, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None) -> Scope:
+    """Return what all probes of a question share, with the repro's own holds for the subject, which is not required.
+
+    `python` is a full version; `own` are requirements in place of those of the repro.
+    """
+    repro, with_ = question.repro, question.with_
+    requirements = merged_requirements(repro.dependencies if own is None else own, with_, {subject})
+    holds = holds_of(repro, subject, set(map(required_name, with_)), question.hold)
+    return Scope(repro, python, requirements, holds, device, question.from_source, subject, question.policy)
 
 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
@@ -371,21 +372,30 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
     return good, bad
 
 
-def check_order(good: str | None, bad: str | None, *, find_fix: bool) -> None:
-    """Raise `UserMistake` if the two ends are the wrong way round."""
+def check_order(
+    good: str | None,
+    bad: str | None,
+    *,
+    find_fix: bool,
+    key: Callable[[str], Any] = version_of,
+    words: tuple[str, str] = ("older", "newer"),
+    what: str = "the release that",
+) -> None:
+    """Raise `UserMistake` if the two ends are the wrong way round by `key`."""
     if good is None or bad is None:
         return
-    if version_of(good) == version_of(bad):
+    if key(good) == key(bad):
         raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
-    if find_fix and version_of(good) < version_of(bad):
+    is_older = key(good) < key(bad)
+    if find_fix and is_older:
         raise UserMistake(
-            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
+            f"--good {good} is {words[0]} than --bad {bad}, so there is no fix to find between them",
             hint="leave out --find-fix to find what broke it",
         )
-    if not find_fix and version_of(good) > version_of(bad):
+    if not find_fix and not is_older:
         raise UserMistake(
-            f"--good {good} is newer than --bad {bad}",
-            hint="swap them, or add --find-fix to find the release that fixed it",
+            f"--good {good} is {words[1]} than --bad {bad}",
+            hint=f"swap them, or add --find-fix to find {what} fixed it",
         )
 
 
