@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from harness.asking.answer import Failure, Guilty, Status
 from harness.asking.boundary import Boundary, Candidate
-from harness.culprit.line import count_proofs
+from harness.culprit.line import Certainty, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.model import Verdict
@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from harness.model import Change, Release
     from harness.model.culprit import Culprit
     from harness.planning.inquiry import Scope
+    from harness.request.question import Policy
 
 _STATUS = {
     BisectionStatus.FOUND: Status.FOUND,
@@ -71,6 +72,11 @@ def with_levels_below(
         if not searched.search.done:
             searched = line.run(searched, spare)
     return searched, None if searched.search.is_noisy else culprit, ran_now
+
+
+def certainty_of(policy: Policy) -> Certainty:
+    """Return how sure a search over a line has to be."""
+    return Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
 
 
 def failure_of(searched: Searched, boundary: Boundary, culprit: Culprit | None = None) -> Failure:

@@ -15,8 +15,7 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
-from harness.asking.boundaries import boundary_of, status_of
-from harness.asking.releases import certainty_of
+from harness.asking.boundaries import boundary_of, certainty_of, status_of
 from harness.culprit.commit import (
     CommitFiles,
     CommitSource,
@@ -109,11 +108,8 @@ def commits_answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], c
     before, after = (sha[:10] for sha in pair)
     moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
     runs = source.runs.judged
+    boundary = boundary.with_change(before, after, is_fix=boundary.is_fix)
     boundary = evolve(boundary, suspects=(after,), sides=tuple(runs[sha][1] for sha in pair), moved=())
-    if boundary.is_fix:
-        boundary = evolve(boundary, last_bad=before, first_good=after)
-    else:
-        boundary = evolve(boundary, last_good=before, first_bad=after)
     guilty = Guilty(boundary, Culprit((finding_of(source, pair, moved, len(chain)),)))
     answer = evolve(answer, failures=(Failure((), signature, status, (guilty,)),))
     return evolve(answer, sentence=_sentence(answer, source.repository, searched, ""))

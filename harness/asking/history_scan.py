@@ -197,20 +197,17 @@ class Scanning:
             f"{names[-1]}, {len(names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
         )
         recognised = (f"the bug is recognised by: {plan.repro.signature}",) if plan.repro.signature is not None else ()
-        left_out = left_out_words({row.release: row.reason for row in plan.left_out})
+        left_out = left_out_words(plan.left_out)
         self.reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out), progress()))
 
         def probe_of(trial: Trial) -> Probe:
             return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
 
-        def version_of(trial: Trial) -> str:
-            return str(plan.releases[trial.position].version)
-
         def label_of(trial: Trial) -> str:
-            return run_label(version_of(trial), trial.attempt)
+            return run_label(names[trial.position], trial.attempt)
 
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            return record.take(trial, version_of(trial), observation, cached=cached)
+            return record.take(trial, names[trial.position], observation, cached=cached)
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
         # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
@@ -249,7 +246,7 @@ class Scanning:
             if known[position] is None and prober.store.get_resolution(probe.combination.resolution_key) is None
         ]
         seen = self._seen() if unasked else set()
-        again = [position for position in unasked if str(plan.releases[position].version) in seen]
+        again = [position for position in unasked if _name(plan, position) in seen]
         for done, position in enumerate(again):
             self.reporter.report(LookedUp(done, len(again)))
             prober.resolve(probes[position])
@@ -359,7 +356,7 @@ def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow
     for old, new in edges:
         if old is not None and new is not None:
             low, high = plan.releases[old].version, plan.releases[new].version
-            left_out |= {row.release: row.reason for row in plan.left_out if low < Version(row.release) < high}
+            left_out |= {name: why for name, why in plan.left_out.items() if low < Version(name) < high}
     return BrokenWindow(
         first_bad=_name(plan, window.first_bad),
         last_bad=_name(plan, window.last_bad),
@@ -398,7 +395,7 @@ def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
 
 
 def _rows(plan: Plan, verdicts: Mapping[int, Verdict], runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
-    rows = [ReleaseRow(row.release, RowState.LEFT_OUT, row.reason) for row in plan.left_out]
+    rows = [ReleaseRow(name, RowState.LEFT_OUT, why) for name, why in plan.left_out.items()]
     for position, release in enumerate(plan.releases):
         name = str(release.version)
         day = release.uploaded.date().isoformat() if release.uploaded else ""

@@ -10,10 +10,10 @@ from packaging.version import Version
 
 from harness.asking.advice import advice_for
 from harness.asking.answer import Answer, Asked
-from harness.asking.boundaries import boundary_of, candidates_of, failure_of, with_levels_below
+from harness.asking.boundaries import boundary_of, candidates_of, certainty_of, failure_of, with_levels_below
 from harness.asking.wording import sentence_for, sentence_with_culprit
 from harness.culprit.descent import find_culprit
-from harness.culprit.line import Axis, Certainty, LineSearch, Searched, left_out_words
+from harness.culprit.line import Axis, LineSearch, Searched, left_out_words
 from harness.model.culprit import Level
 from harness.planning.releases import Plan, find_anchor, make_plan
 from harness.probing import Judge
@@ -21,7 +21,6 @@ from harness.probing import Judge
 if TYPE_CHECKING:
     from harness.model.culprit import Culprit
     from harness.planning.inquiry import Inquiry
-    from harness.request.question import Policy
     from harness.scheduling.scheduler import Lanes
     from harness.session import Session
 
@@ -42,11 +41,6 @@ def axis_of(plan: Plan, session: Session) -> Axis:
     """Return the releases of a plan as a line. Raises `UnknownRelease` if none can be resolved."""
     find_fix = plan.question.policy.find_fix
     return Axis(plan.subject, plan.names, plan.probes(session.prober), plan.good, plan.bad, find_fix)
-
-
-def certainty_of(policy: Policy) -> Certainty:
-    """Return how sure a search over a line has to be."""
-    return Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
 
 
 def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
@@ -86,7 +80,7 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
         details.append(f"disk space for the first environment: {estimate} (--max-disk limits the harness's own cache)")
     if plan.repro.signature is not None:
         details.append(f"the bug is recognised by: {plan.repro.signature}")
-    details += left_out_words({row.release: row.reason for row in plan.left_out})
+    details += left_out_words(plan.left_out)
     return headline, tuple(details)
 
 
@@ -122,4 +116,4 @@ def _between(plan: Plan, reached: set[str]) -> dict[str, str]:
     tried = [release.version for release in plan.releases if str(release.version) in reached]
     if not tried:
         return {}
-    return {row.release: row.reason for row in plan.left_out if min(tried) <= Version(row.release) <= max(tried)}
+    return {name: why for name, why in plan.left_out.items() if min(tried) <= Version(name) <= max(tried)}

@@ -200,24 +200,14 @@ class _Turned:
     @property
     def asked(self) -> Asked:
         """The question as a user would have asked it."""
-        combination = self.probe.combination
-        return Asked(
-            self.subject,
-            evolve(self.probe.repro.without_copies, signature=self.signature),
-            device=combination.device.value,
-            python=combination.python,
-            as_of=combination.as_of.isoformat() if combination.as_of else "none",
-            requirements=_without(combination.requirements, self.subject),
-            holds=combination.holds,
-            find_fix=self.is_fix,
-            depth=self.depth.value,
-        )
+        as_of = self.probe.combination.as_of
+        return Asked.of(self.scope, as_of=as_of.isoformat() if as_of else "none", depth=self.depth.value)
 
-    def trials(self, repro: Repro | None = None) -> Trials:
-        """Return what runs and judges probes of the cell, or of another repro in its place."""
+    @property
+    def scope(self) -> Scope:
         combination = self.probe.combination
-        scope = Scope(
-            evolve(repro or self.probe.repro, signature=self.signature),
+        return Scope(
+            evolve(self.probe.repro, signature=self.signature),
             combination.python,
             _without(combination.requirements, self.subject),
             combination.holds,
@@ -226,7 +216,11 @@ class _Turned:
             self.subject,
             Policy(find_fix=self.is_fix, prereleases=bool(combination.prereleases)),
         )
-        return self.trials_of(scope)
+
+    def trials(self, repro: Repro | None = None) -> Trials:
+        """Return what runs and judges probes of the cell, or of another repro in its place."""
+        scope = self.scope
+        return self.trials_of(evolve(scope, repro=evolve(repro, signature=self.signature)) if repro else scope)
 
     def package(self) -> Answer:
         """Find the package between the two locks, and search it down to the depth."""
@@ -258,7 +252,8 @@ class _Turned:
                 f"Not sure what {'fixed' if self.is_fix else 'broke'} it: {moved} changed, and {why}.", boundary
             )
         sentence = f"{_release_sentence((alone,), is_fix=self.is_fix)} Nothing more is known: {why}."
-        return self._answer(sentence, Guilty(self._moved_to(alone, boundary)))
+        boundary = evolve(boundary, subject=alone.name)
+        return self._answer(sentence, Guilty(boundary.with_change(alone.before, alone.after, is_fix=self.is_fix)))
 
     def _answer(self, sentence: str, found: Guilty | Boundary) -> Answer:
         if isinstance(found, Boundary):
@@ -266,14 +261,6 @@ class _Turned:
         else:
             failure = Failure((), self.signature, Status.FIXED if self.is_fix else Status.FOUND, (found,))
         return Answer(self.asked, failure.status, sentence, (failure,))
-
-    def _moved_to(self, change: Change, boundary: Boundary) -> Boundary:
-        """Return the boundary as that of a package that moved from one side to the other."""
-        older, newer = change.before, change.after
-        bare = evolve(boundary, subject=change.name, last_good=None, first_bad=None, last_bad=None, first_good=None)
-        if self.is_fix:
-            return evolve(bare, last_bad=older, first_good=newer)
-        return evolve(bare, last_good=older, first_bad=newer)
 
     def _boundary(self, culprit: Culprit, trials: Trials) -> Boundary:
         """Return the boundary of the culprit: the bisection over its releases, or else the two sides."""
@@ -293,7 +280,8 @@ class _Turned:
             again = (self._step(change.name, run, trials) for run in self.again if run.key not in known)
             steps = (*steps, *(step for step in again if step.release))
         return evolve(
-            self._moved_to(change, boundary),
+            boundary.with_change(change.before, change.after, is_fix=self.is_fix),
+            subject=change.name,
             suspects=(change.after,) if change.after else (),
             sides=(before, after),
             steps=steps,

@@ -37,19 +37,12 @@ NO_HOLDS = "none"  # --hold none
 
 
 @frozen
-class LeftOut:
-    """A release inside the range that is not tried, and why."""
-
-    release: str
-    reason: str
-
-
-@frozen
 class Plan:
     """Everything that a search over the releases of a subject needs before its first probe.
 
     `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
-    search has to find that end; `choices` are sentences about defaults, with the option that changes each.
+    search has to find that end; `left_out` maps releases inside the range that are not tried to the reason; `choices`
+    are sentences about defaults, with the option that changes each.
     """
 
     question: Inquiry
@@ -58,7 +51,7 @@ class Plan:
     releases: tuple[Release, ...]
     good: int | None
     bad: int | None
-    left_out: tuple[LeftOut, ...]
+    left_out: dict[str, str]
     as_of: str
     choices: tuple[str, ...] = ()
 
@@ -271,7 +264,7 @@ def _usable(
     interpreter: Interpreter,
     good: str | None,
     bad: str | None,
-) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[Release, ...], dict[str, str]]:
     """Return the releases between the ends that can be tried, and the others with their reasons."""
     ends = {version_of(end) for end in (good, bad) if end is not None}
     oldest, newest = (bad, good) if question.policy.find_fix else (good, bad)
@@ -282,7 +275,8 @@ def _usable(
         and (newest is None or release.version <= version_of(newest))
     ]
     tags = frozenset(interpreter.wheel_tags())
-    usable, left_out = [], []
+    usable: list[Release] = []
+    left_out: dict[str, str] = {}
     for release in inside:
         reason = why_left_out(release, question, interpreter, tags)
         # A user who names a pre-release or a yanked release as an end wants it tried.
@@ -290,16 +284,16 @@ def _usable(
         if reason is None or named:
             usable.append(release)
         else:
-            left_out.append(LeftOut(str(release.version), reason))
+            left_out[str(release.version)] = reason
             if release.version in ends:
                 raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
     if not usable:
-        reasons = sorted({row.reason for row in left_out}) or ["no releases"]
+        reasons = sorted(set(left_out.values())) or ["no releases"]
         raise UnknownRelease(
             normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
             hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
         )  # fmt: skip
-    return tuple(usable), tuple(left_out)
+    return tuple(usable), left_out
 
 
 def merged_requirements(

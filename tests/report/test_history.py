@@ -75,7 +75,7 @@ def made(interpreter):
     """The plan of a history of five releases."""
     releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 1, 2, 3, 5))
     scope = Scope(REPRO, interpreter.version, ("till",), ("coin<2",), subject="shop")
-    plan = Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, (), "none")
+    plan = Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, {}, "none")
     return HistoryPlan(plan, 4)
 
 
