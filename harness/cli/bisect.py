@@ -208,11 +208,7 @@ def bisect(
 def _typed(constraints: Path | None) -> frozenset[str]:
     """Return the options that were typed although their value is the default, or that are not part of a question."""
     context = click.get_current_context()
-    named = {"fork": ("--fork",), "confidence": ("--confidence",), "time_s": ("--time",)}
-    found = {
-        option
-        for name, options in named.items()
-        for option in options
-        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE
-    }
+    named = {"fork": "--fork", "confidence": "--confidence", "time_s": "--time"}
+    source = context.get_parameter_source
+    found = {option for name, option in named.items() if source(name) is ParameterSource.COMMANDLINE}
     return frozenset(found | ({"--constraints"} if constraints is not None else set()))
