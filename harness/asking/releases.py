@@ -37,20 +37,14 @@ def ask_releases(session: Session, question: Inquiry) -> Answer:
         return investigate(session, plan, lanes)
 
 
-def axis_of(plan: Plan, session: Session) -> Axis:
-    """Return the releases of a plan as a line. Raises `UnknownRelease` if none can be resolved."""
-    find_fix = plan.question.policy.find_fix
-    return Axis(plan.subject, plan.names, plan.probes(session.prober), plan.good, plan.bad, find_fix)
-
-
 def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     """Answer a plan's question, down to its depth. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     begun = time.monotonic()
     depth = plan.question.depth or Level.REGION
+    prober, policy = session.prober, plan.question.policy
+    axis = Axis(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
     judge = Judge(plan.repro.signature, session.store)
-    line = LineSearch(
-        axis_of(plan, session), judge, session.prober, lanes, session.reporter, certainty_of(plan.question.policy)
-    )
+    line = LineSearch(axis, judge, prober, lanes, session.reporter, certainty_of(policy))
     searched = line.begin(patient=depth is not Level.RELEASE, captured_from="the bad end")
     line.announce(*_announced(plan, session), searched)
     searched, culprit, ran_now = with_levels_below(
