@@ -17,7 +17,7 @@ from harness.asking.advice import advice_on, advice_on_ends, advice_on_limits, i
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
 from harness.asking.boundaries import certainty_of
-from harness.asking.failures import FailureJudge, Group, Groups, Standing, failures_between
+from harness.asking.failures import Group, Groups, Standing, failures_between
 from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
@@ -335,7 +335,10 @@ class Between:
         if not units:
             return _unsure(group, "no package can be downgraded")
         store = self.ends.observer.prober.store
-        log = "" if group.exceptions else store.log(self._last_run(bad, repro, group.judge(store)))
+        log = ""
+        if not group.exceptions:
+            label, judge = "the failing tests again, at the bad end", group.judge(store)
+            log = store.log(self.ends.observer.observe(label, bad.itself(repro), judge))
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
         search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
         if held and search.passes(held) is not None:
@@ -353,9 +356,6 @@ class Between:
         found = Guilt(narrowed).culprits(versions)
         self._searches[group.tests] = evolve(narrowed, seen=tuple(self.ends.observer.count.seen))
         return Failure(group.tests, group.signature, Status.FOUND, tuple(found))
-
-    def _last_run(self, bad: World, repro: Repro, judge: FailureJudge) -> Observation:
-        return self.ends.observer.observe("the failing tests again, at the bad end", bad.itself(repro), judge)
 
     def _already(self, search: PackageSearch) -> dict[str, str | None] | None:
         """Return a culprit of an earlier failure with its good version, if holding it back makes this one pass too."""

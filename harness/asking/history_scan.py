@@ -401,7 +401,7 @@ def _rows(plan: Plan, verdicts: Mapping[int, Verdict], runs: Mapping[int, Releas
         day = release.uploaded.date().isoformat() if release.uploaded else ""
         if (run := runs.get(position)) is not None:
             state, seen = RowState(run.judgement.verdict.value), run.observation
-            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, _measured(seen)))
+            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, seen.measured))
         else:
             rows.append(_not_run(plan, name, day, position, verdicts))
     return tuple(sorted(rows, key=lambda row: Version(row.release)))
@@ -416,15 +416,6 @@ def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[i
     verdict = verdicts[before].value
     words = f"not run: {_name(plan, before)} and {_name(plan, after)} around it are {verdict}"
     return ReleaseRow(name, _BETWEEN[verdicts[before]], words, day)
-
-
-def _measured(observation: Observation) -> dict[str, float]:
-    measured = dict(observation.metrics)
-    if observation.outcome.ran:
-        measured["duration_s"] = observation.duration_s
-    if observation.peak_memory:
-        measured["peak_memory_mib"] = round(observation.peak_memory / 2**20, 1)
-    return measured
 
 
 def _name(plan: Plan, position: int) -> str:

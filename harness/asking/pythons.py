@@ -35,7 +35,6 @@ from harness.session import Session, at_python
 
 if TYPE_CHECKING:
     from harness.request.question import Question
-    from harness.search import Trial
 
 SUBJECT = "python"
 _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
@@ -96,7 +95,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     axis = Axis(
         SUBJECT,
         tuple(python.minor for python in pythons),
-        lambda trial: _probe(pythons, trial),
+        lambda trial: pythons[trial.position].probe(trial.attempt),
         good,
         bad,
         find_fix=question.policy.find_fix,
@@ -181,10 +180,6 @@ def _position(minor: str | None, option: str, pythons: tuple[_Python, ...]) -> i
     if minor not in minors:
         raise UserMistake(f"{option} {minor} can't be used", hint=f"the Pythons that can: {', '.join(minors)}")
     return minors.index(minor)
-
-
-def _probe(pythons: tuple[_Python, ...], trial: Trial) -> Probe:
-    return pythons[trial.position].probe(trial.attempt)
 
 
 def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level) -> Culprit:
