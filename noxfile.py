@@ -119,6 +119,13 @@ def bench_lines(session: nox.Session) -> None:
     session.run("python", "benchmarks/planted_lines.py", *session.posargs)
 
 
+@nox.session
+def bench_sets(session: nox.Session) -> None:
+    """Benchmark the searches over sets on random puzzles; `-- --help` lists options."""
+    session.install("-e", ".")
+    session.run("python", "benchmarks/set_searches.py", *session.posargs)
+
+
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Fuzz the readers of untrusted text for ten minutes; `-- --minutes 3 repro` is shorter, for one reader."""

@@ -29,6 +29,7 @@ from attrs import asdict, define, frozen
 HERE = Path(__file__).parent
 sys.path[:0] = [str(HERE.parent), str(HERE.parent / "tests"), str(HERE)]  # the harness of this checkout, and its tests
 
+from ddmin import DeltaDebugging
 from planted_packages import PACKAGES, Package
 from planting import MESSAGE, Case, Runner, plant
 from wheelhouse import Wheelhouse
@@ -45,7 +46,6 @@ from harness.planning.releases import make_plan
 from harness.probing import Prober
 from harness.request.repros import find_repro
 from harness.scheduling.scheduler import Lanes
-from harness.search import DeltaDebugging
 from harness.session import Session
 from harness.settings import Settings
 from harness.store import Store

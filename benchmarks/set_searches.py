@@ -13,8 +13,10 @@ from random import Random
 from statistics import fmean
 from typing import NamedTuple
 
+from ddmin import DeltaDebugging
+
 from harness.model.verdict import Verdict
-from harness.search import AloneFirst, DeltaDebugging, FewestChanges, Narrowing
+from harness.search import AloneFirst, FewestChanges, Narrowing
 
 Sets = frozenset[str]
 MOST_RUNS = 1000

@@ -71,7 +71,10 @@ def without_good_end(good: End | None, bad: End | None, typed: Sequence[str]) ->
 
 def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:
     """Say how the runs of two ends failed, with the last words of each; "" if the good one passes: tests are flaky."""
-    return "" if good_run.outcome is Outcome.COMPLETED else advice_on(good_run) or advice_on_command(good, bad)
+    if good_run.outcome is Outcome.COMPLETED:
+        return ""
+    both = f"The good end fails with {one_line(good, 200)}; the bad end with {one_line(bad, 200)}"
+    return advice_on(good_run) or both
 
 
 def advice_on(*runs: Observation) -> str:
@@ -143,11 +146,6 @@ def cut_short(end: str, runs: Sequence[Observation]) -> tuple[str, ...]:
     if stopped is None:
         return ()
     return (f"{end} {stopped.detail}: later tests did not run (name fewer tests with --run to have them, too)",)
-
-
-def advice_on_command(good: str, bad: str) -> str:
-    """Return a sentence that says how a whole command failed at each end."""
-    return f"The good end fails with {one_line(good, 200)}; the bad end with {one_line(bad, 200)}"
 
 
 def last_words(log: str) -> str:

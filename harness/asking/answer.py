@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 from pathlib import PurePath
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import cattrs
 from attrs import asdict, evolve, field, frozen
@@ -16,6 +16,9 @@ from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
 from harness.model.text import one_line
 from harness.model.verdict import Step
+
+if TYPE_CHECKING:
+    from harness.planning.inquiry import Scope
 
 SCHEMA = 3
 _WHY = 200  # characters of a reason
@@ -48,7 +51,6 @@ class Guilty:
 
     `deeper` is None if the search did not go below the release. `together_with` are packages that break it only
     together with this one. `companions` are packages that broke nothing, but have to be held back along with this one.
-    `forward` is the run of the good end with this package upgraded alone, if there was one.
     `evidence` is what the APIs of the two releases say about the failure; it proves nothing.
     """
 
@@ -57,7 +59,6 @@ class Guilty:
     together_with: tuple[str, ...] = ()
     companions: tuple[Boundary, ...] = ()
     evidence: tuple[Evidence, ...] = ()
-    forward: Observation | None = None
 
     @property
     def package(self) -> str:
@@ -75,11 +76,6 @@ class Guilty:
         return self.deeper.packages if self.deeper is not None else (Change(self.package, *self.boundary.ends),)
 
     @property
-    def is_elsewhere(self) -> bool:
-        """Whether what made the difference is another package than the one that was searched."""
-        return all(change.name != self.package for change in self.packages)
-
-    @property
     def constraint(self) -> str:
         """The constraint that runs showed to be enough: on the guilty package if that alone was reverted."""
         finding = self.deeper.findings[0] if self.deeper is not None else None
@@ -95,7 +91,7 @@ class Guilty:
     def lean(self) -> Guilty:
         """Return the culprit without what the stored observations have."""
         companions = tuple(one.lean() for one in self.companions)
-        found = evolve(self, boundary=self.boundary.lean(), companions=companions, forward=None)
+        found = evolve(self, boundary=self.boundary.lean(), companions=companions)
         if self.deeper is None:
             return found
         findings = [
@@ -186,10 +182,21 @@ class Asked:
     copied: tuple[str, str] = ("", "")
     files: dict[str, str] = field(factory=dict)
 
-
-def copied_project(repro: Repro) -> tuple[str, str]:
-    """The project whose copies a repro runs in (the digest of its content), and the folder inside; "" for none."""
-    return (PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", "")
+    @classmethod
+    def of(cls, scope: Scope, **more: Any) -> Asked:
+        """Return the question of a search; `more` are the fields that its scope does not say."""
+        repro = scope.repro
+        asked = cls(
+            scope.subject,
+            repro.without_copies,
+            scope.device.value,
+            scope.python,
+            requirements=scope.requirements,
+            holds=scope.holds,
+            find_fix=scope.policy.find_fix,
+            copied=(PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", ""),
+        )
+        return evolve(asked, **more)
 
 
 _NOWHERE = Boundary("")

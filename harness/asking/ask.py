@@ -13,12 +13,12 @@ from harness.asking.kinds import Kind, kind_of, refuse_meaningless
 from harness.asking.known import Known
 from harness.asking.mistakes import names_meant, refuse_own_mistake
 from harness.asking.wording import sentence_between
-from harness.asking.writers import other_step, sentence_about, with_files
 from harness.culprit.line import left_out_words
 from harness.errors import UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model.culprit import Level
 from harness.model.text import listed
+from harness.planning.given import other_step, sentence_about, with_files
 from harness.planning.inquiry import Inquiry
 from harness.planning.world import unbounded
 from harness.probing.by_hand import BY_HAND

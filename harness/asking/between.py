@@ -21,30 +21,23 @@ from harness.asking.advice import (
     searched_with,
     without_good_end,
 )
-from harness.asking.answer import Answer, Asked, Failure, Guilty, Status, copied_project
+from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
-from harness.asking.failures import (
-    FailureJudge,
-    Group,
-    Groups,
-    Standing,
-    failures_between,
-    shown_of,
-)
+from harness.asking.boundaries import certainty_of
+from harness.asking.failures import Group, Groups, Standing, failures_between, shown_of
 from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
 from harness.asking.ranking import ranked
 from harness.culprit.descent import find_culprit
-from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Change, Observation, Outcome, Repro, Verdict, normalized_name
 from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
-from harness.planning.inquiry import Inquiry, Scope
-from harness.planning.releases import merged_requirements
+from harness.planning.inquiry import Inquiry
+from harness.planning.releases import merged_requirements, scope_of
 from harness.planning.world import World, limits_of, name_of
 from harness.planning.worlds import Worlds
 from harness.request.ends import TODAY, EndKind, Ends, newest_end
@@ -55,6 +48,7 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _MOST_GROUPS = 12
+_DISAGREE = "it is flaky, and its runs do not agree on a release"
 
 
 def ask_between(session: Session, question: Inquiry) -> Answer:
@@ -80,10 +74,9 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
     session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
     good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
-        policy = question.policy
-        certainty = Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
+        certainty = certainty_of(question.policy)
         observer = Observer(session.prober, lanes, session.index, session.interpreter, session.reporter, certainty)
-        both = BothEnds(observer, question.repro, worlds, bad_world, good_world, policy.flaky)
+        both = BothEnds(observer, question.repro, worlds, bad_world, good_world, certainty.flaky)
         return Between(both, question).run()
 
 
@@ -94,16 +87,9 @@ def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
     requirements = merged_requirements(question.repro.dependencies, question.with_)
     if subject and subject not in set(map(name_of, requirements)):
         requirements = (*requirements, subject)
-    scope = Scope(
-        question.repro,
-        session.interpreter.version,
-        requirements,
-        tuple(text for text in question.hold if text != "none"),
-        device,
-        question.from_source,
-        subject,
-        question.policy,
-    )
+    holds = tuple(text for text in question.hold if text != "none")
+    scope = scope_of(question, session.interpreter.version, device, subject)
+    scope = evolve(scope, requirements=requirements, holds=holds)
     newest = newest_end(question.as_of)
     return Worlds(scope, session.prober, session.index, session.interpreter, subject, newest), why
 
@@ -321,20 +307,17 @@ class Between:
             return self._search_flaky(group, setup, error)
 
     def _search_flaky(self, group: Group, setup: _Setup, error: FlakyError) -> Failure:
-        def unsure(why: str) -> Failure:
-            return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=why)
-
         if self.ends.observer.is_flaky:
-            return unsure("it is flaky, and its runs do not agree on a release")
+            return _unsure(group, _DISAGREE)
         self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
         if not self.ends.flaky(Groups((group,)), setup.repro, setup.good).groups:
-            return unsure("it is flaky, and also fails at the good end")
+            return _unsure(group, "it is flaky, and also fails at the good end")
         self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
         try:
             return self._search(group, setup)
         except FlakyError:
-            return unsure("it is flaky, and its runs do not agree on a release")
+            return _unsure(group, _DISAGREE)
 
     def _assured(self, failure: Failure, group: Group, setup: _Setup, verified: Observation) -> Failure:
         """Repeat both sides of each boundary of a failure until it is certain; `verified` is one more run."""
@@ -350,15 +333,11 @@ class Between:
             try:
                 found = evolve(found, culprits=tuple(map(again.assured, found.culprits)))
             except FlakyError:
-                note = "it is flaky, and its runs do not agree on a release"
-                return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=note)
+                return _unsure(group, _DISAGREE)
             deeper = (self._deeper(culprit, group, setup.bad, setup.repro) for culprit in found.culprits)
             return evolve(found, culprits=tuple(deeper))
 
     def _search(self, group: Group, setup: _Setup) -> Failure:
-        def none(note: str) -> Failure:
-            return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=note)
-
         bad, good, repro, held = setup.bad, setup.good, setup.repro, setup.held
         subject = self.ends.worlds.subject
         units = {
@@ -367,16 +346,19 @@ class Between:
             if change.name not in held and subject in ("", change.name) and _can_be_put_back(change, bad)
         }
         if not units:
-            return none("no package can be downgraded")
+            return _unsure(group, "no package can be downgraded")
         store = self.ends.observer.prober.store
-        log = "" if group.exceptions else store.log(self._last_run(bad, repro, group.judge(store)))
+        log = ""
+        if not group.exceptions:
+            label, judge = "the failing tests again, at the bad end", group.judge(store)
+            log = store.log(self.ends.observer.observe(label, bad.itself(repro), judge))
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
         search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
         if held and search.passes(held) is not None:
-            return none(f"it passes with what is held back for other failures: {listed(held)}")
+            return _unsure(group, f"it passes with what is held back for other failures: {listed(held)}")
         versions = self._already(search) or search.held_back(lambda run: self._other_failure(group, run))
         if versions is None:
-            return none("the tests fail at the bad end even with every package of the good end")
+            return _unsure(group, "the tests fail at the bad end even with every package of the good end")
         narrowed = evolve(
             search,
             units={
@@ -387,9 +369,6 @@ class Between:
         found = Guilt(narrowed).culprits(versions)
         self._searches[group.tests] = evolve(narrowed, seen=tuple(self.ends.observer.count.seen))
         return Failure(group.tests, group.signature, Status.FOUND, tuple(found))
-
-    def _last_run(self, bad: World, repro: Repro, judge: FailureJudge) -> Observation:
-        return self.ends.observer.observe("the failing tests again, at the bad end", bad.itself(repro), judge)
 
     def _already(self, search: PackageSearch) -> dict[str, str | None] | None:
         """Return a culprit of an earlier failure with its good version, if holding it back makes this one pass too."""
@@ -442,20 +421,19 @@ class Between:
             "good": good.end.as_json() if good is not None else None,
             "bad": bad.end.as_json(),
         }
-        asked = Asked(
-            scope.subject,
-            self.repro.without_copies,
-            device=scope.device.value,
+        asked = Asked.of(
+            evolve(scope, repro=self.repro, requirements=self.question.with_),
             python=bad.lock.python,
             as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
-            requirements=self.question.with_,
-            holds=scope.holds,
             ends=ends,
             depth=(self.question.depth or Level.RELEASE).value,
             typed=self.question.typed,
-            copied=copied_project(self.repro),
         )
         return Answer(asked, status, ends=(*self.ends.good_runs[:1], *self.ends.bad_runs[-1:]))
+
+
+def _unsure(group: Group, why: str) -> Failure:
+    return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=why)
 
 
 def _as_fix(culprit: Guilty) -> Guilty:
@@ -463,11 +441,7 @@ def _as_fix(culprit: Guilty) -> Guilty:
     boundary = culprit.boundary
     certain = (boundary.last_good,) if boundary.is_certain and boundary.last_good is not None else boundary.suspects
     boundary = evolve(
-        boundary,
-        last_good=None,
-        first_bad=None,
-        last_bad=boundary.first_bad,
-        first_good=boundary.last_good,
+        boundary.with_change(boundary.first_bad, boundary.last_good, is_fix=True),
         suspects=certain,
         candidates=boundary.candidates[::-1],
         sides=boundary.sides[::-1],

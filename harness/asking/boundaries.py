@@ -1,20 +1,29 @@
-"""Turns a search over a line into a boundary; the same for releases, commits and Pythons."""
+"""Goes below a search over a line, and turns it into a boundary; the same for releases, commits and Pythons."""
 
 from __future__ import annotations
 
+import contextlib
+from collections import deque
 from typing import TYPE_CHECKING
 
-from harness.asking.answer import Status
+from harness.asking.answer import Failure, Guilty, Status
 from harness.asking.boundary import Boundary, Candidate
+from harness.culprit.line import Certainty, count_proofs
 from harness.culprit.sides import Side, Sides
+from harness.culprit.trials import Trials
 from harness.model import Verdict
+from harness.scheduling.scheduler import SpareLane
 from harness.search import BisectionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping
 
-    from harness.culprit.line import Searched
+    from harness.culprit.line import LineSearch, Searched
+    from harness.environment import Index
     from harness.model import Change, Release
+    from harness.model.culprit import Culprit
+    from harness.planning.inquiry import Scope
+    from harness.request.question import Policy
 
 _STATUS = {
     BisectionStatus.FOUND: Status.FOUND,
@@ -26,6 +35,56 @@ _STATUS = {
     BisectionStatus.FLAKY: Status.INCONCLUSIVE,
     BisectionStatus.OPEN: Status.INCONCLUSIVE,  # the levels below were to decide, and could not
 }
+
+
+_PROOFS = 2  # on each side: of the package, and of its lines
+
+
+def with_levels_below(
+    line: LineSearch,
+    searched: Searched,
+    scope: Scope,
+    index: Index,
+    find: Callable[[Trials, Sides], Culprit | None],
+    *,
+    beside: bool = False,
+) -> tuple[Searched, Culprit | None, int]:
+    """Find what is below a change on a line, and end the search with the proofs of that as further runs of its sides.
+
+    With `beside`, the repetitions that will be missing then run where a search for lines leaves a lane free. Returns
+    the ended search, the culprit, and how many runs it took. The culprit is None, too, if single runs, with which it
+    was found, turn out not to tell good from bad. Raises `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    sides, culprit, ran_now, spare = sides_of(searched), None, 0, None
+    judge = searched.record.judge
+    with contextlib.ExitStack() as stack:
+        if sides is not None and judge.signature is not None and not searched.search.is_noisy:
+            if beside:
+                missing = searched.search.repetitions(_PROOFS, _PROOFS)
+                spare = SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in missing))
+                stack.enter_context(contextlib.closing(spare))
+            trials = Trials(scope, line.prober, line.lanes, index, judge, line.reporter, spare=spare)
+            trials.tally.seen.update(run.key for run in searched.record.observations.values())
+            culprit = find(trials, sides)
+            ran_now = trials.tally.ran_now
+            count_proofs(searched, sides, culprit, trials.tally.failed)
+        searched.search.insist()
+        if not searched.search.done:
+            searched = line.run(searched, spare)
+    return searched, None if searched.search.is_noisy else culprit, ran_now
+
+
+def certainty_of(policy: Policy) -> Certainty:
+    """Return how sure a search over a line has to be."""
+    return Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
+
+
+def failure_of(searched: Searched, boundary: Boundary, culprit: Culprit | None = None) -> Failure:
+    """Return the one failure of a question over a line, with the culprit below its boundary."""
+    status, signature = status_of(searched), searched.record.signature
+    if not status.is_change:
+        return Failure((), signature, status, boundary=boundary)
+    return Failure((), signature, status, (Guilty(boundary, culprit),))
 
 
 def status_of(searched: Searched) -> Status:

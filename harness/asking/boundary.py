@@ -65,6 +65,12 @@ class Boundary:
         """The candidates just before and just after the change."""
         return (self.last_bad, self.first_good) if self.is_fix else (self.last_good, self.first_bad)
 
+    def with_change(self, older: str | None, newer: str | None, *, is_fix: bool) -> Boundary:
+        """Return the boundary with the change between these candidates: a fix, or else a regression."""
+        if is_fix:
+            return evolve(self, last_bad=older, first_good=newer, last_good=None, first_bad=None)
+        return evolve(self, last_good=older, first_bad=newer, last_bad=None, first_good=None)
+
     @property
     def is_certain(self) -> bool:
         """Whether the two candidates are neighbours and both have run."""

@@ -15,8 +15,7 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
-from harness.asking.boundaries import boundary_of, status_of
-from harness.asking.releases import certainty_of
+from harness.asking.boundaries import boundary_of, certainty_of, status_of
 from harness.culprit.commit import (
     CommitFiles,
     CommitSource,
@@ -40,8 +39,7 @@ from harness.events import SearchBegan
 from harness.model import Change, Combination, Verdict, normalized_name
 from harness.model.combination import AsOf
 from harness.model.culprit import Culprit, Finding, Level
-from harness.planning.inquiry import Scope
-from harness.planning.releases import holds_of, merged_requirements, told_holds, why_left_out
+from harness.planning.releases import scope_of, told_holds, why_left_out
 from harness.probing import Judge, Probe
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
@@ -51,7 +49,7 @@ from harness.request.parsing import as_of, required_name
 if TYPE_CHECKING:
     from harness.model import Lock, Release
     from harness.model.culprit import Commit
-    from harness.planning.inquiry import Inquiry
+    from harness.planning.inquiry import Inquiry, Scope
     from harness.repository.git import Repository
     from harness.request.ends import End
     from harness.session import Session
@@ -66,40 +64,18 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
     device, why = session.device_for(question.repro)
     span = find_range(session, question)
     base = f"environment: {span.base.project} {span.base.version}, with the requirements of {span.newer.short}"
-    named = {required_name(text) for text in question.with_}
-    holds = holds_of(question.repro, span.base.project, named, question.hold)
     subject = normalized_name(question.subject)
-    scope = Scope(
-        question.repro,
-        session.interpreter.version,
-        merged_requirements(question.repro.dependencies, question.with_, {span.base.project}),
-        holds,
-        device,
-        question.from_source,
-        subject,
-        question.policy,
-    )
+    scope = scope_of(question, session.interpreter.version, device, subject)
     day = as_of(question.as_of or _day_of(span))
     headline = (
         f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
     )
-    session.reporter.report(SearchBegan(headline, (base, *told_holds(holds, question.hold), *question.told, why)))
-    asked = Asked(
-        subject,
-        question.repro,
-        device=device.value,
-        python=scope.python,
-        as_of=str(day),
-        requirements=scope.requirements,
-        holds=holds,
-        ends={
-            "good": question.good.as_json() if question.good is not None else None,
-            "bad": _known(question.bad).as_json(),
-        },
-        find_fix=question.policy.find_fix,
-        depth=Level.COMMIT.value,
-        typed=question.typed,
-    )
+    session.reporter.report(SearchBegan(headline, (base, *told_holds(scope.holds, question.hold), *question.told, why)))
+    ends = {
+        "good": question.good.as_json() if question.good is not None else None,
+        "bad": _known(question.bad).as_json(),
+    }
+    asked = Asked.of(scope, as_of=str(day), ends=ends, depth=Level.COMMIT.value, typed=question.typed)
     with session.lanes(device, question.repro) as lanes:
         judge = Judge(question.repro.signature, session.store)
         trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
@@ -132,11 +108,8 @@ def commits_answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], c
     before, after = (sha[:10] for sha in pair)
     moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
     runs = source.runs.judged
+    boundary = boundary.with_change(before, after, is_fix=boundary.is_fix)
     boundary = evolve(boundary, suspects=(after,), sides=tuple(runs[sha][1] for sha in pair), moved=())
-    if boundary.is_fix:
-        boundary = evolve(boundary, last_bad=before, first_good=after)
-    else:
-        boundary = evolve(boundary, last_good=before, first_bad=after)
     guilty = Guilty(boundary, Culprit((finding_of(source, pair, moved, len(chain)),)))
     answer = evolve(answer, failures=(Failure((), signature, status, (guilty,)),))
     return evolve(answer, sentence=_sentence(answer, source.repository, searched, ""))

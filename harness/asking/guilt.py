@@ -79,8 +79,7 @@ class Guilt:
         if instead is not None and instead.name in self.search.units and instead.name not in {*known, *others}:
             unit = evolve(self.search.units[instead.name], before=instead.before)
             return self._culprit(unit, {**others, boundary.subject: boundary.last_good}, {*known, boundary.subject})
-        partners, forward = self._partners(boundary) if not others else ((), None)
-        return Guilty(boundary, together_with=partners, forward=forward)
+        return Guilty(boundary, together_with=self._partners(boundary) if not others else ())
 
     def _pinned_by(self, boundary: Boundary) -> Change | None:
         """Return the requested package that pins exactly the first bad release of a transitive one, if there is one.
@@ -145,22 +144,19 @@ class Guilt:
         tests = self.search.group.tests
         return set(failing_of(run, tests)) >= set(failing_of(first_bad, tests))
 
-    def _partners(self, boundary: Boundary) -> tuple[tuple[str, ...], Observation | None]:
-        """Return the packages that a culprit needs to break the tests, and the run of the good world with only it.
-
-        There are none if it breaks the tests alone. The run is None if it could not be tried.
-        """
+    def _partners(self, boundary: Boundary) -> tuple[str, ...]:
+        """Return the packages that a culprit needs to break the tests: none if it breaks them alone."""
         name = boundary.subject
         after = self.search.units[name].after
         rest = tuple(
             other for other in self.search.order if other != name and self.search.units[other].after is not None
         )
         if after is None or not rest:
-            return (), None
+            return ()
         older = evolve(self.search.good, as_of=self.search.bad.as_of, near=self.search.good.lock)
         run = self.search.observe(f"the good end with only {name} {after}", older.at({name: after}, self.search.repro))
         if self.search.standing(run) is not Standing.PASSES:
-            return (), run
+            return ()
         names = self.search.fewest(
             rest,
             lambda names: older.at(
@@ -169,7 +165,7 @@ class Guilt:
             Verdict.BAD,
             (f"{name} alone does not make the tests fail: which other package is needed?", "upgraded too"),
         )
-        return tuple(sorted(names or ())), run
+        return tuple(sorted(names or ()))
 
     def _partners_of(self, culprits: Sequence[Guilty]) -> list[Guilty]:
         """Return the packages that break the tests only together with a culprit, each with its boundary."""

@@ -1,4 +1,4 @@
-"""Scans for windows: stored verdicts come first, then the scan runs the releases that still matter."""
+"""Scans for windows: plans the range and the interval; stored verdicts come first, then what still matters runs."""
 
 from __future__ import annotations
 
@@ -21,29 +21,114 @@ from harness.asking.history import (
     notes_for,
     sentence_for,
 )
-from harness.asking.history_plan import HistoryPlan, make_history_plan
 from harness.asking.mistakes import names_meant
 from harness.culprit.line import Record, left_out_words
+from harness.errors import UserMistake
 from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label
-from harness.model import Verdict
-from harness.planning.releases import Anchor, find_anchor
+from harness.model import Verdict, normalized_name
+from harness.model.repro import Bounds
+from harness.planning.releases import Anchor, Plan, check_ends, fill_plan, find_anchor, why_left_out
 from harness.probing import Judge
 from harness.probing.probe import known_attempts
+from harness.request.parsing import version_of
 from harness.scheduling.loop import Engine
 from harness.search import ByNumber, SureScan, Trial, WindowScan
 from harness.search.bisection import gaps_of
+from harness.search.windows import stride_for
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
-    from harness.model import Judgement, Observation
+    from harness.environment import Index, Interpreter
+    from harness.model import Device, Judgement, Observation
     from harness.planning.inquiry import Inquiry
-    from harness.planning.releases import Plan
     from harness.probing import Probe
     from harness.probing.probe import Probing
     from harness.scheduling.scheduler import Lanes
     from harness.search import Window, WindowsResult
     from harness.session import Session
+
+
+@frozen
+class HistoryPlan:
+    """The plan of a scan; of `stride` adjacent releases at least one is run or known.
+
+    `plan.bad` is the position of the release whose other packages are kept for all probes; None: the newest release
+    that can be resolved.
+    """
+
+    plan: Plan
+    stride: int
+
+
+def make_history_plan(
+    question: Inquiry,
+    *,
+    since: str | None,
+    until: str | None,
+    max_gap: int | None,
+    index: Index,
+    interpreter: Interpreter,
+    device: Device,
+) -> HistoryPlan:
+    """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
+    if possible with under a third of them run.
+
+    `since` and `until` are versions; `max_gap` is the stride. Raises the same errors as `make_plan`.
+    """
+    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    choices: list[str] = []
+    if since is None:
+        since = _older_bound(bounds, until)
+        where = f"{since} (from the repro" if since else "the oldest release (the repro has no bounds"
+        choices.append(f"from {where}; --from changes it)")
+    if until is None:
+        choices.append("up to the newest release (--to changes it)")
+    check_ends(index, question.subject, (since, until))
+    if since is not None and until is not None and version_of(since) > version_of(until):
+        raise UserMistake(f"--from {since} is newer than --to {until}", hint="swap them")
+    near = _kept_near(question, bounds, since, until, index, interpreter)
+    plan = fill_plan(
+        question,
+        since,
+        until,
+        choices,
+        index=index,
+        interpreter=interpreter,
+        device=device,
+        near=near or until or "the newest release",
+    )
+    versions = [str(release.version) for release in plan.releases]
+    stride = max_gap or stride_for(len(versions))
+    if max_gap is None and stride > 1:
+        choice = f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)"
+        plan = evolve(plan, choices=(*plan.choices, choice))
+    anchored = versions.index(str(version_of(near))) if near is not None else None
+    return HistoryPlan(evolve(plan, good=None, bad=anchored), stride)
+
+
+def _older_bound(bounds: Bounds, until: str | None) -> str | None:
+    """Return the older of the repro's bounds if it is before `until`, else None."""
+    known = sorted((end for end in (bounds.good, bounds.bad) if end is not None), key=Version)
+    return known[0] if known and (until is None or Version(known[0]) < version_of(until)) else None
+
+
+def _kept_near(
+    question: Inquiry, bounds: Bounds, since: str | None, until: str | None, index: Index, interpreter: Interpreter
+) -> str | None:
+    """Return the repro's bad bound if it is in the range and can be tried, else None.
+
+    A bisection keeps other packages near the same release, so the two share their runs.
+    """
+    if bounds.bad is None:
+        return None
+    bad = version_of(bounds.bad)
+    release = index.release(question.subject, str(bad))
+    inside = (since is None or version_of(since) <= bad) and (until is None or bad <= version_of(until))
+    if release is None or not inside:
+        return None
+    left_out = why_left_out(release, question, interpreter, frozenset(interpreter.wheel_tags()))
+    return bounds.bad if left_out is None else None
 
 
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
@@ -112,20 +197,17 @@ class Scanning:
             f"{names[-1]}, {len(names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
         )
         recognised = (f"the bug is recognised by: {plan.repro.signature}",) if plan.repro.signature is not None else ()
-        left_out = left_out_words({row.release: row.reason for row in plan.left_out})
+        left_out = left_out_words(plan.left_out)
         self.reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out), progress()))
 
         def probe_of(trial: Trial) -> Probe:
             return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
 
-        def version_of(trial: Trial) -> str:
-            return str(plan.releases[trial.position].version)
-
         def label_of(trial: Trial) -> str:
-            return run_label(version_of(trial), trial.attempt)
+            return run_label(names[trial.position], trial.attempt)
 
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            return record.take(trial, version_of(trial), observation, cached=cached)
+            return record.take(trial, names[trial.position], observation, cached=cached)
 
         engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
         # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
@@ -164,7 +246,7 @@ class Scanning:
             if known[position] is None and prober.store.get_resolution(probe.combination.resolution_key) is None
         ]
         seen = self._seen() if unasked else set()
-        again = [position for position in unasked if str(plan.releases[position].version) in seen]
+        again = [position for position in unasked if _name(plan, position) in seen]
         for done, position in enumerate(again):
             self.reporter.report(LookedUp(done, len(again)))
             prober.resolve(probes[position])
@@ -274,7 +356,7 @@ def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow
     for old, new in edges:
         if old is not None and new is not None:
             low, high = plan.releases[old].version, plan.releases[new].version
-            left_out |= {row.release: row.reason for row in plan.left_out if low < Version(row.release) < high}
+            left_out |= {name: why for name, why in plan.left_out.items() if low < Version(name) < high}
     return BrokenWindow(
         first_bad=_name(plan, window.first_bad),
         last_bad=_name(plan, window.last_bad),
@@ -313,13 +395,13 @@ def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
 
 
 def _rows(plan: Plan, verdicts: Mapping[int, Verdict], runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
-    rows = [ReleaseRow(row.release, RowState.LEFT_OUT, row.reason) for row in plan.left_out]
+    rows = [ReleaseRow(name, RowState.LEFT_OUT, why) for name, why in plan.left_out.items()]
     for position, release in enumerate(plan.releases):
         name = str(release.version)
         day = release.uploaded.date().isoformat() if release.uploaded else ""
         if (run := runs.get(position)) is not None:
             state, seen = RowState(run.judgement.verdict.value), run.observation
-            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, _measured(seen)))
+            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, seen.measured))
         else:
             rows.append(_not_run(plan, name, day, position, verdicts))
     return tuple(sorted(rows, key=lambda row: Version(row.release)))
@@ -334,15 +416,6 @@ def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[i
     verdict = verdicts[before].value
     words = f"not run: {_name(plan, before)} and {_name(plan, after)} around it are {verdict}"
     return ReleaseRow(name, _BETWEEN[verdicts[before]], words, day)
-
-
-def _measured(observation: Observation) -> dict[str, float]:
-    measured = dict(observation.metrics)
-    if observation.outcome.ran:
-        measured["duration_s"] = observation.duration_s
-    if observation.peak_memory:
-        measured["peak_memory_mib"] = round(observation.peak_memory / 2**20, 1)
-    return measured
 
 
 def _name(plan: Plan, position: int) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import TYPE_CHECKING
 
+from attrs import fields_dict
+
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
@@ -12,12 +14,12 @@ from harness.planning.releases import check_order
 from harness.request.ends import EndKind, Ends, read_ends
 from harness.request.parsing import required_name
 from harness.request.repros import runs_tests
+from harness.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.request.question import Question
-    from harness.settings import Settings
 
 PYTHON = "python"
 
@@ -51,28 +53,17 @@ _MEANINGLESS: Mapping[tuple[str, Kind], str] = {
     ("--made", Kind.PYTHONS): "a Python is not what writes the files",
     ("--as-of", Kind.WORLDS): "the ends say which packages are installed",
 }
-_PROJECT = {"folder": "--project", "extras": "--extra", "groups": "--group", "unpin": "--unpin"}
-_POLICY = {
-    "find_fix": "--find-fix",
+# Parts of a question that are not called like the option that sets them.
+_FLAGS = {
     "prereleases": "--pre",
-    "confirm": "--confirm",
-    "flaky": "--flaky",
-    "confidence": "--confidence",
-    "trust_ends": "--trust-ends",
     "fork": "--no-fork",
-    "git": "--git",
     "time_s": "--time",
-    "ask": "--ask",
-    "made": "--made",
+    "folder": "--project",
+    "extras": "--extra",
+    "groups": "--group",
 }
-_SETTINGS = {
-    "as_of": "--as-of",
-    "made_with": "--made-with",
-    "python": "--python",
-    "scheduler": "--scheduler",
-    "from_source": "--build",
-    "no_build": "--no-build",
-}
+_PROJECT = frozenset({"--project", "--extra", "--group", "--unpin"})
+_SETTINGS = ("as_of", "made_with", "python", "scheduler", "from_source", "no_build")
 
 
 def kind_of(question: Question, settings: Settings) -> tuple[Kind, Ends | None]:
@@ -105,16 +96,16 @@ def refuse_meaningless(
 
     Raises `UserMistake`, which names the option and says why.
     """
-    changed = question.set
-    given = {option for name, option in {**_POLICY, **_PROJECT}.items() if name in changed}
-    given |= {option for name, option in _SETTINGS.items() if getattr(settings, name)} | typed
+    given = {_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in question.set} | typed
+    known = fields_dict(Settings)
+    given |= {known[name].metadata["option"].flag for name in _SETTINGS if getattr(settings, name)}
     if kind is Kind.WORLDS and ends is not None and not _has_fixed_packages(ends):
         given.discard("--as-of")
     for option in sorted(given):
         why = _MEANINGLESS.get((option, kind))
         if why is not None:
             raise UserMistake(f"{option} does not apply to {kind.value}: {why}", hint=f"leave out {option}")
-    if question.run is None and (mine := given & set(_PROJECT.values())):
+    if question.run is None and (mine := given & _PROJECT):
         first = sorted(mine)[0]
         raise UserMistake(f"{first} goes with --run: a repro has no project", hint='for example --run "pytest"')
     policy, depth = question.policy, question.depth
@@ -175,19 +166,15 @@ def _refuse_fix(question: Question, ends: Ends) -> None:
         check_order(good.text, bad.text, find_fix=question.policy.find_fix)
     if good is None or good.moment is None or bad.moment is None:
         return
-    if good.moment == bad.moment:
-        raise UserMistake(f"--good and --bad are both {good.text}; there is nothing between them")
-    is_fix = good.moment > bad.moment
-    if is_fix and not question.policy.find_fix:
-        raise UserMistake(
-            f"--good {good.text} is later than --bad {bad.text}",
-            hint="swap them, or add --find-fix to find what fixed it",
-        )
-    if not is_fix and question.policy.find_fix:
-        raise UserMistake(
-            f"--good {good.text} is earlier than --bad {bad.text}, so there is no fix to find between them",
-            hint="leave out --find-fix to find what broke it",
-        )
+    moments = {good.text: good.moment, bad.text: bad.moment}
+    check_order(
+        good.text,
+        bad.text,
+        find_fix=question.policy.find_fix,
+        key=moments.__getitem__,
+        words=("earlier", "later"),
+        what="what",
+    )
 
 
 def _has_fixed_packages(ends: Ends) -> bool:

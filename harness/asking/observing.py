@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import threading
 from collections.abc import Callable, Sequence
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
@@ -18,7 +18,6 @@ from harness.culprit.trials import Trials
 from harness.events import Judged, Progress, Reporter, Started, run_label
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
-from harness.scheduling.loop import PATIENCE_S, Engine
 
 if TYPE_CHECKING:
     from harness.environment import Builder, Index, Interpreter
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
     from harness.probing.probe import Probing
     from harness.scheduling.scheduler import Lanes
     from harness.store import Store, StoredResolution
-
-C = TypeVar("C")
 
 _DOUBT = 1e-3  # that a bug passes by luck where it is counted as passed; a search asks up to ten such questions
 MOST_PASSES = 20
@@ -186,32 +183,3 @@ class Observer:
         judgement = Judge(None, self.prober.store)(observation)
         is_failure = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         return evolve(judgement, verdict=Verdict.BAD) if is_failure else judgement
-
-    def engine(
-        self,
-        probe_of: Callable[[C], Probe],
-        label_of: Callable[[C], str],
-        judge: Judge,
-        seen: dict[C, Observation],
-        progress: Callable[[], Progress],
-    ) -> Engine[C]:
-        """Return the main loop over candidates; it counts its runs, and puts them into `seen`."""
-
-        def judged(candidate: C, observation: Observation, cached: bool) -> Judgement:
-            self.count.add(observation, cached=cached)
-            seen[candidate] = observation
-            return judge(observation)
-
-        def with_failures() -> Progress:
-            return evolve(progress(), groups=self.count.open_failures)
-
-        return Engine(
-            self.repeating(judge),
-            self.lanes,
-            probe_of,
-            label_of,
-            judged,
-            self.reporter,
-            with_failures,
-            patience_s=PATIENCE_S,
-        )

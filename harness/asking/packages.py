@@ -20,11 +20,12 @@ from harness.asking.failures import BadIs, FailureJudge, Group, Standing
 from harness.asking.ranking import named_in
 from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
 from harness.events import LevelBegan, Progress
-from harness.model import Change, Observation, Release, Repro, Verdict
+from harness.model import Change, Judgement, Observation, Release, Repro, Verdict
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
 from harness.probing import Probe
+from harness.scheduling.loop import PATIENCE_S, Engine
 from harness.search import FewestChanges, Trial
 
 if TYPE_CHECKING:
@@ -182,10 +183,19 @@ class PackageSearch:
         def label_of(names: Names) -> str:
             return f"{how}: {listed(sorted(names))}"
 
-        search = FewestChanges(order, flipped=flipped)
-        seen: dict[Names, Observation] = {}
-        self.observer.engine(
-            probe_of, label_of, self.judge, seen, lambda: Progress(candidates=len(order), tried=search.result.runs)
+        search, observer = FewestChanges(order, flipped=flipped), self.observer
+
+        def judged(_: Names, observation: Observation, cached: bool) -> Judgement:
+            observer.count.add(observation, cached=cached)
+            return self.judge(observation)
+
+        def progress() -> Progress:
+            groups = observer.count.open_failures
+            return Progress(candidates=len(order), tried=search.result.runs, groups=groups)
+
+        prober = observer.repeating(self.judge)
+        Engine(
+            prober, observer.lanes, probe_of, label_of, judged, observer.reporter, progress, patience_s=PATIENCE_S
         ).drive(search)
         result = search.result
         if not result.shown:  # the search assumed that all of them are enough

@@ -7,19 +7,18 @@ are put into the newer one: if it still fails there, Python made the difference,
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.asking.answer import Answer, Asked, Failure, Guilty, copied_project
-from harness.asking.boundaries import boundary_of, sides_of, status_of
+from harness.asking.answer import Answer, Asked
+from harness.asking.boundaries import boundary_of, certainty_of, failure_of, with_levels_below
 from harness.asking.boundary import Boundary, Candidate
-from harness.asking.releases import certainty_of
 from harness.asking.wording import sentence_for
 from harness.culprit.descent import find_culprit
-from harness.culprit.line import Axis, LineSearch, Searched, count_proofs, left_out_words
+from harness.culprit.line import Axis, LineSearch, Searched, left_out_words
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.environment.interpreter import meets
@@ -28,15 +27,14 @@ from harness.model import Change, Lock
 from harness.model.combination import AsOf
 from harness.model.culprit import Culprit, Finding, Level
 from harness.planning.inquiry import Inquiry, Scope
-from harness.planning.releases import holds_of, merged_requirements
+from harness.planning.releases import check_order, scope_of
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probers
-from harness.request.parsing import as_of, required_name
+from harness.request.parsing import as_of
 from harness.session import Session, at_python
 
 if TYPE_CHECKING:
     from harness.request.question import Question
-    from harness.search import Trial
 
 SUBJECT = "python"
 _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
@@ -58,19 +56,8 @@ class _Python:
     @property
     def scope(self) -> Scope:
         """What all probes with this Python share."""
-        inquiry = self.inquiry
-        named = {required_name(text) for text in inquiry.with_}
-        device, _ = self.session.device_for(inquiry.repro)
-        return Scope(
-            inquiry.repro,
-            self.version,
-            merged_requirements(inquiry.repro.dependencies, inquiry.with_),
-            holds_of(inquiry.repro, "", named, inquiry.hold),
-            device,
-            inquiry.from_source,
-            SUBJECT,
-            inquiry.policy,
-        )
+        device, _ = self.session.device_for(self.inquiry.repro)
+        return scope_of(self.inquiry, self.version, device, SUBJECT)
 
     def probe(self, attempt: int = 0) -> Probe:
         """Return the probe with this Python, with the packages that the requirements resolve to."""
@@ -93,18 +80,22 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     begun = time.monotonic()
-    if question.good is not None and question.good == question.bad:
-        raise UserMistake(f"--good and --bad are both {question.good}; there is nothing between them")
-    pythons, left_out = _pythons(session, question, inquire)
-    good = _position(question.good, "--good", pythons)
-    bad = _position(question.bad, "--bad", pythons)
-    _check_order(question, good, bad)
+    named = {option: _minor(text, option) for option, text in _named(question)}
+    check_order(
+        question.good,
+        question.bad,
+        find_fix=question.policy.find_fix,
+        key=lambda text: Version(_minor(text, "--good")),
+        what="the Python that",
+    )
+    pythons, left_out = _pythons(session, list(named.values()), inquire)
+    good, bad = (_position(named.get(option), option, pythons) for option in ("--good", "--bad"))
     by_version = {python.version: python.session.prober for python in pythons}
     newest = pythons[-1]
     axis = Axis(
         SUBJECT,
         tuple(python.minor for python in pythons),
-        lambda trial: _probe(pythons, trial),
+        lambda trial: pythons[trial.position].probe(trial.attempt),
         good,
         bad,
         find_fix=question.policy.find_fix,
@@ -121,33 +112,25 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
         line = LineSearch(axis, judge, Probers(by_version), lanes, session.reporter, certainty_of(question.policy))
         searched = line.begin(patient=question.depth is not Level.RELEASE, captured_from="the bad end")
         line.announce(headline, (*newest.inquiry.told, *left_out_words(left_out)), searched)
-        searched = line.run(searched)
-        culprit, ran = None, 0
-        sides = sides_of(searched)
-        if sides is not None and question.depth is not Level.RELEASE and not searched.search.is_noisy:
+
+        def find(trials: Trials, sides: Sides) -> Culprit | None:
+            if question.depth is Level.RELEASE:
+                return None
             older, newer = (pythons[position] for position in searched.search.result.boundary or ())
-            judge = searched.record.judge
-            trials = Trials(newer.scope, line.prober, lanes, session.index, judge, session.reporter)
-            trials.tally.seen.update(run.key for run in searched.record.observations.values())
-            culprit = _package_or_python(trials, older, newer, sides, question.depth or Level.PACKAGE)
-            ran = trials.tally.ran_now
-            count_proofs(searched, sides, culprit, trials.tally.failed)
-        searched.search.insist()
-        if not searched.search.done:
-            searched = line.run(searched)
+            until = question.depth or Level.PACKAGE
+            return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, until)
+
+        searched, culprit, ran = with_levels_below(line, line.run(searched), newest.scope, session.index, find)
     boundary = boundary_of(searched, tuple(map(Candidate, axis.names)), left_out)
     answer = _answer(question, newest, searched, boundary, culprit)
     return evolve(answer, culprit_probes=ran, wall_s=time.monotonic() - begun)
 
 
 def _pythons(
-    session: Session, question: Question, inquire: Callable[[Session], Inquiry]
+    session: Session, named: list[str], inquire: Callable[[Session], Inquiry]
 ) -> tuple[tuple[_Python, ...], dict[str, str]]:
     """Return the Pythons between the ends that this machine has, the oldest first, and why others are left out."""
-    given = sorted(
-        (_minor(text, option) for text, option in ((question.good, "--good"), (question.bad, "--bad")) if text),
-        key=Version,
-    )
+    given = sorted(named, key=Version)
     first, last = (given[0], given[-1]) if len(given) == 2 else (_MINORS[0], _MINORS[-1])
     wanted = sorted({*_MINORS, *given}, key=Version)
     found: list[_Python] = []
@@ -175,6 +158,13 @@ def _pythons(
     return tuple(found), left_out
 
 
+def _named(question: Question) -> Iterator[tuple[str, str]]:
+    """Yield the option and the text of each end that was named."""
+    for option, text in (("--good", question.good), ("--bad", question.bad)):
+        if text is not None:
+            yield option, text
+
+
 def _minor(text: str, option: str) -> str:
     try:
         version = Version(text)
@@ -183,33 +173,13 @@ def _minor(text: str, option: str) -> str:
     return f"{version.major}.{version.minor}"
 
 
-def _position(text: str | None, option: str, pythons: tuple[_Python, ...]) -> int | None:
-    if text is None:
+def _position(minor: str | None, option: str, pythons: tuple[_Python, ...]) -> int | None:
+    if minor is None:
         return None
     minors = [python.minor for python in pythons]
-    minor = _minor(text, option)
     if minor not in minors:
-        raise UserMistake(f"{option} {text} can't be used", hint=f"the Pythons that can: {', '.join(minors)}")
+        raise UserMistake(f"{option} {minor} can't be used", hint=f"the Pythons that can: {', '.join(minors)}")
     return minors.index(minor)
-
-
-def _check_order(question: Question, good: int | None, bad: int | None) -> None:
-    if good is None or bad is None:
-        return
-    if question.policy.find_fix and good < bad:
-        raise UserMistake(
-            f"--good {question.good} is older than --bad {question.bad}, so there is no fix to find between them",
-            hint="leave out --find-fix to find what broke it",
-        )
-    if not question.policy.find_fix and good > bad:
-        raise UserMistake(
-            f"--good {question.good} is newer than --bad {question.bad}",
-            hint="swap them, or add --find-fix to find the Python that fixed it",
-        )
-
-
-def _probe(pythons: tuple[_Python, ...], trial: Trial) -> Probe:
-    return pythons[trial.position].probe(trial.attempt)
 
 
 def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level) -> Culprit:
@@ -243,27 +213,14 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
 def _answer(
     question: Question, newest: _Python, searched: Searched, boundary: Boundary, culprit: Culprit | None
 ) -> Answer:
-    status = status_of(searched)
-    guilty = (Guilty(boundary, culprit),) if status.is_change else ()
-    failure = Failure((), searched.record.signature, status, guilty, boundary if not guilty else None)
-    scope = newest.scope
-    asked = Asked(
-        SUBJECT,
-        newest.inquiry.repro.without_copies,
-        device=scope.device.value,
-        python=newest.version,
-        requirements=scope.requirements,
-        holds=scope.holds,
-        ends={
-            end: {"kind": "python", "text": text} if text else None
-            for end, text in (("good", question.good), ("bad", question.bad))
-        },
-        find_fix=question.policy.find_fix,
-        depth=(question.depth or Level.PACKAGE).value,
-        typed=newest.inquiry.typed,
-        copied=copied_project(newest.inquiry.repro),
-    )
-    answer = Answer(asked, status, failures=(failure,), told=newest.inquiry.told, probes=searched.record.ran)
+    failure = failure_of(searched, boundary, culprit)
+    ends = {
+        end: {"kind": "python", "text": text} if text else None
+        for end, text in (("good", question.good), ("bad", question.bad))
+    }
+    depth = (question.depth or Level.PACKAGE).value
+    asked = Asked.of(newest.scope, ends=ends, depth=depth, typed=newest.inquiry.typed)
+    answer = Answer(asked, failure.status, failures=(failure,), told=newest.inquiry.told, probes=searched.record.ran)
     names = dict(enumerate(searched.axis.names))
     sentence = sentence_for(answer, searched.search.result, names).replace(f"{SUBJECT} 3.", "Python 3.")
     return evolve(answer, sentence=f"{sentence} {_words(culprit, newest)}".strip())

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
-from collections import deque
 from typing import TYPE_CHECKING
 
 from attrs import evolve
 from packaging.version import Version
 
 from harness.asking.advice import advice_for
-from harness.asking.answer import Answer, Asked, Failure, Guilty, copied_project
-from harness.asking.boundaries import boundary_of, candidates_of, sides_of, status_of
+from harness.asking.answer import Answer, Asked
+from harness.asking.boundaries import boundary_of, candidates_of, certainty_of, failure_of, with_levels_below
 from harness.asking.wording import sentence_for, sentence_with_culprit
 from harness.culprit.descent import find_culprit
-from harness.culprit.line import Axis, Certainty, LineSearch, Searched, count_proofs, left_out_words
-from harness.culprit.trials import Trials
+from harness.culprit.line import Axis, LineSearch, Searched, left_out_words
 from harness.model.culprit import Level
 from harness.planning.releases import Plan, find_anchor, make_plan
 from harness.probing import Judge
-from harness.scheduling.scheduler import SpareLane
 
 if TYPE_CHECKING:
+    from harness.model.culprit import Culprit
     from harness.planning.inquiry import Inquiry
-    from harness.request.question import Policy
     from harness.scheduling.scheduler import Lanes
     from harness.session import Session
-
-_PROOFS = 2  # on each side: of the package, and of its lines
 
 
 def ask_releases(session: Session, question: Inquiry) -> Answer:
@@ -43,54 +37,27 @@ def ask_releases(session: Session, question: Inquiry) -> Answer:
         return investigate(session, plan, lanes)
 
 
-def axis_of(plan: Plan, session: Session) -> Axis:
-    """Return the releases of a plan as a line. Raises `UnknownRelease` if none can be resolved."""
-    find_fix = plan.question.policy.find_fix
-    return Axis(plan.subject, plan.names, plan.probes(session.prober), plan.good, plan.bad, find_fix)
-
-
-def certainty_of(policy: Policy) -> Certainty:
-    """Return how sure a search over a line has to be."""
-    return Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
-
-
 def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     """Answer a plan's question, down to its depth. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     begun = time.monotonic()
     depth = plan.question.depth or Level.REGION
-    prober, reporter = session.prober, session.reporter
-    judge = Judge(plan.repro.signature, prober.store)
-    line = LineSearch(axis_of(plan, session), judge, prober, lanes, reporter, certainty_of(plan.question.policy))
+    prober, policy = session.prober, plan.question.policy
+    axis = Axis(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
+    judge = Judge(plan.repro.signature, session.store)
+    line = LineSearch(axis, judge, prober, lanes, session.reporter, certainty_of(policy))
     searched = line.begin(patient=depth is not Level.RELEASE, captured_from="the bad end")
     line.announce(*_announced(plan, session), searched)
-    searched = line.run(searched)
-    answer = _answer(plan, searched)
-    sides = sides_of(searched)
-    culprit, ran_now = None, 0
-    with contextlib.ExitStack() as stack:
-        spare = None
-        if sides is not None and answer.signature is not None and not searched.search.is_noisy:
-            spare = stack.enter_context(contextlib.closing(_repetitions(line, searched)))
-            judge = Judge(answer.signature, prober.store)
-            trials = Trials(plan.scope, prober, lanes, session.index, judge, reporter, spare=spare)
-            trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
-            culprit = find_culprit(trials, sides, depth)
-            ran_now = trials.tally.ran_now
-            count_proofs(searched, sides, culprit, trials.tally.failed)
-        searched.search.insist()
-        if not searched.search.done:
-            searched = line.run(searched, spare)
-    answer = evolve(_answer(plan, searched), culprit_probes=ran_now, wall_s=time.monotonic() - begun)
-    if culprit is None or searched.search.is_noisy:
-        return answer  # the culprit was found with single runs, which a flaky bug makes unreliable
-    (failure,) = answer.failures
-    guilty = Guilty(failure.culprits[0].boundary, culprit)
-    answer = evolve(
-        answer,
-        failures=(evolve(failure, culprits=(guilty,)),),
-        constraints=(guilty.constraint,) if guilty.constraint else (),
+    searched, culprit, ran_now = with_levels_below(
+        line,
+        line.run(searched),
+        plan.scope,
+        session.index,
+        lambda trials, sides: find_culprit(trials, sides, depth),
+        beside=True,
     )
-    return evolve(answer, sentence=sentence_with_culprit(answer, culprit))
+    answer = _answer(plan, searched, culprit)
+    answer = evolve(answer, culprit_probes=ran_now, wall_s=time.monotonic() - begun)
+    return evolve(answer, sentence=sentence_with_culprit(answer, culprit)) if culprit is not None else answer
 
 
 def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
@@ -107,29 +74,24 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
         details.append(f"disk space for the first environment: {estimate} (--max-disk limits the harness's own cache)")
     if plan.repro.signature is not None:
         details.append(f"the bug is recognised by: {plan.repro.signature}")
-    details += left_out_words({row.release: row.reason for row in plan.left_out})
+    details += left_out_words(plan.left_out)
     return headline, tuple(details)
 
 
-def _answer(plan: Plan, searched: Searched) -> Answer:
-    """Return the answer of a search over releases, without what is below the release."""
+def _answer(plan: Plan, searched: Searched, culprit: Culprit | None) -> Answer:
+    """Return the answer of a search over releases; its sentence does not name what is below the release."""
     reached = {step.release for step in searched.record.steps}
     boundary = boundary_of(searched, candidates_of(plan.releases), _between(plan, reached))
-    status = status_of(searched)
-    culprits = (Guilty(boundary),) if status.is_change else ()
-    failure = Failure((), searched.record.signature, status, culprits, boundary if not culprits else None)
-    constraint = boundary.constraint if status.is_change else ""
+    failure = failure_of(searched, boundary, culprit)
     answer = Answer(
         asked_of(plan),
-        status,
+        failure.status,
         failures=(failure,),
-        constraints=(constraint,) if constraint else (),
-        constraints_verified=bool(constraint),
+        constraints=tuple(one.constraint for one in failure.culprits if one.constraint),
+        constraints_verified=any(one.boundary.constraint for one in failure.culprits),
         probes=searched.record.ran,
-        wall_s=searched.wall_s,
     )
-    name = dict(enumerate(plan.names))
-    answer = evolve(answer, sentence=sentence_for(answer, searched.search.result, name))
+    answer = evolve(answer, sentence=sentence_for(answer, searched.search.result, dict(enumerate(plan.names))))
     return evolve(answer, advice=advice_for(answer, plan))
 
 
@@ -139,20 +101,8 @@ def asked_of(plan: Plan) -> Asked:
         end: {"kind": "release", "text": plan.names[position]} if position is not None else None
         for end, position in (("good", plan.good), ("bad", plan.bad))
     }
-    return Asked(
-        plan.subject,
-        plan.repro,
-        device=plan.scope.device.value,
-        python=plan.scope.python,
-        as_of=plan.as_of,
-        requirements=plan.scope.requirements,
-        holds=plan.scope.holds,
-        ends=ends,
-        find_fix=plan.question.policy.find_fix,
-        depth=(plan.question.depth or Level.REGION).value,
-        typed=plan.question.typed,
-        copied=copied_project(plan.repro),
-    )
+    depth = (plan.question.depth or Level.REGION).value
+    return Asked.of(plan.scope, as_of=plan.as_of, ends=ends, depth=depth, typed=plan.question.typed)
 
 
 def _between(plan: Plan, reached: set[str]) -> dict[str, str]:
@@ -160,10 +110,4 @@ def _between(plan: Plan, reached: set[str]) -> dict[str, str]:
     tried = [release.version for release in plan.releases if str(release.version) in reached]
     if not tried:
         return {}
-    return {row.release: row.reason for row in plan.left_out if min(tried) <= Version(row.release) <= max(tried)}
-
-
-def _repetitions(line: LineSearch, searched: Searched) -> SpareLane:
-    """The repetitions that the result will need if the package and its lines are proved."""
-    trials = searched.search.repetitions(_PROOFS, _PROOFS)
-    return SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in trials))
+    return {name: why for name, why in plan.left_out.items() if min(tried) <= Version(name) <= max(tried)}

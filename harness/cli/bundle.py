@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
+from rich.text import Text
 
 from harness.bundle import Installed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import SectionCommand, completed, settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
+from harness.model.text import counted
 from harness.planning.given import Giver
 from harness.planning.releases import holds_of, merged_requirements, one_date, subject_of
 from harness.probing import Judge, Probe
@@ -23,8 +27,13 @@ from harness.session import Session, local_session
 from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal import PlainView
-from harness.terminal.bundle import print_absorbed, print_packed
-from harness.terminal.console import Console
+from harness.terminal.answer import print_observation
+from harness.terminal.console import Console, print_text
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from harness.bundle import Absorbed
 
 
 @click.command(cls=SectionCommand)
@@ -135,3 +144,54 @@ def _zipped(folder: Path) -> Path:
         raise NoSpace(
             f"can't write {folder}.zip: {error.strerror or error}", hint="the folder itself is complete"
         ) from error
+
+
+def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:
+    """Print what was packed, what was not, sizes, and the next step; `verdicts` are those of known answers."""
+    for probe in packed.probes:
+        packed_wheels = counted(len(probe.packed), "wheel")
+        print_text(console, Text.assemble(("packed ", "bold green"), f"{probe.label} ({packed_wheels})"))
+    for (asked, _), verdict in zip(packed.known, verdicts, strict=True):
+        print_text(
+            console, Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again")
+        )
+    for label, why in packed.failed:
+        print_text(console, Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
+    if not packed.probes:
+        console.print(Text("nothing is left to pack"))
+        return
+    files = {wheel.file for probe in packed.probes for wheel in probe.packed}
+    print_text(console, f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}")
+    if packed.left_out:
+        names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
+        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # 0 if the index has no sizes
+        print_text(console, f"  left out, since it is there: {names}{size}")
+    first = packed.probes[0].probe
+    print_text(
+        console,
+        f"  for Python {first.lock.minor} on {first.lock.platform} only; to run on {first.combination.device.value}",
+    )
+    console.print(Text(f"  there: python {output.name}/run.py"), soft_wrap=True)
+    console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"), soft_wrap=True)
+
+
+def print_absorbed(console: Console, absorbed: Absorbed) -> None:
+    """Print each observation as `harness probe` does, then what is missing or refused."""
+    for taken in absorbed.taken:
+        print_text(console, f"{taken.label}{' (known already)' if taken.known else ''}", style="bold")
+        judgement = taken.judgement
+        print_observation(
+            console, taken.observation, judgement.verdict if judgement else None, judgement.reason if judgement else ""
+        )
+    for label, why in absorbed.missing:
+        print_text(console, Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))
+    for label, why in absorbed.refused:
+        print_text(console, Text.assemble(("refused ", "bold red"), f"{label}: {why}"))
+    new = sum(not taken.known for taken in absorbed.taken)
+    told = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
+    print_text(console, f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused")
+
+
+def mebibytes(size: int) -> str:
+    """A number of bytes with a unit."""
+    return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 1024:.0f} KiB"

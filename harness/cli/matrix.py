@@ -24,7 +24,7 @@ from harness.model.text import to_json
 from harness.nightly.record import NightArchive
 from harness.nightly.record import Standing as Stood
 from harness.report.matrix import write_page
-from harness.report.matrix_markdown import FAILS, UNKNOWN, WORKS, markdown_table
+from harness.report.matrix_table import FAILS, UNKNOWN, WORKS, markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import Group, Settings

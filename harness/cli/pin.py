@@ -18,8 +18,7 @@ from harness.cli.written import write
 from harness.errors import UserMistake
 from harness.model import Outcome
 from harness.report.answer import keep_and_report
-from harness.report.commands import asked_for
-from harness.report.pins import bounded_pyproject, constraints_text, difference, install_command
+from harness.report.commands import asked_for, bounded_pyproject, constraints_text, difference, install_command
 from harness.request.project import find_project
 from harness.request.question import Question
 from harness.settings import Group, Settings

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-import time
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
@@ -102,11 +101,6 @@ class Trials:
     forks: ForkingProber | None = None
     spare: SpareLane | None = None
     tally: Tally = field(factory=Tally)
-
-    @property
-    def is_late(self) -> bool:
-        """Whether the time budget of the searches has run out."""
-        return self.until is not None and time.monotonic() >= self.until
 
     @property
     def searcher(self) -> Probing:

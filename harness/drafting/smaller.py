@@ -1,8 +1,8 @@
 """Makes a script smaller while it still fails the same way: statements are taken out, outer ones first.
 
-This is hierarchical delta debugging (Misherghi and Su, "HDD: Hierarchical Delta Debugging", ICSE 2006) over Python's
-statements. Only what can run is run: a candidate that does not parse, or that uses a name which nothing defines any
-more, is never a run.
+As in hierarchical delta debugging (Misherghi and Su, "HDD: Hierarchical Delta Debugging", ICSE 2006) it goes level by
+level over Python's statements. Only what can run is run: a candidate that does not parse, or that uses a name which
+nothing defines any more, is never a run.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from attrs import define, field, frozen
 from harness.drafting.markup import parses
 from harness.drafting.scripts import tree_of, undefined_in
 from harness.model import Verdict
-from harness.search.delta import DeltaDebugging
+from harness.search import FewestChanges
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -61,15 +61,26 @@ class Smaller:
             return
         if len(statements) == 1:
             return
-        search = DeltaDebugging(range(len(statements)))
+        kept = every = frozenset(statements)
+        known = {every: True}
+
+        def is_enough(some: frozenset[_Statement]) -> bool:
+            nonlocal kept
+            if some not in known:
+                source = _without(lines, statements, every - some)
+                known[some] = self._is_bad(source, missing)
+                kept = some if known[some] and len(some) < len(kept) else kept
+                if known[some] and len(source) < len(self.source):
+                    self.source = source
+                    told(_words(self))
+            return known[some]
+
+        search = FewestChanges(statements, flipped=Verdict.BAD)
         while asked := search.ask():
-            gone = [one for number, one in enumerate(statements) if number not in asked[0]]
-            source = _without(lines, statements, gone)
-            is_bad = self._is_bad(source, missing)
-            search.tell(asked[0], Verdict.BAD if is_bad else Verdict.GOOD)
-            if is_bad and len(source) < len(self.source):
-                self.source = source
-                told(_words(self))
+            search.tell(asked[0], Verdict.BAD if is_enough(asked[0]) else Verdict.GOOD)
+        # What a definition uses that can go is still there.
+        while any(is_enough(kept - {one}) for one in statements[::-1] if one in kept and len(kept) > 1):
+            pass
 
     def _is_bad(self, source: str, missing: frozenset[str]) -> bool:
         if parses(source) is not None or frozenset(undefined_in(tree_of(source))) - missing:

@@ -137,7 +137,7 @@ class CellRunner:
             self.prober,
             self.lanes,
             lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
-            lambda trial: _label(self.cells[trial.position], trial),
+            lambda trial: run_label(self.cells[trial.position].label, trial.attempt),
             judged,
             self.reporter,
             progress,
@@ -145,10 +145,6 @@ class CellRunner:
         engine.drive(search, until=is_enough)
         is_enough()
         return tuple(runs[position] for position in sorted(runs))
-
-
-def _label(cell: Cell, trial: Trial) -> str:
-    return run_label(cell.label, trial.attempt)
 
 
 def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:

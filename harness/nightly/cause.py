@@ -24,7 +24,7 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
-from harness.errors import UnknownProject
+from harness.errors import BadRepository, UnknownProject
 from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
 from harness.model.text import listed
@@ -32,17 +32,122 @@ from harness.model.verdict import Step
 from harness.planning.inquiry import Scope
 from harness.repository.commits import known_address, repository_url
 from harness.repository.git import Repository
-from harness.repository.releases import Layout, ReleaseSource
+from harness.repository.releases import Layout, ReleaseSource, newest_tag
 from harness.request.question import Policy
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
+
+    from packaging.version import Version
 
     from harness.culprit.trials import Trials
+    from harness.environment import Index
+    from harness.matrix import Cell
+    from harness.matrix.sessions import CellProbes
     from harness.model import Lock, Repro
     from harness.model.culprit import PinnedCommit
-    from harness.nightly.suspicion import Suspicion
+    from harness.nightly.record import Break, CellRecord
     from harness.probing import Probe
+
+
+@frozen
+class Suspicion:
+    """A cell whose verdict differs from its baseline's; `signature` is None if it is good now.
+
+    `subject` is the package that the question is about; `bench` makes the cell with other commits.
+    """
+
+    record: CellRecord
+    cell: Cell
+    probe: Probe
+    observation: Observation
+    signature: Signature | None
+    baseline: CellRecord
+    subject: str
+    bench: CellProbes
+
+    @property
+    def is_fix(self) -> bool:
+        """Whether the cell was bad and is good now."""
+        return self.signature is None
+
+    @property
+    def before(self) -> dict[str, str]:
+        """The hash of each project's commit in the earlier run that this one is compared with."""
+        return self.baseline.commits if self.is_fix else self.record.good_commits
+
+    @property
+    def moved(self) -> tuple[PinnedCommit, ...]:
+        """Tonight's commits that differ from those of the earlier run."""
+        before = self.before
+        return tuple(one for one in self.cell.commits if before.get(one.project, one.sha) != one.sha)
+
+    def probe_at(self, commits: Mapping[str, str], *, without: str | None = None) -> Probe:
+        """Return the cell's probe with some commits replaced (`commits` maps projects to hashes), or one removed."""
+        pinned = (one for one in self.cell.commits if one.project != without)
+        moved = tuple(evolve(one, sha=commits.get(one.project, one.sha)) for one in pinned)
+        return self.bench.probe(evolve(self.cell, commits=moved))
+
+    @property
+    def earlier_probe(self) -> Probe:
+        """The cell's probe with the commits of the earlier run."""
+        return self.probe_at(self.before) if self.moved else self.probe
+
+    def has_come_with(self, known: Break) -> bool:
+        """Whether the commits that caused a break are ancestors of tonight's commit, but not of the earlier one."""
+        (project, *others) = {change.name for change in known.culprit}
+        moved = next((one for one in self.moved if normalized_name(one.project) == project), None)
+        if moved is None or others:
+            return False
+        repository = Repository.open(Path(moved.folder))
+        return all(
+            repository.has(one.sha)
+            and repository.is_ancestor(one.sha, moved.sha)
+            and not repository.is_ancestor(one.sha, self.before[moved.project])
+            for one in known.commits
+        )
+
+
+@frozen
+class NewestReleases:
+    """The tag of each project's newest release and the hash of its commit; `why_not` says why there is none."""
+
+    tags: dict[str, str] = field(factory=dict)
+    commits: dict[str, str] = field(factory=dict)
+    why_not: str = ""
+
+    def __str__(self) -> str:
+        return listed(f"{project} {tag}" for project, tag in self.tags.items())
+
+
+def newest_releases(cell: Cell, index: Index) -> NewestReleases:
+    """Find the newest release of each project of which a cell takes a commit, with a tag no later than that commit.
+
+    It is the baseline of a cell that was never good: so a break on `main` is found in the first night, before it is
+    released. Raises `NoNetwork`.
+    """
+    found = NewestReleases()
+    for commit in cell.commits:
+        project = commit.project
+        try:
+            newest = newest_tag(Repository.open(Path(commit.folder)), project, commit.sha, _released(index, project))
+        except BadRepository as error:
+            return NewestReleases(why_not=error.message)
+        if newest is None:
+            return NewestReleases(why_not=f"{project} has no release with a tag up to {commit.value}")
+        found.tags[project], found.commits[project] = newest
+    if all(found.commits[commit.project] == commit.sha for commit in cell.commits):
+        return NewestReleases(why_not=f"the newest release, {found}, is this commit")
+    return found
+
+
+def _released(index: Index, project: str) -> frozenset[Version] | None:
+    """Return the versions of a project on the index, None if it has no such project."""
+    try:
+        return frozenset(release.version for release in index.releases(normalized_name(project)))
+    except UnknownProject:
+        return None
+
 
 _PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects
 
@@ -95,24 +200,14 @@ class _Turned:
     @property
     def asked(self) -> Asked:
         """The question as a user would have asked it."""
-        combination = self.probe.combination
-        return Asked(
-            self.subject,
-            evolve(self.probe.repro.without_copies, signature=self.signature),
-            device=combination.device.value,
-            python=combination.python,
-            as_of=combination.as_of.isoformat() if combination.as_of else "none",
-            requirements=_without(combination.requirements, self.subject),
-            holds=combination.holds,
-            find_fix=self.is_fix,
-            depth=self.depth.value,
-        )
+        as_of = self.probe.combination.as_of
+        return Asked.of(self.scope, as_of=as_of.isoformat() if as_of else "none", depth=self.depth.value)
 
-    def trials(self, repro: Repro | None = None) -> Trials:
-        """Return what runs and judges probes of the cell, or of another repro in its place."""
+    @property
+    def scope(self) -> Scope:
         combination = self.probe.combination
-        scope = Scope(
-            evolve(repro or self.probe.repro, signature=self.signature),
+        return Scope(
+            evolve(self.probe.repro, signature=self.signature),
             combination.python,
             _without(combination.requirements, self.subject),
             combination.holds,
@@ -121,7 +216,11 @@ class _Turned:
             self.subject,
             Policy(find_fix=self.is_fix, prereleases=bool(combination.prereleases)),
         )
-        return self.trials_of(scope)
+
+    def trials(self, repro: Repro | None = None) -> Trials:
+        """Return what runs and judges probes of the cell, or of another repro in its place."""
+        scope = self.scope
+        return self.trials_of(evolve(scope, repro=evolve(repro, signature=self.signature)) if repro else scope)
 
     def package(self) -> Answer:
         """Find the package between the two locks, and search it down to the depth."""
@@ -153,7 +252,8 @@ class _Turned:
                 f"Not sure what {'fixed' if self.is_fix else 'broke'} it: {moved} changed, and {why}.", boundary
             )
         sentence = f"{_release_sentence((alone,), is_fix=self.is_fix)} Nothing more is known: {why}."
-        return self._answer(sentence, Guilty(self._moved_to(alone, boundary)))
+        boundary = evolve(boundary, subject=alone.name)
+        return self._answer(sentence, Guilty(boundary.with_change(alone.before, alone.after, is_fix=self.is_fix)))
 
     def _answer(self, sentence: str, found: Guilty | Boundary) -> Answer:
         if isinstance(found, Boundary):
@@ -161,14 +261,6 @@ class _Turned:
         else:
             failure = Failure((), self.signature, Status.FIXED if self.is_fix else Status.FOUND, (found,))
         return Answer(self.asked, failure.status, sentence, (failure,))
-
-    def _moved_to(self, change: Change, boundary: Boundary) -> Boundary:
-        """Return the boundary as that of a package that moved from one side to the other."""
-        older, newer = change.before, change.after
-        bare = evolve(boundary, subject=change.name, last_good=None, first_bad=None, last_bad=None, first_good=None)
-        if self.is_fix:
-            return evolve(bare, last_bad=older, first_good=newer)
-        return evolve(bare, last_good=older, first_bad=newer)
 
     def _boundary(self, culprit: Culprit, trials: Trials) -> Boundary:
         """Return the boundary of the culprit: the bisection over its releases, or else the two sides."""
@@ -188,7 +280,8 @@ class _Turned:
             again = (self._step(change.name, run, trials) for run in self.again if run.key not in known)
             steps = (*steps, *(step for step in again if step.release))
         return evolve(
-            self._moved_to(change, boundary),
+            boundary.with_change(change.before, change.after, is_fix=self.is_fix),
+            subject=change.name,
             suspects=(change.after,) if change.after else (),
             sides=(before, after),
             steps=steps,

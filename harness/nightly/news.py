@@ -47,7 +47,9 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
             *(
                 f"{cell.label} is good now; it was broken before the first night"
                 for name, cell in cells.items()
-                if cell.standing is Standing.GOOD and _stood(past, name) is Standing.BEFORE
+                if cell.standing is Standing.GOOD
+                and name in past.cells
+                and past.cells[name].standing is Standing.BEFORE
             ),
         ],
         "flaky": [_line(cell) for cell in _with(night, Standing.FLAKY) if not _was_flaky(past, cell)],
@@ -159,10 +161,6 @@ def _with(night: Night, standing: Standing) -> list[CellRecord]:
 
 def _line(cell: CellRecord) -> str:
     return f"{cell.label}: {cell.reason}"
-
-
-def _stood(past: Past, name: str) -> Standing | None:
-    return past.cells[name].standing if name in past.cells else None
 
 
 def _was_unjudged(past: Past, cell: CellRecord) -> bool:

@@ -12,11 +12,10 @@ from harness.events import Note
 from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
 from harness.model.text import listed
-from harness.nightly.cause import cause_of
+from harness.nightly.cause import cause_of, newest_releases
 from harness.nightly.comparing import break_id, came_between
 from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.record import Break, CellRecord, Fix, Standing
-from harness.nightly.suspicion import newest_releases
 from harness.nightly.tonight import BudgetedLanes, OutOfTimeError
 from harness.probing import Judge
 from harness.report.answer import write_reports
@@ -28,8 +27,8 @@ if TYPE_CHECKING:
     from harness.environment import Index
     from harness.events import Reporter
     from harness.model import Change, Lock, Observation, Signature
+    from harness.nightly.cause import Suspicion
     from harness.nightly.record import Past
-    from harness.nightly.suspicion import Suspicion
     from harness.nightly.tonight import Budget
     from harness.planning.inquiry import Scope
     from harness.probing import Prepared, Probe

@@ -31,9 +31,8 @@ class Inquiry:
     `subject` is the package to look at, "" to find it. An end is a release, a day, a lock file, an environment, a
     commit or a Python; None for one that the repro's bounds give or the search has to find. A text is a release.
     `depth` is how deep to go, None for what suits the ends. `with_` and `hold` are requirements; `as_of` is "era",
-    "none" or an ISO date; `python` a version or a path; `device` "auto", "cpu", "cuda" or "emulated". `from_source`
-    names projects that may be built from source. `typed` are the words that name the repro and the settings, quoted
-    for a shell; `told` are sentences about choices already made for the user.
+    "none" or an ISO date. `from_source` names projects that may be built from source. `typed` are the words that name
+    the repro and the settings, quoted for a shell; `told` are sentences about choices already made for the user.
     """
 
     subject: str
@@ -45,8 +44,6 @@ class Inquiry:
     with_: tuple[str, ...] = ()
     hold: tuple[str, ...] = ()
     as_of: str | None = None
-    python: str | None = None
-    device: str = "auto"
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
@@ -60,8 +57,6 @@ class Inquiry:
             with_=settings.with_,
             hold=settings.hold,
             as_of=settings.as_of,
-            python=settings.python,
-            device=settings.device,
             from_source=settings.buildable,
             **more,
         )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 from datetime import timedelta
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
@@ -37,19 +37,12 @@ NO_HOLDS = "none"  # --hold none
 
 
 @frozen
-class LeftOut:
-    """A release inside the range that is not tried, and why."""
-
-    release: str
-    reason: str
-
-
-@frozen
 class Plan:
     """Everything that a search over the releases of a subject needs before its first probe.
 
     `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
-    search has to find that end; `choices` are sentences about defaults, with the option that changes each.
+    search has to find that end; `left_out` maps releases inside the range that are not tried to the reason; `choices`
+    are sentences about defaults, with the option that changes each.
     """
 
     question: Inquiry
@@ -58,7 +51,7 @@ class Plan:
     releases: tuple[Release, ...]
     good: int | None
     bad: int | None
-    left_out: tuple[LeftOut, ...]
+    left_out: dict[str, str]
     as_of: str
     choices: tuple[str, ...] = ()
 
@@ -159,22 +152,12 @@ def fill_plan(
     is_own_day = question.as_of is None and bounds.as_of == "era"
     own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
     day = str(as_of(question.as_of or bounds.as_of))
-    holds = holds_of(repro, subject, {required_name(text) for text in question.with_}, question.hold)
+    scope = scope_of(question, interpreter.version, device, subject, own)
     if not question.as_of:
         chosen.append(f"other packages: {_other_packages(day, near)} (--as-of changes it)")
-    chosen += told_holds(holds, question.hold)
+    chosen += told_holds(scope.holds, question.hold)
     releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
     versions = [release.version for release in releases]
-    scope = Scope(
-        repro,
-        interpreter.version,
-        merged_requirements(own, question.with_, {subject}),
-        tuple(holds),
-        device,
-        question.from_source,
-        subject,
-        question.policy,
-    )
     return Plan(
         question=question,
         scope=scope,
@@ -186,6 +169,17 @@ def fill_plan(
         as_of=day,
         choices=tuple(chosen),
     )
+
+
+def scope_of(question: Inquiry, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None) -> Scope:
+    """Return what all probes of a question share, with the repro's own holds for the subject, which is not required.
+
+    `python` is a full version; `own` are requirements in place of those of the repro.
+    """
+    repro, with_ = question.repro, question.with_
+    requirements = merged_requirements(repro.dependencies if own is None else own, with_, {subject})
+    holds = holds_of(repro, subject, set(map(required_name, with_)), question.hold)
+    return Scope(repro, python, requirements, holds, device, question.from_source, subject, question.policy)
 
 
 def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
@@ -270,7 +264,7 @@ def _usable(
     interpreter: Interpreter,
     good: str | None,
     bad: str | None,
-) -> tuple[tuple[Release, ...], tuple[LeftOut, ...]]:
+) -> tuple[tuple[Release, ...], dict[str, str]]:
     """Return the releases between the ends that can be tried, and the others with their reasons."""
     ends = {version_of(end) for end in (good, bad) if end is not None}
     oldest, newest = (bad, good) if question.policy.find_fix else (good, bad)
@@ -281,7 +275,8 @@ def _usable(
         and (newest is None or release.version <= version_of(newest))
     ]
     tags = frozenset(interpreter.wheel_tags())
-    usable, left_out = [], []
+    usable: list[Release] = []
+    left_out: dict[str, str] = {}
     for release in inside:
         reason = why_left_out(release, question, interpreter, tags)
         # A user who names a pre-release or a yanked release as an end wants it tried.
@@ -289,16 +284,16 @@ def _usable(
         if reason is None or named:
             usable.append(release)
         else:
-            left_out.append(LeftOut(str(release.version), reason))
+            left_out[str(release.version)] = reason
             if release.version in ends:
                 raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
     if not usable:
-        reasons = sorted({row.reason for row in left_out}) or ["no releases"]
+        reasons = sorted(set(left_out.values())) or ["no releases"]
         raise UnknownRelease(
             normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
             hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
         )  # fmt: skip
-    return tuple(usable), tuple(left_out)
+    return tuple(usable), left_out
 
 
 def merged_requirements(
@@ -371,21 +366,30 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
     return good, bad
 
 
-def check_order(good: str | None, bad: str | None, *, find_fix: bool) -> None:
-    """Raise `UserMistake` if the two ends are the wrong way round."""
+def check_order(
+    good: str | None,
+    bad: str | None,
+    *,
+    find_fix: bool,
+    key: Callable[[str], Any] = version_of,
+    words: tuple[str, str] = ("older", "newer"),
+    what: str = "the release that",
+) -> None:
+    """Raise `UserMistake` if the two ends are the wrong way round by `key`."""
     if good is None or bad is None:
         return
-    if version_of(good) == version_of(bad):
+    if key(good) == key(bad):
         raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
-    if find_fix and version_of(good) < version_of(bad):
+    is_older = key(good) < key(bad)
+    if find_fix and is_older:
         raise UserMistake(
-            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
+            f"--good {good} is {words[0]} than --bad {bad}, so there is no fix to find between them",
             hint="leave out --find-fix to find what broke it",
         )
-    if not find_fix and version_of(good) > version_of(bad):
+    if not find_fix and not is_older:
         raise UserMistake(
-            f"--good {good} is newer than --bad {bad}",
-            hint="swap them, or add --find-fix to find the release that fixed it",
+            f"--good {good} is {words[1]} than --bad {bad}",
+            hint=f"swap them, or add --find-fix to find {what} fixed it",
         )
 
 

@@ -167,7 +167,7 @@ def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
         "kept": kept.kept,
         "certainty": certainty(kept.answer),
         "recipient": recipient_of(kept.answer),
-        "releases": [cattrs.unstructure(release) for release in kept.releases],
+        "releases": [cattrs.unstructure(release) for release in kept.answer.boundary.candidates],
         "sides": [_side_record(side) for side in sides],
     }
 
@@ -201,7 +201,8 @@ def _locks(answer: Answer) -> tuple[Lock | None, Lock | None]:
 
 
 def _asked(kept: KeptAnswer) -> set[str]:
-    named = asked_for([*kept.requirements, *kept.holds, *kept.repro.dependencies])
+    asked = kept.answer.asked
+    named = asked_for([*asked.requirements, *asked.holds, *kept.repro.dependencies])
     return named | {kept.answer.subject}
 
 
@@ -227,8 +228,7 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
 
 
 def _verdicts(answer: Answer) -> tuple[Verdict, Verdict]:
-    is_fix = answer.last_bad is not None or answer.first_good is not None
-    return (Verdict.BAD, Verdict.GOOD) if is_fix else (Verdict.GOOD, Verdict.BAD)
+    return (Verdict.BAD, Verdict.GOOD) if answer.boundary.is_fix else (Verdict.GOOD, Verdict.BAD)
 
 
 def _with_the_bug(answer: Answer) -> Observation | None:
@@ -257,6 +257,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
         return ()
     reasons = {step.observation: step.reason for step in answer.steps}
     pinned = _asked(kept) | {change.name for change in answer.lock_changes}
+    held = asked_for(answer.asked.holds)
     found = []
     for verdict, observation in zip(_verdicts(answer), answer.sides, strict=True):
         lock = observation.lock
@@ -267,9 +268,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
                 title=f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
                 reason=reasons.get(observation.key, observation.detail),
                 observation=observation.key,
-                command=side_command(observation, lock, pinned, asked_for(kept.holds), kept.repro, answer.signature)
-                if lock
-                else "",
+                command=side_command(observation, lock, pinned, held, kept.repro, answer.signature) if lock else "",
                 exact_command=exact_command(lock, lock_file, kept.repro) if lock else "",
                 lock_file=lock_file,
                 lock=lock_text(lock) if lock else "",
@@ -322,10 +321,10 @@ def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
     verdicts = {step.release: step for step in sorted(answer.steps, key=lambda step: step.verdict is Verdict.BAD)}
     if not verdicts:
         return ()
-    dates = {release.version: release.uploaded for release in kept.releases}
+    dates = {release.version: release.uploaded for release in kept.answer.boundary.candidates}
     names = {*dates, *verdicts, *answer.left_out}
     cells = []
-    for name in _between(verdicts, names, [release.version for release in kept.releases]):
+    for name in _between(verdicts, names, [release.version for release in kept.answer.boundary.candidates]):
         day = f", {dates[name]}" if dates.get(name) else ""
         if step := verdicts.get(name):
             state = PositionState(step.verdict.value)

@@ -14,7 +14,6 @@ import cattrs
 from attrs import frozen
 
 from harness.asking.answer import Answer, Asked
-from harness.asking.boundary import Candidate
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
@@ -48,21 +47,6 @@ class KeptAnswer:
     def repro(self) -> Repro:
         """What ran."""
         return self.answer.asked.repro
-
-    @property
-    def releases(self) -> tuple[Candidate, ...]:
-        """The candidates that could be tried, the oldest first."""
-        return self.answer.boundary.candidates
-
-    @property
-    def requirements(self) -> tuple[str, ...]:
-        """The requirements that were asked for besides the subject."""
-        return self.answer.asked.requirements
-
-    @property
-    def holds(self) -> tuple[str, ...]:
-        """The versions that were to be kept."""
-        return self.answer.asked.holds
 
 
 def kept_answer(answer: Answer, kept: str, pass_env: tuple[str, ...] = ()) -> KeptAnswer:

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.asking.history_plan import HistoryPlan
+    from harness.asking.history_scan import HistoryPlan
     from harness.store import Store
 
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)

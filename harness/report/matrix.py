@@ -25,7 +25,7 @@ from harness.report.phrases import device_worth
 from harness.report.privacy import private_of, unknown_here
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from pathlib import Path
 
     from harness.matrix import Cell
@@ -205,7 +205,7 @@ def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence
     numbered = {
         (row, column): place[0]
         for (row, column), place in laid.places.items()
-        if place and any(True for _ in _numbers(standings[place[0]]))
+        if place and _numbers(standings[place[0]])
     }
     lines = [column for column in laid.columns if any(column == other for _, other in numbered)]
     rows = [row for row in laid.rows if any(row == other for other, _ in numbered)]
@@ -217,21 +217,14 @@ def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence
         for row in rows
         for column in lines[:_LINES]
         if (position := numbered.get((row, column))) is not None
-        for metric, value in _numbers(standings[position])
+        for metric, value in _numbers(standings[position]).items()
     ]
     note = f"The first {_LINES} of {len(lines)} columns are drawn." if len(lines) > _LINES else ""
     return Plots(title, tuple(points), note)
 
 
-def _numbers(standing: Standing) -> Iterator[tuple[str, float]]:
-    """The repro's metrics, then those that the harness measures."""
-    if standing.run is None or not standing.run.observation.outcome.ran:
-        return
-    seen: Observation = standing.run.observation
-    yield from seen.metrics.items()
-    yield "duration_s", seen.duration_s
-    if seen.peak_memory is not None:
-        yield "peak_memory_mib", seen.peak_memory / 2**20
+def _numbers(standing: Standing) -> dict[str, float]:
+    return standing.run.observation.measured if standing.run is not None else {}
 
 
 def _record(matrix: MatrixStanding) -> dict[str, Any]:

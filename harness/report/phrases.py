@@ -87,7 +87,7 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         device=device_kind(answer.asked.device, machine),
         python=answer.asked.python,
         platform=lock.platform if lock else "",
-        holds=kept.holds,
+        holds=kept.answer.asked.holds,
         near="the newer end",
         as_of=answer.asked.as_of,
     )

@@ -5,48 +5,46 @@ likelihood. This is based on QuickXplain (Junker, "QUICKXPLAIN: Preferred Explan
 Over-Constrained Problems", AAAI 2004) with the galloping search of Bentley and Yao ("An almost optimal algorithm for
 unbounded searching", 1976). A culprit at rank r costs about 2 log2(r) runs.
 
-Delta debugging finds changes that cause a failure. This search finds the changes that must be held back together to
-make it pass, and it finds several that mask each other in one search.
+It finds several that mask each other in one search, where delta debugging would take twice as many runs.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
+from typing import Generic, TypeVar
 
 from attrs import frozen
 
 from harness.model.verdict import Verdict
 from harness.search.protocol import foresee, record
 
-Candidate = frozenset[str]
-
-_CHANCES = {Verdict.GOOD: 0.5, Verdict.BAD: 0.5}
+H = TypeVar("H", bound=Hashable)
 
 
 @frozen
-class FewestResult:
+class FewestResult(Generic[H]):
     """The changes in `needed` flip the verdict together.
 
     `shown`: a run has proved it; otherwise it follows from the assumption that all changes are enough. `runs` counts
     all verdicts, `unresolved` the skips among them.
     """
 
-    needed: Candidate
+    needed: frozenset[H]
     shown: bool
     runs: int
     unresolved: int
 
 
 @frozen
-class _State:
+class _State(Generic[H]):
     """The changes known to be needed, and the rest of the order: both together are enough. `wanted` is the next set."""
 
-    needed: Candidate
-    rest: tuple[str, ...]
-    wanted: Candidate | None = None
+    needed: frozenset[H]
+    rest: tuple[H, ...]
+    wanted: frozenset[H] | None = None
 
 
-class FewestChanges:
+class FewestChanges(Generic[H]):
     """Search for the fewest of `order` (the likeliest first) that together make the verdict `flipped`.
 
     It assumes that all of them together are enough, and that the empty set is not. Any verdict other than `flipped`
@@ -56,34 +54,36 @@ class FewestChanges:
     Raises ValueError if there are no changes, or if one occurs twice.
     """
 
-    def __init__(self, order: Sequence[str], *, flipped: Verdict = Verdict.GOOD) -> None:
+    def __init__(self, order: Sequence[H], *, flipped: Verdict = Verdict.GOOD) -> None:
         self._order = tuple(order)
         if not self._order or len(set(self._order)) != len(self._order):
             raise ValueError("the search needs at least one change, and each only once")
         self._flipped = flipped
-        self._told: dict[Candidate, Verdict] = {}
+        other = Verdict.BAD if flipped is Verdict.GOOD else Verdict.GOOD
+        self._chances = {flipped: 0.5, other: 0.5}
+        self._told: dict[frozenset[H], Verdict] = {}
 
-    def ask(self, n: int = 1) -> tuple[Candidate, ...]:
+    def ask(self, n: int = 1) -> tuple[frozenset[H], ...]:
         """The set to try next, then up to n - 1 sets that may follow it."""
         wanted = self._state(self._told).wanted
         if wanted is None or n < 1:
             return ()
         return (wanted, *(self._foreseen(n - 1, (wanted,)) if n > 1 else ()))
 
-    def foresee(self, n: int) -> tuple[Candidate, ...]:
+    def foresee(self, n: int) -> tuple[frozenset[H], ...]:
         """Up to n sets that may be requested next."""
         return self._foreseen(n, self.ask())
 
-    def _foreseen(self, n: int, asked: tuple[Candidate, ...]) -> tuple[Candidate, ...]:
-        def plan(supposed: Mapping[Candidate, Verdict]) -> Candidate | None:
+    def _foreseen(self, n: int, asked: tuple[frozenset[H], ...]) -> tuple[frozenset[H], ...]:
+        def plan(supposed: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
             return self._state({**self._told, **supposed}).wanted
 
-        return foresee(n, plan=plan, chances=lambda _: self._chances(), asked=asked)
+        return foresee(n, plan=plan, chances=lambda _: self._chances, asked=asked)
 
-    def tell(self, candidate: Candidate, verdict: Verdict) -> None:
+    def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for unknown changes and for a second, different verdict."""
         if not candidate <= set(self._order):
-            raise ValueError(f"unknown changes: {sorted(candidate - set(self._order))}")
+            raise ValueError(f"unknown changes: {sorted(map(repr, candidate - set(self._order)))}")
         record(self._told, candidate, verdict)
 
     @property
@@ -97,7 +97,7 @@ class FewestChanges:
         return 0 if state.wanted is None else 2 * max(len(state.rest), 1).bit_length()
 
     @property
-    def result(self) -> FewestResult:
+    def result(self) -> FewestResult[H]:
         """The result so far; until the search ends, `needed` includes changes that may still be dropped."""
         state = self._state(self._told)
         needed = state.needed if state.wanted is None else state.needed | frozenset(state.rest)
@@ -108,13 +108,9 @@ class FewestChanges:
             unresolved=sum(verdict is Verdict.SKIP for verdict in self._told.values()),
         )
 
-    def _chances(self) -> Mapping[Verdict, float]:
-        other = Verdict.BAD if self._flipped is Verdict.GOOD else Verdict.GOOD
-        return {self._flipped: _CHANCES[Verdict.GOOD], other: _CHANCES[Verdict.BAD]}
-
-    def _state(self, told: Mapping[Candidate, Verdict]) -> _State:
+    def _state(self, told: Mapping[frozenset[H], Verdict]) -> _State[H]:
         """Follow the recorded verdicts as far as possible."""
-        needed: Candidate = frozenset()
+        needed: frozenset[H] = frozenset()
         rest = self._order
         while rest:
             if needed:
@@ -130,8 +126,8 @@ class FewestChanges:
         return _State(needed, ())
 
     def _shortest(
-        self, needed: Candidate, rest: tuple[str, ...], told: Mapping[Candidate, Verdict]
-    ) -> tuple[int, Candidate | None]:
+        self, needed: frozenset[H], rest: tuple[H, ...], told: Mapping[frozenset[H], Verdict]
+    ) -> tuple[int, frozenset[H] | None]:
         """The length of the shortest prefix of `rest` that with `needed` is enough, or the set to try first."""
         below, enough = 0, len(rest)
         while enough - below > 1:

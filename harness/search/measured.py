@@ -245,7 +245,8 @@ class ByNumber:
             return first
         if self._missing(position):
             return None
-        return (self._readings(position).verdict or Verdict.SKIP) if self._is_measured(position) else Verdict.SKIP
+        readings = self._readings(position)
+        return Verdict.SKIP if readings.is_open else readings.verdict or Verdict.SKIP
 
     def _missing(self, position: int) -> tuple[Trial, ...]:
         """The runs of a position that are needed and have no verdict yet."""
@@ -257,9 +258,6 @@ class ByNumber:
             return ()
         wanted = self._readings(position).wanted + lost
         return tuple(trial for attempt in range(wanted) if (trial := Trial(position, attempt)) not in self._told)
-
-    def _is_measured(self, position: int) -> bool:
-        return not self._readings(position).is_open
 
     def _readings(self, position: int) -> Readings:
         trials = sorted(trial for trial in self._told if trial.position == position)

@@ -42,15 +42,14 @@ _NO_NOISE = Noise()
 class SureBisection:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
-    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats runs until the result is sure; a number
-    repeats each side exactly that often (0: one run of each is enough, and the result says how sure it is).
-    `insistence`: how often a bad end that passed is rerun before the result is NO_FAILURE; None is 6, or 0 if `confirm`
-    is given. `noise`: the required confidence, and whether to start as a noisy search. `patient`: the caller does the
-    repetitions, reports them with `support` and `tell`, and requests those still missing with `insist`. `gauges`: the
-    durations of runs, and the numbers by which they were judged.
+    `good`, `bad`, `find_fix` are those of `Bisection`. `confirm`: None repeats runs until the result is sure, and a bad
+    end that passed six times; a number repeats each side exactly that often (0: one run of each is enough, and the
+    result says how sure it is). `noise`: the required confidence, and whether to start as a noisy search. `patient`:
+    the caller does the repetitions, reports them with `support` and `tell`, and requests those still missing with
+    `insist`. `gauges`: the durations of runs, and the numbers by which they were judged.
     """
 
-    def __init__(  # noqa: PLR0913
+    def __init__(
         self,
         count: int,
         *,
@@ -58,7 +57,6 @@ class SureBisection:
         bad: int | None = None,
         find_fix: bool = False,
         confirm: int | None = None,
-        insistence: int | None = None,
         noise: Noise = _NO_NOISE,
         patient: bool = False,
         gauges: Gauges = _NO_GAUGES,
@@ -78,7 +76,6 @@ class SureBisection:
         )
         self._measured = Measurements(gauges.number, CONFIDENCE)
         self._confirm = confirm
-        self._insistence = insistence if insistence is not None else _PASSES_AGAIN if confirm is None else 0
         self._find_fix = find_fix
         self._patient = patient
         self._ends = (
@@ -114,7 +111,7 @@ class SureBisection:
             return
         self._plain.tell(candidate, verdict)
         record(self._told, candidate, verdict)
-        if (self._confirm != 0 or self._insistence) and self._disagrees():
+        if self._confirm != 0 and self._disagrees():
             self._noisy = self._in_noise
             for trial, told in self._told.items():
                 self._noisy.tell(trial, told)
@@ -189,9 +186,9 @@ class SureBisection:
         """The repetitions that are still missing after the plain bisection."""
         result = self._plain.result
         match result.status:
-            case BisectionStatus.NO_FAILURE if self._insistence:
+            case BisectionStatus.NO_FAILURE if self._confirm is None:
                 testable = (t.position for t, verdict in self._from_bad_end() if verdict is not Verdict.SKIP)
-                return self._trials(next(testable), self._insistence)
+                return self._trials(next(testable), _PASSES_AGAIN)
             case BisectionStatus.NOT_A_REGRESSION | BisectionStatus.NOT_FIXED if self._confirm is None:
                 failures = sum(verdict is Verdict.BAD for verdict in self._told.values())
                 nearest_to_good = [t.position for t, verdict in self._from_bad_end() if verdict is Verdict.BAD][-1]

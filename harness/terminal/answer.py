@@ -1,10 +1,11 @@
-"""Prints answers and observations, with the commands that repeat each side."""
+"""Prints answers, histories, matrices and observations, with the commands that repeat each side."""
 
 from __future__ import annotations
 
 import re
 import shlex
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
@@ -12,12 +13,15 @@ from rich.text import Text
 from harness.asking.answer import Answer, Failure, Guilty, Status
 from harness.asking.boundary import Boundary
 from harness.asking.head import beyond_head, head_of, subject_of
+from harness.asking.history import HistoryStatus, RowState
 from harness.asking.wording import runs_made
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
-from harness.model.text import listed
+from harness.model.text import counted, listed
+from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
+from harness.report.matrix_table import axis_name, differences, parts, pivot
 from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
@@ -29,6 +33,14 @@ from harness.terminal.console import (
     print_text,
     short_reason,
 )
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+
+    from harness.asking.history import History
+    from harness.matrix.running import Standing
+    from harness.report.matrix_table import Choice, Pivot
+
 
 _SHOWN_FILES = 5
 _SHOWN_CHANGES = 6
@@ -268,3 +280,92 @@ def altered_in_words(files: tuple[str, ...]) -> str:
 def _described(machine: dict[str, object]) -> str:
     name = machine.get("name") or machine.get("device_name")
     return f" ({name})" if name else ""
+
+
+_LEGEND = "  G good, B bad, S skipped; g and b not run, since the runs around them agree; ? not run"
+_STATUS_STYLE = {HistoryStatus.BROKEN: "bold red", HistoryStatus.NEVER_BROKEN: "bold green"}
+_STATE_STYLE = {
+    RowState.GOOD: "bold green",
+    RowState.BAD: "bold red",
+    RowState.SKIP: "yellow",
+    RowState.BETWEEN_GOOD: "green",
+    RowState.BETWEEN_BAD: "red",
+}
+
+
+def print_history(console: Console, history: History, results: str) -> None:
+    """Print the sentence, the picture of the range, the limits of the answer, and what was skipped."""
+    console.print()
+    print_text(console, history.sentence, _STATUS_STYLE.get(history.status, "bold yellow"))
+    console.print(Text("  ").append_text(_picture(history)))
+    print_text(console, _LEGEND, "dim")
+    if history.signature is not None:
+        print_text(console, f"  recognised by: {history.signature}")
+    for note in history.notes:
+        print_text(console, f"  {note}")
+    tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
+    print_skipped(console, ((row.release, row.reason if row.state is RowState.SKIP else None) for row in tried))
+    runs = f"{runs_of(history.probes, history.steps)}; {counted(history.tried, 'release')} in the range"
+    print_text(console, f"  {runs}; {duration(history.wall_s)} on {history.device}; records in {results}", "dim")
+    if history.advice:
+        print_text(console, history.advice)
+
+
+def _picture(history: History) -> Text:
+    rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
+    text = Text("[")
+    for row in rows:
+        text.append(row.state.symbol, _STATE_STYLE.get(row.state, "default"))
+    return text.append(f"]  {rows[0].release} to {rows[-1].release}")
+
+
+_NOT_RUN = "-"
+_WIDEST = 10_000
+
+
+def print_table(console: Console, standings: Sequence[Standing], meant: Collection[str] | None = None) -> None:
+    """Print a table: the longest axis is vertical, the other varying axes horizontal; "-" is a cell that never ran.
+
+    `meant` are the names of the cells to show (None: all).
+    """
+    shown = [i for i, standing in enumerate(standings) if meant is None or standing.cell.name in meant]
+    for title, laid in parts(pivot([standing.cell for standing in standings]).of(shown)):
+        if title:
+            console.print(Text(f"\n{title}", style="bold"))
+        table = _table(laid, standings)
+        if not console.is_terminal:  # a log has no width, so nothing needs to be cut
+            options = console.options.update(max_width=_WIDEST)
+            console.width = max(console.width, console.measure(table, options=options).maximum)
+        console.print(table)
+
+
+def _table(laid: Pivot, standings: Sequence[Standing]) -> Table:
+    """A table with a line of headings for each horizontal axis; for a single one, the headings are "axis=value"."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
+    table.add_column(Text("\n".join([*names, axis_name(laid.down)])), no_wrap=True)
+    for column in laid.columns:
+        # The last line of headings has the name of the vertical axis.
+        told = [*(value or _NOT_RUN for value in column), " "] if names else _headings(laid, column)
+        table.add_column(Text("\n".join(told)))
+    for row in laid.rows:
+        places = [[standings[i] for i in laid.places.get((row, column), ())] for column in laid.columns]
+        table.add_row(Text(row or _NOT_RUN), *map(_place, places))
+    return table
+
+
+def _headings(laid: Pivot, column: Choice) -> list[str]:
+    told = [f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value]
+    return told or ["verdict"]
+
+
+def _place(standings: Sequence[Standing]) -> Text:
+    """The verdicts at one place; several are distinguished by how they differ."""
+    text = Text()
+    apart = differences([standing.cell for standing in standings])
+    for position, (standing, what) in enumerate(zip(standings, apart, strict=True)):
+        text.append(", " if position else "")
+        verdict = standing.verdict
+        text.append(verdict.word if verdict else _NOT_RUN, style=STYLE[verdict] if verdict else "dim")
+        text.append(f" ({what})" if what else "", style="dim")
+    return text

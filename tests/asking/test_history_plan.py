@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import repro_text
 
-from harness.asking.history_plan import make_history_plan
+from harness.asking.history_scan import make_history_plan
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Device
 from harness.model.repro import parse_repro

@@ -6,8 +6,7 @@ import pytest
 from support import MESSAGE, SIGNED, repro_text
 
 from harness.asking.history import HistoryStatus, RowState
-from harness.asking.history_plan import make_history_plan
-from harness.asking.history_scan import Scanning
+from harness.asking.history_scan import Scanning, make_history_plan
 from harness.culprit.line import Axis, LineSearch
 from harness.events import SILENT
 from harness.model import Device, Verdict

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.culprit.compiled_sources import SourceTree, sources_behind
+from harness.culprit.compiled import SourceTree, sources_behind
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from packaging.requirements import Requirement
 
-from harness.culprit.required import Installed, Required
+from harness.culprit.package import Installed, Required
 
 
 def side(**packages):

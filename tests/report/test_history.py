@@ -10,7 +10,7 @@ from markdown_it import MarkdownIt
 from packaging.version import Version
 
 from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, Unseen
-from harness.asking.history_plan import HistoryPlan
+from harness.asking.history_scan import HistoryPlan
 from harness.model import Release, Repro, Signature, Verdict
 from harness.model.verdict import Step
 from harness.planning.inquiry import Inquiry, Scope
@@ -75,7 +75,7 @@ def made(interpreter):
     """The plan of a history of five releases."""
     releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 1, 2, 3, 5))
     scope = Scope(REPRO, interpreter.version, ("till",), ("coin<2",), subject="shop")
-    plan = Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, (), "none")
+    plan = Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, {}, "none")
     return HistoryPlan(plan, 4)
 
 

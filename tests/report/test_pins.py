@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import UserMistake
-from harness.report.pins import bounded_pyproject, difference
+from harness.report.commands import bounded_pyproject, difference
 
 TEXT = """\
 [project]

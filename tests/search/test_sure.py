@@ -141,14 +141,10 @@ def test_a_bug_that_fails_half_the_time_is_missed_at_the_bad_end_in_under_one_pe
     assert 0.5 ** drive(search, lambda trial: Verdict.GOOD) < 0.01
 
 
-def test_a_bad_end_that_passes_is_run_again_as_often_as_wanted():
-    for insistence in (0, 6, 9):
-        search = SureBisection(6, good=0, bad=5, confirm=0, insistence=insistence)
-        assert drive(search, lambda trial: Verdict.GOOD) == 1 + insistence
-        assert search.result.status is BisectionStatus.NO_FAILURE
-    lucky = SureBisection(6, good=0, bad=5, confirm=0, insistence=6)
-    drive(lucky, lambda trial: Verdict.BAD if trial.position >= 3 and trial != Trial(5, 0) else Verdict.GOOD)
-    assert lucky.result.first_bad == 3
+def test_a_bad_end_that_passes_is_not_run_again_if_one_run_is_enough():
+    search = SureBisection(6, good=0, bad=5, confirm=0)
+    assert drive(search, lambda trial: Verdict.GOOD) == 1
+    assert search.result.status is BisectionStatus.NO_FAILURE
 
 
 def test_a_good_end_that_fails_is_run_again():

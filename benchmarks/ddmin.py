@@ -1,4 +1,4 @@
-"""Delta debugging: a minimal set of changes that still causes the bug.
+"""Delta debugging, to compare with: a minimal set of changes that still causes the bug.
 
 This is ddmin (Zeller and Hildebrandt, "Simplifying and Isolating Failure-Inducing Input", IEEE TSE 28(2), 2002) with
 its three outcomes: BAD fails, GOOD passes, SKIP is unresolved.
@@ -14,12 +14,11 @@ from attrs import frozen
 
 from harness.model.verdict import Verdict
 from harness.search.narrowing import DeltaResult
-from harness.search.protocol import foresee, record
+from harness.search.protocol import record
 
 H = TypeVar("H", bound=Hashable)
 
 _KEPT_SWEEPS = 64
-_CHANCES = {Verdict.GOOD: 0.75, Verdict.BAD: 0.25}  # a skip is followed by the same set as GOOD
 
 
 @frozen
@@ -54,15 +53,6 @@ class DeltaDebugging(Generic[H]):
         """Up to n sets of the current round."""
         return self._untold(self._round, self._told)[: max(n, 0)]
 
-    def foresee(self, n: int) -> tuple[frozenset[H], ...]:
-        """Up to n sets that may be requested after the first one of this round."""
-
-        def plan(supposed: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
-            told = {**self._told, **supposed}
-            return next(iter(self._untold(self._advance(self._round, told), told)), None)
-
-        return foresee(n, plan=plan, chances=lambda _: _CHANCES, asked=self.ask())
-
     def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
         """Record a verdict.
 
@@ -83,13 +73,6 @@ class DeltaDebugging(Generic[H]):
     def done(self) -> bool:
         """Whether the current set can't be made smaller."""
         return self._round.over
-
-    def remaining(self) -> int:
-        """Upper bound of the runs left: the paper's worst case n^2 + 3n for n changes."""
-        if self.done:
-            return 0
-        n = len(self._round.held)
-        return n * n + 3 * n
 
     @property
     def result(self) -> DeltaResult[H]:
