@@ -18,13 +18,13 @@ from harness.culprit.trials import Trials
 from harness.events import Judged, Progress, Reporter, Started, run_label
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
+from harness.probing.probe import Around
 
 if TYPE_CHECKING:
-    from harness.environment import Builder, Index, Interpreter
+    from harness.environment import Index, Interpreter
     from harness.planning.inquiry import Scope
     from harness.probing.probe import Probing
     from harness.scheduling.scheduler import Lanes
-    from harness.store import Store, StoredResolution
 
 _DOUBT = 1e-3  # that a bug passes by luck where it is counted as passed; a search asks up to ten such questions
 MOST_PASSES = 20
@@ -41,30 +41,12 @@ def passes_needed(failures: int, runs: int) -> int:
 
 
 @frozen
-class Repeating:
+class Repeating(Around):
     """A prober whose runs count as passed only after `passes` of them passed; `judge` says what passed."""
 
     prober: Probing
     judge: Judge
     passes: int
-
-    @property
-    def store(self) -> Store:
-        """Where observations are kept."""
-        return self.prober.store
-
-    @property
-    def builder(self) -> Builder:
-        """Builds environments on this machine."""
-        return self.prober.builder
-
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """Return the lock of a probe."""
-        return self.prober.resolve(probe, cancel=cancel)
-
-    def known(self, probe: Probe) -> Observation | None:
-        """Return an earlier observation of a probe, or None."""
-        return self.prober.known(probe)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Prepare the first repetition that has no observation, or return what the known ones decide."""
