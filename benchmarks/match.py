@@ -58,8 +58,7 @@ def main() -> int:
     """Parse the command line, look each traceback up, and print what came first."""
     sys.path.insert(0, str(ROOT))
     from harness.catalogue.entries import all_entries
-    from harness.catalogue.matching import matches
-    from harness.catalogue.traceback import exceptions_in, version_in
+    from harness.catalogue.matching import exceptions_in, matches, version_in
 
     parser = argparse.ArgumentParser(description="Known regressions found by a traceback of another release.")
     parser.add_argument("--folder", type=Path, help="what nox -s truth left there (default: what the tests keep)")

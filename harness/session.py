@@ -31,7 +31,7 @@ from harness.events import SILENT, Reporter
 from harness.model import Device
 from harness.model.text import parse_size
 from harness.probing import Prober
-from harness.probing.by_hand import ByHand
+from harness.probing.judge import ByHand
 from harness.probing.making import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.model import Repro
-    from harness.probing.by_hand import Person
+    from harness.probing.judge import Person
     from harness.probing.probe import Probe, Probing
     from harness.scheduling.cluster import ClusterProber
 

@@ -15,11 +15,9 @@ from docutils import nodes
 from sphinx.util.docutils import SphinxDirective
 
 from harness import errors
-from harness.catalogue.entries import all_entries
-from harness.catalogue.page import sections_of
+from harness.catalogue.entries import all_entries, sections_of
 from harness.model import Outcome
-from harness.model.regression import known_keys
-from harness.model.repro import TOP_KEYS, Bounds
+from harness.model.repro import TOP_KEYS, Bounds, known_keys
 from harness.model.signature import Signature
 
 if TYPE_CHECKING:

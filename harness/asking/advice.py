@@ -12,8 +12,8 @@ from harness.asking.answer import Answer, Status
 from harness.model import Outcome, Verdict
 from harness.model.observation import WHOLE_RUN
 from harness.model.text import listed, one_line
-from harness.request.ends import TODAY, End, EndKind
 from harness.request.project_requirements import declaring
+from harness.request.question import TODAY, End, EndKind
 
 if TYPE_CHECKING:
     from harness.model import Observation, RaisedException, Repro

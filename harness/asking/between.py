@@ -24,11 +24,10 @@ from harness.asking.advice import (
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
 from harness.asking.boundaries import certainty_of
-from harness.asking.failures import Group, Groups, Standing, failures_between, shown_of
+from harness.asking.failures import Group, Groups, Standing, failures_between, ranked, shown_of
 from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
-from harness.asking.ranking import ranked
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
@@ -38,12 +37,11 @@ from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry
 from harness.planning.releases import merged_requirements, scope_of
-from harness.planning.world import World, limits_of, name_of
-from harness.planning.worlds import Worlds
-from harness.request.ends import TODAY, EndKind, Ends, newest_end
+from harness.planning.worlds import World, Worlds, limits_of, name_of
+from harness.request.question import TODAY, EndKind, Ends, newest_end
 
 if TYPE_CHECKING:
-    from harness.planning.world import Versions
+    from harness.planning.worlds import Versions
     from harness.session import Session
 
 _ROUNDS = 5

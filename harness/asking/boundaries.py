@@ -6,8 +6,7 @@ import contextlib
 from collections import deque
 from typing import TYPE_CHECKING
 
-from harness.asking.answer import Failure, Guilty, Status
-from harness.asking.boundary import Boundary, Candidate
+from harness.asking.answer import Boundary, Candidate, Failure, Guilty, Status
 from harness.culprit.line import Certainty, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials

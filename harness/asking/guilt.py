@@ -8,18 +8,16 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
-from harness.asking.answer import Guilty
-from harness.asking.boundary import Boundary
-from harness.asking.failures import Standing, failing_of
-from harness.asking.ranking import packages_of_frames, packages_of_log
+from harness.asking.answer import Boundary, Guilty
+from harness.asking.failures import Standing, failing_of, packages_of_frames, packages_of_log
 from harness.culprit.sides import exchanged
 from harness.model import Change, Lock, Observation, Verdict
-from harness.planning.world import name_of
+from harness.planning.worlds import name_of
 from harness.probing import Probe
 
 if TYPE_CHECKING:
     from harness.asking.packages import PackageSearch
-    from harness.planning.world import Versions
+    from harness.planning.worlds import Versions
 
 
 @frozen

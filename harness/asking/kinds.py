@@ -11,8 +11,8 @@ from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.planning.releases import check_order
-from harness.request.ends import EndKind, Ends, read_ends
 from harness.request.parsing import required_name
+from harness.request.question import EndKind, Ends, read_ends
 from harness.request.repros import runs_tests
 from harness.settings import Settings
 

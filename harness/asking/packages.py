@@ -13,11 +13,9 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.version import Version
 
-from harness.asking.answer import Guilty
+from harness.asking.answer import Boundary, Guilty
 from harness.asking.boundaries import boundary_of, candidates_of
-from harness.asking.boundary import Boundary
-from harness.asking.failures import BadIs, FailureJudge, Group, Standing
-from harness.asking.ranking import named_in
+from harness.asking.failures import BadIs, FailureJudge, Group, Standing, named_in
 from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
 from harness.events import LevelBegan, Progress
 from harness.model import Change, Judgement, Observation, Release, Repro, Verdict
@@ -32,7 +30,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.asking.observing import Observer
-    from harness.planning.world import Versions, World
+    from harness.planning.worlds import Versions, World
 
 _FEW = 4
 _ELSEWHERE = 1000  # the first attempt number of runs that were not made by the search over a line

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.asking.answer import Answer, Asked
+from harness.asking.answer import Answer, Asked, Boundary, Candidate
 from harness.asking.boundaries import boundary_of, certainty_of, failure_of, with_levels_below
-from harness.asking.boundary import Boundary, Candidate
 from harness.asking.wording import sentence_for
 from harness.culprit.descent import find_culprit
 from harness.culprit.line import Axis, LineSearch, Searched, left_out_words

@@ -29,7 +29,7 @@ from harness.cli.written import short, write_constraints
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
-from harness.probing.by_hand import Wish
+from harness.probing.judge import Wish
 from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for
 from harness.request.commands import ChosenProject
@@ -43,7 +43,7 @@ from harness.terminal.console import Console
 if TYPE_CHECKING:
     import threading
 
-    from harness.probing.by_hand import Shown
+    from harness.probing.judge import Shown
 
 
 _LINES = 12

@@ -9,16 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from harness.catalogue.entries import all_entries, found_entries
-from harness.catalogue.matching import Match, matches
-from harness.catalogue.page import lines_of
-from harness.catalogue.traceback import exceptions_in, version_in
+from harness.catalogue.entries import all_entries, found_entries, lines_of
+from harness.catalogue.matching import Match, exceptions_in, matches, version_in
 from harness.cli.options import json_option
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.text import one_line, to_json
-from harness.request.ends import EndKind, parse_end
 from harness.request.lockfiles import installed_pins
+from harness.request.question import EndKind, parse_end
 
 if TYPE_CHECKING:
     from harness.catalogue.entries import Entry

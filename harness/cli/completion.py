@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 from click.shell_completion import CompletionItem
 
 from harness.environment import Workspace
-from harness.environment.index import Index
-from harness.environment.pip_settings import read_pip_settings
+from harness.environment.index import Index, read_pip_settings
 from harness.request.repros import list_repros
 
 if TYPE_CHECKING:

@@ -17,8 +17,17 @@ from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, read_matrix
 from harness.matrix.choice import Choice, choose
-from harness.matrix.running import CellRun, CellRunner, Standing, known_runs, standings
-from harness.matrix.sessions import Sessions, expanded_by_index, open_sessions, pythons_of
+from harness.matrix.running import (
+    CellRun,
+    CellRunner,
+    Sessions,
+    Standing,
+    expanded_by_index,
+    known_runs,
+    open_sessions,
+    pythons_of,
+    standings,
+)
 from harness.model import Verdict
 from harness.model.text import to_json
 from harness.nightly.record import NightArchive

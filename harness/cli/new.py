@@ -1,22 +1,38 @@
-"""`harness new`: drafts a repro from somebody's issue, and runs nothing of it."""
+"""The commands that write a repro: `new` from somebody's issue, `minimize` from a larger one, `init` to start from."""
 
 from __future__ import annotations
 
+import json
 import re
 import shlex
+from importlib import metadata, resources
 from pathlib import Path
 from typing import TYPE_CHECKING
+from urllib.parse import unquote, urlsplit
 
 import click
+from attrs import evolve
 from rich.text import Text
 
+from harness.cli.options import Choice, settings_options
 from harness.cli.written import write
 from harness.drafting.draft import Draft, draft
+from harness.drafting.smaller import Smaller, removed
 from harness.drafting.source import Report, read_report
 from harness.drafting.tracebacks import stable_part
-from harness.errors import UserMistake
+from harness.errors import Interrupted, UserMistake
+from harness.model import Verdict
+from harness.model.repro import parse_repro
 from harness.model.text import counted, listed, one_line, to_json
+from harness.planning.given import Giver
+from harness.planning.single import executed, prepared_probe
+from harness.probing import Judge, Probe
+from harness.repository.git import git_output
+from harness.request.repros import chosen_repro, required_python
+from harness.session import local_session
+from harness.settings import Group, Settings
 from harness.terminal.console import Console, print_line, print_text
+from harness.terminal.live import WarningsOnly
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -139,3 +155,167 @@ def _read(drafted: Draft) -> Iterator[tuple[str, str]]:
             yield "raised in", f"{frame.short}, {frame.function}"
     if drafted.subjects:
         yield "subjects", ", ".join(drafted.subjects)
+
+
+@click.command()
+@click.argument("repro")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path, dir_okay=False),
+    metavar="FILE",
+    help="Where to write the smaller repro [default: NAME_min.py beside it].",
+)
+@settings_options(Group.QUESTION, Group.RUNS, Group.LIMITS)
+def minimize(repro: str, output: Path | None, settings: Settings) -> None:
+    """Make REPRO smaller while it still fails by its signature.
+
+    Statements are taken out, outer ones first; each candidate runs in one environment, built once. Ctrl-C keeps the
+    smallest so far.
+
+    \b
+    harness minimize repros/mine.py
+    harness minimize repros/mine.py --with transformers==4.53.0 --output small.py
+    """
+    console = Console(stderr=True)
+    session = local_session(settings, WarningsOnly(console), requires_python=required_python(repro, None, None))
+    found = chosen_repro(repro, None, None, settings.params)
+    if found.signature is None:
+        raise UserMistake(
+            f"{found.name} has no signature, so a smaller one could fail for another reason",
+            hint="add [tool.harness.signature] with its exception and message",
+        )
+    prepared = prepared_probe(session, found)
+    first = executed(session, prepared)
+    lock = first.observation.lock
+    if first.judgement is None or first.judgement.verdict is not Verdict.BAD or lock is None:
+        reason = first.judgement.reason if first.judgement is not None else first.observation.detail
+        raise UserMistake(
+            f"{found.name} does not show its bug here: {reason}",
+            hint="--with PACKAGE==VERSION runs it with a release that does",
+        )
+    judge = Judge(found.signature, session.store)
+    path = output or Path(found.path).with_name(f"{Path(found.path).stem}_min.py")
+
+    giver, combination = Giver(session.local, session.index), prepared.probe.combination
+
+    def judged(source: str) -> Verdict:
+        smaller = parse_repro(source, name=found.name, path=found.path).with_params(found.params)
+        # A smaller first step must still write what the smaller reader fails to read.
+        smaller = giver.given_if_made(smaller, combination, settings.as_of, settings.made_with)
+        probe = Probe(evolve(smaller, signature=found.signature), combination)
+        return judge(session.local.execute(session.local.prepare_lock(probe, lock))).verdict
+
+    search = Smaller(found.source, judged)
+    try:
+        search.reduce(lambda words: print_text(console, f"  {words}"))
+    except (KeyboardInterrupt, Interrupted) as error:
+        write(path, search.source)
+        raise Interrupted(f"stopped; the smallest so far is in {path}") from error
+    write(path, search.source)
+    shown = Console(soft_wrap=True)
+    for line in removed(found.source, search.source):
+        print_text(shown, line, {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], ""))
+    before, after = len(found.source.splitlines()), len(search.source.splitlines())
+    print_text(shown, f"wrote {path}: {after} of {counted(before, 'line')}, {counted(search.runs, 'run')}")
+    print_text(shown, f"  harness probe {path}")
+
+
+_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
+_ON_GITHUB = re.compile(r"github\.com[:/](?P<repository>[\w.-]+/[\w.-]+?)(\.git)?/?$")
+_ACTION = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})")
+_PROJECT = "regression-harness"
+
+
+@click.command()
+@click.argument("kind", type=Choice(["repro", "matrix", "workflow"]))
+@click.argument("name", required=False)
+@click.option("--force", is_flag=True, help="Replace a file that is there already.")
+@click.option(
+    "--action",
+    metavar="OWNER/NAME@COMMIT",
+    help="The repository and commit of the harness that the workflow runs [default: where it was installed from].",
+)
+def init(kind: str, name: str | None, force: bool, action: str | None) -> None:
+    """Write a repro, a matrix or a GitHub workflow to start from. Each runs as it stands.
+
+    A repro goes to repros/NAME.py, a matrix to matrices/NAME.toml (with its repro, if there is none called NAME), a
+    workflow to .github/workflows/NAME.yml.
+
+    \b
+    harness init repro
+    harness init matrix mine
+    harness init workflow
+    """
+    name = name or {"repro": "example", "matrix": "example", "workflow": "newest-packages"}[kind]
+    if not _NAME.fullmatch(name):
+        raise UserMistake(f"{name!r} can't be the name of a file", hint="use letters, digits, - and _")
+    if action and kind != "workflow":
+        raise UserMistake(f"--action goes with harness init workflow, not with {kind}")
+    files = dict(_files(kind, name, action))
+    existing = [path for path in files if path.exists()]
+    if existing and not force:
+        raise UserMistake(f"{existing[0]} is there already", hint="give another name, or replace it with --force")
+    for path, text in files.items():
+        write(path, text)
+        click.echo(f"wrote {path}")
+    click.echo(f"next: {_next(kind, name)}")
+
+
+def _files(kind: str, name: str, action: str | None) -> Iterator[tuple[Path, str]]:
+    repro = Path("repros", f"{name}.py")
+    if kind == "repro" or (kind == "matrix" and not repro.exists()):
+        yield repro, _starter("repro.py.txt")
+    if kind == "matrix":
+        path = Path("matrices", f"{name}.toml")
+        yield path, _starter("matrix.toml").replace("@FILE@", str(path)).replace("@REPRO@", name)
+    elif kind == "workflow":
+        repository, commit = _action(action)
+        text = _starter("workflow.yml").replace("@REPOSITORY@", repository).replace("@COMMIT@", commit)
+        yield Path(".github", "workflows", f"{name}.yml"), text
+
+
+def _starter(name: str) -> str:
+    return resources.files("harness.cli").joinpath("starters", name).read_text(encoding="utf-8")
+
+
+def _next(kind: str, name: str) -> str:
+    return {
+        "repro": f"harness bisect packaging --repro repros/{name}.py",
+        "matrix": f"harness matrix matrices/{name}.toml --table",
+        "workflow": "commit it and push; the Actions page of the repository starts the first night",
+    }[kind]
+
+
+def _action(given: str | None) -> tuple[str, str]:
+    """The repository on GitHub and the commit that the workflow runs. Raises `UserMistake` if that is not known."""
+    if given:
+        if (named := _ACTION.fullmatch(given)) is None:
+            raise UserMistake(f"--action takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {given!r}")
+        return named["repository"], named["commit"]
+    for address, commit in _installed_from():
+        if (found := _ON_GITHUB.search(address)) is not None and commit:
+            return found["repository"], commit
+    raise UserMistake(
+        "the workflow needs the repository of the harness on GitHub, and this one was not installed from there",
+        hint="--action OWNER/regression-harness@COMMIT names it",
+    )
+
+
+def _installed_from() -> Iterator[tuple[str, str]]:
+    """Yield addresses and commits that this harness may have come from: what pip noted, and the clone it is in."""
+    folders = [Path(__file__).parents[2]]
+    try:
+        noted = json.loads(metadata.distribution(_PROJECT).read_text("direct_url.json") or "{}")
+    except (metadata.PackageNotFoundError, ValueError):
+        noted = {}
+    address = str(noted.get("url", ""))
+    yield address, str(noted.get("vcs_info", {}).get("commit_id", ""))
+    if address.startswith("file:"):
+        folders.append(Path(unquote(urlsplit(address).path)))
+    for folder in folders:
+        if (folder / ".git").exists():
+            yield (
+                git_output(folder, "remote", "get-url", "origin").strip(),
+                git_output(folder, "rev-parse", "HEAD").strip(),
+            )

@@ -1,7 +1,8 @@
-"""`harness nightly`: runs a matrix against the newest releases and compares it with its last night."""
+"""The commands of nights and watches: they run one, show it while it runs, and keep issues on what it found."""
 
 from __future__ import annotations
 
+import json
 import os
 import sys
 import time
@@ -11,35 +12,51 @@ from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
+from rich.text import Text
 
+from harness.asking.ask import inquiry_of
+from harness.asking.kinds import Kind
+from harness.atomic import write_whole
 from harness.cli.options import SectionCommand, json_option, settings_options
+from harness.cli.search_options import project_options
 from harness.cli.written import short
-from harness.events import Note
+from harness.errors import NoSpace, UserMistake
+from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, Started, Warned
 from harness.matrix import Target, expanded, read_matrix
-from harness.matrix.sessions import CommitLookup, Sessions, known_as, open_sessions, pythons_of
-from harness.model.text import to_json
+from harness.matrix.running import CommitLookup, Sessions, known_as, open_sessions, pythons_of
+from harness.model.text import counted, to_json
 from harness.nightly.news import as_json as night_as_json
-from harness.nightly.news import exit_code, report_of, write_page
+from harness.nightly.news import exit_code, news_of, one_line, report_of, write_page
 from harness.nightly.night import Nightly
 from harness.nightly.record import Night, NightArchive, Past
 from harness.nightly.tonight import Budget, estimated_s, tonight
+from harness.nightly.tracker import Gh, Wanted, actions, issues_of, this_repository, upstream_issue
 from harness.nightly.triage import Triage
+from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
 from harness.redact import Private, passed_secrets, redacted
+from harness.report.answer import page_of, repositories_of
+from harness.report.archive import Archive
+from harness.report.page import render_issue
 from harness.report.privacy import private_of
+from harness.request.commands import ChosenProject
 from harness.request.parsing import day
+from harness.request.question import End, EndKind, Ends, Question, parse_end
+from harness.session import open_session
 from harness.settings import Group, Settings
 from harness.store import Store
-from harness.terminal.console import Console
-from harness.terminal.live import WarningsOnly
-from harness.terminal.nights import NightView, estimate, print_night
+from harness.terminal import reporting
+from harness.terminal.console import Console, duration, print_line, print_text
+from harness.terminal.live import PlainView, WarningsOnly, probe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
+    from typing import Any
 
     from harness.events import Reporter
     from harness.matrix import Matrix
     from harness.model import Release
     from harness.scheduling.scheduler import Lanes
+
 
 _EPILOG = """\b
 Exit codes:
@@ -152,3 +169,246 @@ def _as_of(matrix: Matrix, sessions: Sessions, start: datetime, known: Mapping[s
     targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
     commits = CommitLookup(matrix.repositories, sessions.first.workspace.clones, start, known)
     return expanded(matrix, releases_of, targets, commits.find)
+
+
+_UNKNOWN_TARGET = 1
+
+
+@click.command()
+@click.option("--repository", metavar="OWNER/NAME", help="This repository [default: the workflow's or git remote's].")
+@click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
+@settings_options()
+def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
+    """Open, update and close one issue in this repository for each break that the nights found.
+
+    Needs the gh executable, logged in or with GH_TOKEN. Running it again changes nothing. It refuses any repository
+    but this one.
+
+    \b
+    harness issues --dry-run
+    harness issues --repository OWNER/NAME
+    """
+    store = Store.opened(settings.results)
+    breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
+    gh = Gh(this_repository(repository, os.environ, Path.cwd()))
+    update_tracker(gh, issues_of(breaks.values(), {name: _report(store, name) for name in breaks}), dry_run=dry_run)
+
+
+def update_tracker(gh: Gh, wanted: Iterable[Wanted], *, dry_run: bool) -> None:
+    """Make the issues of this repository match, and print what was done. Raises `UserMistake` and `NoNetwork`."""
+    needed = actions(wanted, gh.issues())
+    for action in needed:
+        if not dry_run:
+            gh.do(action)
+        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
+    if not needed:
+        click.echo(f"nothing to change in the issues of {gh.repository}")
+
+
+def _report(store: Store, name: str) -> str:
+    try:
+        return (store.root / "reports" / f"{name}.md").read_text(encoding="utf-8")
+    except OSError:
+        return ""
+
+
+@click.command()
+@click.argument("report", required=False)
+@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@settings_options()
+def upstream(report: str | None, style: str, settings: Settings) -> None:
+    """Print an issue for the culprit's maintainers: repository, title and body. You send it; the harness never does.
+
+    REPORT is the start of an answer's id [default: the newest]. The repository is the one that the culprit's own
+    metadata names. Exit code 1: it names none.
+
+    \b
+    harness upstream
+    harness upstream 8d38 --format json
+    """
+    store = Store.opened(settings.results)
+    kept = Archive(store).get(report)
+    issue = upstream_issue(kept, repositories_of(kept), render_issue(page_of(store, kept)))
+    command = issue.command("body.md")
+    if style == "json":
+        told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}
+        click.echo(to_json({**told, "body": issue.body, "command": command or None}))
+    else:
+        unknown = f"unknown: the metadata of {issue.package} names no repository on GitHub, or is no longer here"
+        click.echo(f"repository: {issue.repository or unknown}")
+        click.echo(f"title: {issue.title}")
+        if command:
+            click.echo(f"to send it, save the text below as body.md and run: {command}")
+        click.echo(f"\n{issue.body}", nl=False)
+    sys.exit(0 if issue.repository else _UNKNOWN_TARGET)
+
+
+_LABEL = "harness-watch"
+_NIGHT, _REPORT, _CONSTRAINTS = "night.json", "report.md", "constraints.txt"
+
+_state_option = click.option(
+    "--state",
+    type=click.Path(path_type=Path, file_okay=False),
+    default=Path(".harness-watch"),
+    show_default=True,
+    metavar="FOLDER",
+    help="Folder for what is kept between nights: the last packages with which the tests passed, and the report.",
+)
+
+
+@click.command(cls=SectionCommand)
+@click.option("--run", required=True, metavar="COMMAND", help="The tests: pytest, or any other command.")
+@_state_option
+@click.option("--name", default="Tests with the newest packages", show_default=True, help="Title of its issue.")
+@click.option("--day", default="today", show_default=True, metavar="DAY", help="Take the newest packages of this day.")
+@project_options
+@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+def watch(
+    run: str,
+    state: Path,
+    name: str,
+    day: str,
+    project: ChosenProject,
+    constraints: Path | None,
+    settings: Settings,
+) -> None:
+    """Run a project's tests with the newest packages. When an upgrade broke them, find which, from the last green ones.
+
+    While nothing fails that passed before, the packages are kept in the state folder as the last green ones. Exit
+    codes: 0 nothing new broke, 1 an upgrade broke tests, 3 not sure: the tests fail with the very packages that they
+    passed with, or no packages are known with which they pass.
+
+    \b
+    harness watch --run pytest
+    harness watch --run "python -m unittest" --project . --state ~/nights
+    """
+    today = _day(day)
+    with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
+        question = inquiry_of(session, Question(run=run, project=project), Kind.WORLDS, Ends(None, today))
+        night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
+        night = redacted(night, private_of(session.store, pass_env=settings.pass_env))
+    _keep(night, state, constraints)
+    click.echo(night.sentence)
+    if night.constraints:
+        click.echo(f"Workaround: {' '.join(night.constraints)}")
+    sys.exit(night.status.exit_code)
+
+
+def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
+    """Write the night, its report and its constraints; a file without content is removed. Raises `NoSpace`."""
+    texts = {
+        state / _NIGHT: json.dumps(night.as_json(), indent=1) + "\n",
+        state / _REPORT: watch_report(night) if night.status is NightStatus.BROKEN else "",
+        constraints or state / _CONSTRAINTS: "".join(f"{one}\n" for one in night.constraints),
+    }
+    try:
+        for path, text in texts.items():
+            if text:
+                write_whole(path, text)
+            else:
+                path.unlink(missing_ok=True)
+    except OSError as error:
+        raise NoSpace(f"can't write to {state}: {error.strerror}") from error
+
+
+@click.command("watch-issue")
+@_state_option
+@click.option("--repository", metavar="OWNER/NAME", help="This repository [default: the workflow's, or git remote's].")
+@click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
+def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
+    """Open or update the one issue on what `harness watch` found, and close it when the tests pass again.
+
+    Needs the gh executable, logged in or with GH_TOKEN. It refuses any repository but this one.
+
+    \b
+    harness watch-issue --dry-run
+    harness watch-issue --state ~/nights --repository OWNER/NAME
+    """
+    night = _read_night(state)
+    gh = Gh(this_repository(repository, os.environ, Path.cwd()), label=_LABEL)
+    update_tracker(gh, issue_of(night), dry_run=dry_run)
+
+
+def _day(text: str) -> End:
+    """Parse the value of `--day`. Raises `UserMistake`."""
+    hint = "write today, or a date such as 2025-07-31"
+    try:
+        end = parse_end(text, "--day", now=datetime.now(UTC))
+    except UserMistake as error:
+        raise UserMistake(f"--day {text!r} is not a day before today", hint=hint) from error
+    if end.kind is not EndKind.DAY:
+        raise UserMistake(f"--day {text!r} is not a day", hint=hint)
+    return end
+
+
+def _read_night(state: Path) -> ProjectNight:
+    path = state / _NIGHT
+    try:
+        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        known = {key: told[key] for key in ("name", "command", "date", "sentence", "green", "answer")}
+        return ProjectNight(**known, status=NightStatus(told["status"]), constraints=tuple(told["constraints"]))
+    except FileNotFoundError as error:
+        hint = "run harness watch first, with the same --state"
+        raise UserMistake(f"there is no night in {state}", hint=hint) from error
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise UserMistake(f"{path} was not written by harness watch", hint="run harness watch first") from error
+
+
+_STYLE = {
+    "newly broken": "bold red",
+    "broken again": "bold red",
+    "turned bad, cause still to be found": "bold red",
+    "fixed": "bold green",
+}
+
+
+class NightView:
+    """Prints a line for each run, but not for answers from the store."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self._lines = PlainView(console)
+        self._in_cells = False
+
+    def report(self, event: Event) -> None:
+        """Print a line, or nothing."""
+        match event:
+            case Note(sentence) | Warned(sentence):
+                print_text(self.console, sentence)
+            case SearchBegan(progress=Progress(unit="cell")):
+                self._in_cells = True
+            case Started(label) if self._in_cells:  # so that a truncated log shows what ran last
+                print_line(self.console, f"{label}: running")
+            case Judged() if self._in_cells:
+                if not event.cached:
+                    self._judged(event)
+            case SearchBegan() | LevelBegan():
+                self._in_cells = False
+                self._lines.report(event)
+            case _:
+                self._lines.report(event)
+
+    def _judged(self, event: Judged) -> None:
+        took = f"{event.observation.duration_s:.1f} s" if event.observation.outcome.ran else "not run"
+        left = counted(event.progress.left, "cell")
+        print_line(self.console, probe_line(self.console, event, took, f"{left} left"))
+
+
+def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> str:
+    """The number of cells, and how long they take if all of them run, from the times of earlier nights."""
+    about = counted(cells, "cell")
+    if seconds is None:
+        return f"{about}; how long they take is not known yet"
+    on_gpu = f", {duration(gpu_seconds)} of it on a GPU" if gpu_seconds else ""
+    return f"{about}, about {duration(seconds)} if all of them have to be run{on_gpu}"
+
+
+def print_night(console: Console, night: Night, past: Past, reports: dict[str, str]) -> None:
+    """Print a summary line, then each heading with its sentences; `reports` maps titles to paths of reports."""
+    print_text(console, one_line(night, past))
+    for heading, lines in news_of(night, past).items():
+        console.print(Text(f"{heading}:", style=_STYLE.get(heading, "bold yellow")))
+        for line in lines:
+            print_text(console, f"  {line}")
+    for title, path in reports.items():
+        print_text(console, f"  report: {path} ({title})")

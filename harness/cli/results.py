@@ -15,7 +15,7 @@ from harness.cli.written import write
 from harness.errors import NoSpace, UserMistake
 from harness.report.answer import page_of
 from harness.report.archive import Archive
-from harness.report.content import RENDERERS
+from harness.report.page import RENDERERS
 from harness.settings import Settings
 from harness.store import Store
 from harness.terminal.console import Console

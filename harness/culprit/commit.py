@@ -20,16 +20,19 @@ from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.combination import ANY_SOURCE
 from harness.model.culprit import Finding, Level, Proof, Region
-from harness.repository.commits import (
+from harness.repository.declared import project_folder
+from harness.repository.git import (
     ChangedLines,
+    Repository,
+    archive_of,
     bisect_log,
+    clone_of,
     commit_url,
     commits_behind,
+    is_url,
     pull_request_url,
     repository_url,
 )
-from harness.repository.declared import project_folder
-from harness.repository.git import Repository, archive_of, clone_of, is_url
 from harness.repository.releases import ReleaseSource, blob_id, find_source, tree_of
 from harness.request.commands import with_folders
 from harness.request.project import Projects

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.drafting.markup import Block, parses
-from harness.drafting.packages import project_of_module
+from harness.drafting.versions import project_of_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence

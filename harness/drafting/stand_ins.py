@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.drafting.markup import parses
-from harness.drafting.packages import FIELD
 from harness.drafting.scripts import text_in, tree_of
+from harness.drafting.versions import FIELD
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.drafting.packages import LAST_SUSPECTS, project_of_file
+from harness.drafting.versions import LAST_SUSPECTS, project_of_file
 from harness.model.signature import normalized_message
 from harness.model.text import plain
 

@@ -2,25 +2,42 @@
 
 A folder is checked before each use: completely by the first use of a process, and by the sizes and times of its files
 from then on.
+
+Fetches the inputs that a repro declares, before any run and outside of the sandbox; they are kept by content.
+
+Files of a hub come through its own client, in an environment of its own. What was fetched once is not asked for again.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
+import os
 import shutil
+import subprocess
+import tarfile
+import urllib.error
+import urllib.request
+import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
+from harness.atomic import write_whole
 from harness.environment.ledger import files_below
 from harness.environment.workspace import acquire, claimed_folder
+from harness.errors import NoInput
+from harness.model.given import INPUTS, Given
 from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Iterator, Sequence
 
+    from harness.environment.uv import Uv
     from harness.environment.workspace import Workspace
+    from harness.model import Input
+
 
 _READ_ONLY_FILE, _READ_ONLY_FOLDER, _EXECUTABLE = 0o444, 0o555, 0o111
 _Look = dict[str, tuple[int, int]]
@@ -110,3 +127,154 @@ def _walk(folder: Path) -> Iterator[Path]:
         yield path
         if path.is_dir() and not path.is_symlink():
             yield from _walk(path)
+
+
+_CLIENT = "huggingface_hub>=0.30"
+_SCRIPT = Path(__file__).with_name("hub_download.py")
+_HUB = "https://huggingface.co"
+_LONGEST_S = 3600.0
+_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
+
+
+@frozen
+class Fetcher:
+    """Fetches inputs into the trees of the cache; relative paths of inputs start at `beside`."""
+
+    trees: Trees
+    uv: Uv
+    beside: Path
+
+    def fetch(self, inputs: Sequence[Input]) -> Given:
+        """Return one folder with an entry for each input. Raises `NoInput`, `NoNetwork` and `NoSpace`."""
+        key = hashlib.sha256("\0".join(f"{one!r}{self._now(one)}" for one in inputs).encode()).hexdigest()
+        record = self.trees.workspace.made / f"inputs-{key[:32]}.json"
+        folder = self.trees.folder(_read(record))
+        if folder is None:
+            with claimed_folder(self.trees.workspace.building, "inputs-") as partial:
+                for one in inputs:
+                    self._put(one, partial / one.name)
+                try:
+                    digest = self.trees.keep(partial)
+                except NotKept as why:
+                    raise NoInput(f"the inputs can't be kept: {why}") from None
+            write_whole(record, json.dumps({"tree": digest}))
+            folder = self.trees.folder(digest)
+        if folder is None:
+            raise NoInput("the inputs are changed while they are kept", hint="harness clean --all, then once more")
+        return Given(INPUTS, str(folder), folder.name)
+
+    def _now(self, one: Input) -> str:
+        """What a folder of the user has now; archives and a hub's revisions are named by what they contain."""
+        if not one.folder:
+            return ""
+        try:
+            return tree_digest(self._path(one, one.folder))
+        except NotKept as why:
+            raise _flaw(one, str(why)) from None
+
+    def _put(self, one: Input, place: Path) -> None:
+        """Put an input where it is kept from. Raises `NoInput`."""
+        if one.folder:
+            shutil.copytree(self._path(one, one.folder), place, symlinks=True)
+        elif one.archive:
+            place.mkdir()
+            with claimed_folder(self.trees.workspace.building, "archive-") as partial:
+                _unpack(one, self._archive(one, partial / "archive"), place)
+        else:
+            place.mkdir()
+            self._download(one, place)
+
+    def _path(self, one: Input, text: str) -> Path:
+        path = self.beside / Path(text).expanduser()
+        if not path.exists():
+            raise _flaw(one, "there is no such folder" if one.folder else "there is no such file")
+        if one.folder and not path.is_dir():
+            raise _flaw(one, "it is not a folder")
+        return path
+
+    def _archive(self, one: Input, place: Path) -> Path:
+        """Return an archive that has the hash of the input. Raises `NoInput`."""
+        if one.archive.startswith(("https://", "http://")):
+            try:
+                with urllib.request.urlopen(one.archive, timeout=60) as page, place.open("wb") as file:  # noqa: S310
+                    shutil.copyfileobj(page, file)
+            except (urllib.error.URLError, OSError) as error:
+                why = getattr(error, "reason", None) or error
+                raise _flaw(one, f"it can't be downloaded: {why}") from None
+        else:
+            place = self._path(one, one.archive)
+        with place.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if found != one.sha256:
+            raise _flaw(one, f"its hash is {found}, not {one.sha256}", "a changed file is another input")
+        return place
+
+    def _download(self, one: Input, place: Path) -> None:
+        """Download files of a hub. Raises `NoInput`."""
+        kind, name, revision = one.repository
+        job = {"kind": kind, "id": name, "revision": revision, "files": one.files, "folder": str(place)}
+        words = (self.uv.binary, "run", "--no-project", "--quiet", "--with", _CLIENT, "python", str(_SCRIPT))
+        environ = {**self.uv.environment, "HF_HUB_DISABLE_TELEMETRY": "1", "HF_HUB_DISABLE_PROGRESS_BARS": "1"}
+        for variable in ("HF_HUB_OFFLINE", "PYTHONPATH"):
+            environ.pop(variable, None)
+        try:
+            ended = subprocess.run(
+                list(map(str, words)),
+                input=json.dumps(job),
+                env=environ,
+                cwd=place,
+                capture_output=True,
+                text=True,
+                timeout=_LONGEST_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise _flaw(one, f"the download timed out after {_LONGEST_S:g} s") from None
+        try:
+            told = json.loads(ended.stdout.splitlines()[-1])
+        except (ValueError, IndexError):
+            why = (ended.stderr.strip().splitlines() or ["it said nothing"])[-1]
+            raise _flaw(one, f"the hub's client can't be started: {why}") from None
+        shutil.rmtree(place / ".cache", ignore_errors=True)  # the client's notes on its downloads
+        if failed := told.get("failed"):
+            host = os.environ.get("HF_ENDPOINT", _HUB)
+            raise _flaw(one, *_said(failed, told["words"], name, revision, host))
+
+
+def _said(failed: str, words: str, name: str, revision: str, host: str) -> tuple[str, str]:
+    """Return a sentence about a failed download, and what to do."""
+    token = "set HF_TOKEN to a token that may read it" if not any(os.environ.get(one) for one in _TOKENS) else ""
+    match failed:
+        case "gated":
+            return f"{name} is gated", token or f"ask for access at {host}/{name} with the account of HF_TOKEN"
+        case "repository":
+            return f"{host} has no {name}, or it is private", token
+        case "revision":
+            return f"{name} has no revision {revision}", "name a commit, a tag or a branch that it has"
+        case "file":
+            return f"{name} has no file {words} at {revision}", f"{host}/{name}/tree/{revision} lists its files"
+    return f"{host} can't be reached: {words}", "fetch it once where there is network; later runs need none"
+
+
+def _unpack(one: Input, archive: Path, place: Path) -> None:
+    try:
+        if zipfile.is_zipfile(archive):
+            shutil.unpack_archive(archive, place, "zip")
+        elif tarfile.is_tarfile(archive):
+            with tarfile.open(archive) as packed:
+                packed.extractall(place, filter="data")
+        else:
+            raise _flaw(one, "it is neither a zip nor a tar archive")
+    except (shutil.ReadError, zipfile.BadZipFile, tarfile.TarError, OSError) as error:
+        raise _flaw(one, f"it can't be unpacked: {error}") from None
+
+
+def _flaw(one: Input, why: str, hint: str = "") -> NoInput:
+    return NoInput(f"input {one.name} ({one.words}): {why}", hint=hint)
+
+
+def _read(record: Path) -> str:
+    try:
+        return str(json.loads(record.read_text(encoding="utf-8"))["tree"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return ""

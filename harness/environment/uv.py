@@ -22,15 +22,16 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from harness.environment.index import (
+    PipSettings,
     access_refused,
     failing_status,
     host_of,
     index_urls,
     no_list,
     read_page,
+    read_pip_settings,
     unreachable,
 )
-from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
 from harness.model import normalized_name
 from harness.run.launch import Limits

@@ -1,7 +1,6 @@
 """A matrix: a file of axes, includes and excludes, expanded into cells. Expanding runs nothing."""
 
-from harness.matrix.axes import LeftOut, Target, Value
-from harness.matrix.cells import Cell, Matrix, expanded
+from harness.matrix.cells import Cell, LeftOut, Matrix, Target, Value, expanded
 from harness.matrix.reading import read_matrix
 
 __all__ = ["Cell", "LeftOut", "Matrix", "Target", "Value", "expanded", "read_matrix"]

@@ -12,8 +12,18 @@ from attrs import frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import BadMatrix
-from harness.matrix.axes import MADE, PACKAGES, PARAMETERS, Selection, Value, Word, project_of, selection
-from harness.matrix.cells import Inclusion, Matrix
+from harness.matrix.cells import (
+    MADE,
+    PACKAGES,
+    PARAMETERS,
+    Inclusion,
+    Matrix,
+    Selection,
+    Value,
+    Word,
+    project_of,
+    selection,
+)
 from harness.model import Device, normalized_name
 from harness.model.combination import AsOf
 

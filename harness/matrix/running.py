@@ -1,27 +1,280 @@
-"""Runs the cells of a matrix: one probe each, repeated if a metric judges it. Cells with the same lock run once."""
+"""Runs the cells of a matrix: one probe each, repeated if a metric judges it. Cells with the same lock run once.
+
+The sessions of a matrix, one for each Python that its cells name. They turn cells into probes.
+"""
 
 from __future__ import annotations
 
+import contextlib
+from datetime import UTC, datetime
+from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
-from harness.events import Progress, Reporter, SearchBegan, run_label
-from harness.model import Judgement, Observation, Signature, Verdict
+from harness.environment.interpreter import accepted_tags
+from harness.errors import BadRepository, UserMistake
+from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
+from harness.matrix import Target, expanded
+from harness.model import Combination, Judgement, Mixture, Observation, Signature, Verdict, normalized_name
+from harness.model.combination import AsOf
+from harness.model.culprit import PinnedCommit
 from harness.model.text import counted
+from harness.planning.given import Giver
+from harness.planning.releases import era_of, merged_requirements, pinned_prereleases
 from harness.probing import Judge, Probe
-from harness.probing.probe import known_attempts
+from harness.probing.probe import Probers, known_attempts
+from harness.repository.git import Repository, clone_of, is_url
+from harness.request.commands import read_folder, with_folders
+from harness.request.project import Projects
+from harness.request.repros import find_repro
+from harness.run.devices import choose_device
 from harness.scheduling.loop import Engine
+from harness.scheduling.scheduler import Lanes
 from harness.search import ByNumber, Grid, Trial
+from harness.session import Session, joined, local_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from harness.matrix import Cell
-    from harness.matrix.sessions import CellProbes
+    from harness.environment import Index, Interpreter
+    from harness.matrix import Cell, Matrix
     from harness.probing.probe import Knows, Prepares
-    from harness.scheduling.scheduler import Lanes
+    from harness.request.project import Project
+    from harness.run.devices import Gpu
+    from harness.settings import Settings
     from harness.store import Store
+
+
+@frozen
+class CellProbes:
+    """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
+
+    `as_of` is the default date for cells (None: today's index). `projects` build commits, and `givers` run the first
+    steps of repros and fetch their inputs, by the same axis values.
+    """
+
+    index: Index
+    interpreters: Mapping[str | None, Interpreter]
+    gpus: tuple[Gpu, ...] = ()
+    as_of: datetime | None = None
+    projects: Mapping[str | None, Projects] = field(factory=dict)
+    givers: Mapping[str | None, Giver] = field(factory=dict)
+    _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
+
+    def probe(self, cell: Cell, *, run: bool = True) -> Probe:
+        """Make the probe of one cell; without `run`, a first step that was not run before is not run now either.
+
+        Raises `BadRepro`, `UserMistake`, `NoInput`, `UnknownProject` and `NoNetwork`.
+        """
+        repro = find_repro(cell.repro).with_params(dict(cell.params))
+        built = [self.commit(cell, commit) for commit in cell.commits]
+        repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
+        flaws = [why for why in built if isinstance(why, str)]
+        device, _ = choose_device(cell.device, repro.device, self.gpus)
+        requirements = merged_requirements(repro.dependencies, cell.requirements)
+        combination = Combination(
+            python=self.interpreters[cell.python].version,
+            requirements=requirements,
+            holds=merged_requirements((), cell.hold),
+            as_of=self._date(cell),
+            device=device,
+            prereleases=pinned_prereleases(cell.requirements),
+        )
+        if repro.made is not None or repro.inputs or cell.made:
+            day = self.as_of.isoformat() if self.as_of is not None else None
+            repro = self.givers[cell.python].given_if_made(repro, combination, cell.as_of or day, cell.made, run=run)
+        return Probe(
+            repro,
+            combination,
+            mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None,
+        )
+
+    def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
+        """Build a commit; returns it with the requirements that it declares, or the reason why it can't be used."""
+        key = (cell.python, commit.folder, commit.sha)
+        if key not in self._built:
+            try:
+                self._built[key] = read_folder(
+                    f"{commit.folder}@{commit.sha}", self.projects[cell.python], commit.project
+                )
+            except UserMistake as error:
+                self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
+        return self._built[key]
+
+    def _date(self, cell: Cell) -> datetime | None:
+        if cell.as_of is None:
+            return self.as_of
+        wanted = AsOf.read(cell.as_of)
+        if not wanted.is_era:
+            return wanted.of(None)
+        days = [datetime.fromisoformat(commit.date) for commit in cell.commits]
+        pinned = era_of(cell.requirements, self.index) if cell.requirements or not days else None
+        return wanted.of(max([*days, *([pinned] if pinned is not None else [])], default=None))
+
+
+@frozen
+class Sessions:
+    """Sessions by Python (None is the harness's own); `missing` says why a Python is not available.
+
+    `as_of` is the default date for cells (None: today's index).
+    """
+
+    by_python: dict[str | None, Session]
+    missing: dict[str | None, str]
+    as_of: datetime | None = None
+
+    @property
+    def first(self) -> Session:
+        """The session of the harness's own Python, or any other one if that is missing."""
+        return self.by_python.get(None) or next(iter(self.by_python.values()))
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept."""
+        return self.first.store
+
+    @property
+    def probes(self) -> CellProbes:
+        """Turns cells into probes."""
+        interpreters = {python: session.interpreter for python, session in self.by_python.items()}
+        projects = {
+            python: Projects(session.workspace, session.local.builder.uv, session.interpreter)
+            for python, session in self.by_python.items()
+        }
+        givers = {python: Giver(session.local, session.index) for python, session in self.by_python.items()}
+        return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of, projects, givers)
+
+    @property
+    def probers(self) -> Probers:
+        """Runs probes with any of these Pythons."""
+        return Probers({session.interpreter.version: session.prober for session in self.by_python.values()})
+
+    def can_run(self, cell: Cell) -> bool:
+        """Whether the cell's Python is available."""
+        return cell.python not in self.missing
+
+    def blocked(self, cells: Iterable[Cell]) -> dict[str, str]:
+        """Return the reasons why cells can't run here, by cell name; cells that can run are not included."""
+        return {cell.name: self.missing[cell.python] for cell in cells if not self.can_run(cell)}
+
+    def expanded(self, matrix: Matrix) -> Matrix:
+        """The matrix with its words expanded to releases. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
+        first = self.first
+        return expanded_by_index(matrix, first.index, first.interpreter, first.workspace.clones)
+
+    def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[Lanes]:
+        """Return lanes for these cells: as many as the settings say (default 1).
+
+        On a cluster the default and the maximum are its slots. Raises `NoWorkers`.
+        """
+        return contextlib.closing(Lanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
+
+    def _lane_count(self, probes: list[Probe]) -> int:
+        asked = self.first.settings.lanes
+        if self.first.remote is None:
+            return asked or 1
+        by_version = {session.interpreter.version: session for session in self.by_python.values()}
+        kinds = {(probe.combination.python, probe.combination.device) for probe in probes}
+        room = sum(by_version[python].lane_count(device) for python, device in kinds) or 1
+        return min(asked or room, room)
+
+
+def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter, clones: Path) -> Matrix:
+    """Expand a matrix for the Pythons that it names, or for `interpreter` if it names none.
+
+    They need not be installed: the version decides which wheels fit. `clones` keeps repositories.
+    Raises `BadMatrix`, `BadRepository`, `UnknownProject` and `NoNetwork`.
+    """
+    named = [
+        *matrix.axes.get("python", ()),
+        *(one.choice["python"] for one in matrix.include if "python" in one.choice),
+    ]
+    targets = [Target(str(python), frozenset(accepted_tags(str(python)))) for python in dict.fromkeys(named)]
+    if "python" not in matrix.axes:
+        targets.append(Target(interpreter.version, frozenset(interpreter.wheel_tags())))
+    return expanded(matrix, index.releases, targets, CommitLookup(matrix.repositories, clones).find)
+
+
+def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
+    """The Pythons of a matrix's cells; None is the harness's own."""
+    named = [*matrix.axes.get("python", (None,)), *(one.choice.get("python") for one in matrix.include)]
+    return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
+
+
+@contextlib.contextmanager
+def open_sessions(
+    settings: Settings, pythons: Iterable[str | None], reporter: Reporter = SILENT, *, as_of: datetime | None = None
+) -> Iterator[Sessions]:
+    """Open a session for each Python (None: the harness's own), on this machine or on the cluster of the settings.
+
+    Raises `NoWorkers`, and `UserMistake` if none of the Pythons is available.
+    """
+    found: dict[str | None, Session] = {}
+    missing: dict[str | None, str] = {}
+    mistake: UserMistake | None = None
+    for python in dict.fromkeys(pythons):
+        try:
+            found[python] = local_session(evolve(settings, python=python), reporter)
+        except UserMistake as error:
+            missing[python], mistake = error.message, error
+    if not found:
+        raise mistake if mistake is not None else UserMistake("there are no cells to run")
+    with contextlib.ExitStack() as stack:
+        yield Sessions(
+            {python: stack.enter_context(joined(session)) for python, session in found.items()}, missing, as_of
+        )
+
+
+@frozen
+class CommitLookup:
+    """Looks up commits by project and revision; each repository is opened, and fetched if it is a URL, only once.
+
+    `repositories` maps projects (normalised) to a clone or a URL, `cache` keeps clones. A branch is read as it was at
+    `until` (None: as it is now). `known` has full hashes that were looked up before, by "project revision".
+    """
+
+    repositories: Mapping[str, str]
+    cache: Path
+    until: datetime | None = None
+    known: Mapping[str, str] = field(factory=dict)
+    _opened: dict[str, Repository] = field(factory=dict, init=False, eq=False, repr=False)
+
+    def find(self, project: str, revision: str) -> PinnedCommit:
+        """Return the commit that a revision of a project names. Raises `BadRepository` and `NoNetwork`."""
+        name = normalized_name(project)
+        repository = self._opened.get(name)
+        if repository is None:
+            repository = self._opened[name] = self._open(name)
+        known = self.known.get(known_as(project, revision))
+        if known is not None:
+            commit = repository.commit(known)
+        elif self.until is not None:
+            commit = repository.newest(revision, self.until)
+        else:
+            commit = repository.commit(revision)
+        return PinnedCommit(
+            project=project,
+            revision=revision,
+            sha=commit.sha,
+            folder=str(repository.folder),
+            git=self.repositories[name],
+            date=repository.dates([commit.sha])[commit.sha].astimezone(UTC).isoformat(),
+        )
+
+    def _open(self, name: str) -> Repository:
+        git = self.repositories[name]
+        try:
+            return clone_of(git, self.cache) if is_url(git) else Repository.open(Path(git))
+        except BadRepository as error:
+            hint = f"repositories.{name} in the matrix names the folder of a clone, or a URL"
+            raise BadRepository(f"{name}: {error.message}", hint=hint) from error
+
+
+def known_as(project: str, revision: str) -> str:
+    """Return the key under which a night records a revision of a project."""
+    return f"{normalized_name(project)} {revision}"
+
 
 NOT_RUN = "not run"
 

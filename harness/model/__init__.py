@@ -15,8 +15,7 @@ from harness.model.observation import (
 )
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Made, Repro
-from harness.model.signature import Signature, capture_signature
-from harness.model.verdict import Judgement, Verdict, judge
+from harness.model.signature import Judgement, Signature, Verdict, capture_signature, judge
 
 __all__ = [
     "Bounds",

@@ -14,9 +14,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
-from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
+from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.asking.boundaries import boundary_of, candidates_of
-from harness.asking.boundary import Boundary
 from harness.asking.commits import commits_answer
 from harness.asking.wording import sentence_with_culprit
 from harness.culprit.commit import CommitFiles, CommitSource
@@ -27,11 +26,10 @@ from harness.environment import Uninstallable
 from harness.errors import BadRepository, UnknownProject
 from harness.model import Change, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level
+from harness.model.signature import Step
 from harness.model.text import listed
-from harness.model.verdict import Step
 from harness.planning.inquiry import Scope
-from harness.repository.commits import known_address, repository_url
-from harness.repository.git import Repository
+from harness.repository.git import Repository, known_address, repository_url
 from harness.repository.releases import Layout, ReleaseSource, newest_tag
 from harness.request.question import Policy
 
@@ -43,7 +41,7 @@ if TYPE_CHECKING:
     from harness.culprit.trials import Trials
     from harness.environment import Index
     from harness.matrix import Cell
-    from harness.matrix.sessions import CellProbes
+    from harness.matrix.running import CellProbes
     from harness.model import Lock, Repro
     from harness.model.culprit import PinnedCommit
     from harness.nightly.record import Break, CellRecord

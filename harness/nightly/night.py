@@ -6,12 +6,21 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.matrix.running import CellRunner
-from harness.matrix.sessions import CellProbes
+from harness.matrix.running import CellProbes, CellRunner
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.cause import Suspicion
-from harness.nightly.comparing import Compared, Seen, Shown, compare, differing_axis, is_superseded, pattern_of
-from harness.nightly.record import CellRecord, Night, Standing
+from harness.nightly.record import (
+    CellRecord,
+    Compared,
+    Night,
+    Seen,
+    Shown,
+    Standing,
+    compare,
+    differing_axis,
+    is_superseded,
+    pattern_of,
+)
 from harness.nightly.tonight import BudgetedLanes, in_order
 from harness.nightly.triage import Triage
 from harness.probing import Judge

@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 from attrs import define, evolve, field
 from packaging.version import Version
 
-from harness.matrix.axes import PACKAGES, Selection, Value, Word, selection
+from harness.matrix.cells import PACKAGES, Selection, Value, Word, selection
 from harness.model import Device, Observation
-from harness.nightly.comparing import version_on
+from harness.nightly.record import version_on
 from harness.scheduling.scheduler import Lanes
 
 if TYPE_CHECKING:

@@ -13,9 +13,8 @@ from harness.model import Judgement, Outcome, Verdict
 from harness.model.culprit import Level
 from harness.model.text import listed
 from harness.nightly.cause import cause_of, newest_releases
-from harness.nightly.comparing import break_id, came_between
 from harness.nightly.news import facts_of_break, releases_of
-from harness.nightly.record import Break, CellRecord, Fix, Standing
+from harness.nightly.record import Break, CellRecord, Fix, Standing, break_id, came_between
 from harness.nightly.tonight import BudgetedLanes, OutOfTimeError
 from harness.probing import Judge
 from harness.report.answer import write_reports

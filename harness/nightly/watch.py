@@ -27,7 +27,7 @@ from harness.events import SearchBegan
 from harness.model import Outcome, RaisedException
 from harness.nightly.tracker import MOST, Wanted
 from harness.report.page import Page
-from harness.request.ends import End, EndKind
+from harness.request.question import End, EndKind
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -236,7 +236,7 @@ def marker(name: str) -> str:
     return f"<!-- harness-watch: {name} -->"
 
 
-def report_of(night: ProjectNight) -> str:
+def watch_report(night: ProjectNight) -> str:
     """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
     versions = {change["name"]: change.get("after") for change in night.answer.get("lock_changes") or ()}
     groups = [(group, _similar(group, versions)) for group in night.answer.get("failures", ())]
@@ -256,7 +256,7 @@ def issue_of(night: ProjectNight) -> tuple[Wanted, ...]:
     """Return the one issue of a watch, open while tests are broken. An inconclusive night changes nothing."""
     if night.status not in (NightStatus.PASSES, NightStatus.BROKEN):
         return ()
-    body = f"{marker(night.name)}\n\n{report_of(night)}"
+    body = f"{marker(night.name)}\n\n{watch_report(night)}"
     if len(body) > MOST:
         body = f"{body[:MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
     return (Wanted(marker(night.name), night.title, body, night.status is NightStatus.BROKEN),)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.environment.inputs import Fetcher
+from harness.environment.trees import Fetcher
 from harness.errors import NotMade, UserMistake
 from harness.model import Combination
 from harness.model.given import ARTIFACTS, USE, Given

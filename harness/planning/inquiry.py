@@ -9,8 +9,7 @@ from attrs import field, frozen
 from harness.model import Combination, Device
 from harness.model.combination import ANY_SOURCE, NO_SOURCE
 from harness.model.culprit import Level
-from harness.request.ends import End, release_end
-from harness.request.question import Policy
+from harness.request.question import End, Policy, release_end
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -11,8 +11,7 @@ from attrs import evolve
 from packaging.version import InvalidVersion, Version
 
 from harness.asking.answer import Answer
-from harness.asking.head import head_of
-from harness.asking.wording import runs_made
+from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Change, Lock, Observation, Verdict, normalized_name
@@ -22,9 +21,8 @@ from harness.model.text import counted, plain
 from harness.redact import Private, passed_secrets, redacted
 from harness.report.archive import Archive, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
-from harness.report.content import RENDERERS, RangeCell, ReportSide, VersionRow
 from harness.report.excerpts import altered_rows, tail, trimmed_traceback
-from harness.report.page import Page
+from harness.report.page import RENDERERS, Page, RangeCell, ReportSide, VersionRow
 from harness.report.phrases import (
     certainty,
     facts_of,
@@ -36,7 +34,7 @@ from harness.report.phrases import (
     title_of,
 )
 from harness.report.privacy import private_of, unknown_here
-from harness.repository.commits import repository_url
+from harness.repository.git import repository_url
 from harness.search import PositionState
 
 if TYPE_CHECKING:
@@ -44,7 +42,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model.culprit import Region
-    from harness.model.verdict import Step
+    from harness.model.signature import Step
     from harness.report.archive import KeptAnswer
     from harness.store import Store
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.environment.index import parsed_version
-from harness.matrix.axes import MADE, PACKAGES, PARAMETERS, project_of
+from harness.matrix.cells import MADE, PACKAGES, PARAMETERS, project_of
 from harness.model import Verdict
 from harness.model.text import listed
 

@@ -1,13 +1,170 @@
-"""A question as a user asks it: what runs, two ends where the verdict differs, and how to search between them."""
+"""A question: what runs, its policy, and its two ends: days, files, interpreters, releases or commits."""
 
 from __future__ import annotations
 
+import enum
+import re
+from datetime import UTC, date, datetime, time, timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING
+
 from attrs import field, fields, frozen
+from packaging.version import InvalidVersion, Version
 
 from harness.arguments import check_between, check_fields
 from harness.errors import UserMistake
 from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
+
+if TYPE_CHECKING:
+    from typing import Any
+
+
+TODAY = "today"
+_HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day
+_IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
+
+
+class EndKind(enum.StrEnum):
+    """The kind of an end."""
+
+    RELEASE = "release"
+    DAY = "day"
+    LOCK = "lock"
+    PYTHON = "python"
+    COMMIT = "commit"
+
+
+@frozen
+class End:
+    """One end as it was typed: `moment` is the time of a day (UTC), `path` that of a file or an interpreter."""
+
+    kind: EndKind
+    text: str
+    moment: datetime | None = None
+    path: Path | None = None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the end as part of an answer's JSON."""
+        return {"kind": self.kind.value, "text": self.text}
+
+
+def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
+    """Read an end: an existing path, a day, or a release; `option` is the option that it was given to.
+
+    With `commits` anything else, and what looks like a hash, is a revision of a repository. A day without a time
+    ends at midnight (UTC), like `uv --exclude-newer`. Raises `UserMistake`.
+    """
+    path = Path(text).expanduser()
+    if commits and _HASH.fullmatch(text):
+        return End(EndKind.COMMIT, text)
+    if _exists(path):
+        return _at_path(text, path, option)
+    if (moment := _moment(text, now)) is not None:
+        if moment > now + timedelta(days=1):
+            raise UserMistake(f"{option} {text} is in the future", hint="today means the newest releases")
+        return End(EndKind.DAY, text, moment=moment)
+    try:
+        Version(text)
+    except InvalidVersion as error:
+        if commits:
+            return End(EndKind.COMMIT, text)
+        is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
+        what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
+        raise UserMistake(
+            what,
+            hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
+            "with --git also a commit",
+        ) from error
+    return End(EndKind.RELEASE, text)
+
+
+def day_end(moment: datetime) -> End:
+    """Return the end for a time that the harness chose itself."""
+    return End(EndKind.DAY, moment.date().isoformat(), moment=moment)
+
+
+def release_end(version: str) -> End:
+    """Return the end at a release of the subject."""
+    return End(EndKind.RELEASE, version)
+
+
+def newest_end(as_of: str | None) -> End:
+    """Return the day of the newest packages to use: `--as-of` if that is a day, otherwise today."""
+    now = datetime.now(UTC)
+    moment = _moment(as_of, now) if as_of else None
+    return End(EndKind.DAY, as_of, moment=moment) if as_of and moment else parse_end(TODAY, "--as-of", now=now)
+
+
+@frozen
+class Ends:
+    """The two ends as they were typed; `good` is None if it has to be found."""
+
+    good: End | None
+    bad: End
+
+    @property
+    def are_commits(self) -> bool:
+        """Whether one of them is a commit; then both are read as revisions."""
+        return any(end is not None and end.kind is EndKind.COMMIT for end in (self.good, self.bad))
+
+
+def read_ends(
+    good: str | None, bad: str | None, subject: str | None, *, commits: bool = False, tests: bool = False
+) -> Ends | None:
+    """Read the ends of a question between worlds; None if it is a question between releases of a subject.
+
+    `commits`: there is a repository. `tests`: a test suite runs, so two releases of the subject are two worlds. Raises
+    `UserMistake`.
+    """
+    now = datetime.now(UTC)
+    given = [
+        parse_end(text, option, now=now, commits=commits) for text, option in ((good, "--good"), (bad, "--bad")) if text
+    ]
+    if subject is not None and not tests and all(end.kind is EndKind.RELEASE for end in given):
+        return None
+    if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
+        raise UserMistake(
+            f"{release.text} could be a release or a tag, but no package is named",
+            hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
+        )
+    ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
+    return Ends(ends.get("good"), ends.get("bad") or parse_end(TODAY, "--bad", now=now))
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except OSError:
+        return False
+
+
+def _at_path(text: str, path: Path, option: str) -> End:
+    if path.is_file():
+        kind = EndKind.PYTHON if path.name.startswith("python") and path.suffix in ("", ".exe") else EndKind.LOCK
+        return End(kind, text, path=path)
+    for inside in _IN_AN_ENVIRONMENT:
+        if (path / inside).exists():
+            return End(EndKind.PYTHON, text, path=path / inside)
+    raise UserMistake(
+        f"{option} {text} is a folder without a Python", hint="give the folder of an environment, or a lock file"
+    )
+
+
+def _moment(text: str, now: datetime) -> datetime | None:
+    if text == TODAY:
+        # Round to the hour, so that the same question asked again soon finds its answers in the store.
+        return now.replace(minute=0, second=0, microsecond=0)
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    if len(text) == len("2025-06-20") and "-" in text:
+        day = datetime.combine(moment.date(), time(), UTC)
+        return day + timedelta(days=1) if moment.date() < date.max else datetime.max.replace(tzinfo=UTC)
+    if ":" not in text:
+        return None  # 20250620 is a version of some projects
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 @frozen

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.model.verdict import Verdict
+from harness.model.signature import Verdict
 from harness.search.measured import Effect
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
 from harness.search.rates import Counts

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.model.verdict import Verdict
+from harness.model.signature import Verdict
 from harness.search.protocol import Trial, record
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ from attrs import field, frozen, validators
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping
 
-    from harness.model.verdict import Verdict
+    from harness.model.signature import Verdict
 
 
 C = TypeVar("C", bound=Hashable)

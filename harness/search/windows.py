@@ -3,21 +3,33 @@
 A coarse scan runs first, so that no gap between neighbouring runs is wider than the stride. Then every change that it
 found, from good to bad or back, is bisected down to neighbours. A window that is narrower than the stride can hide
 between two runs: `WindowsResult.widest_unseen` is the length of the longest stretch that was not run.
+
+A scan for windows that no lucky run decides: the releases on both sides of each change are run again.
+
+A release is bad if any of its runs is, and good only after enough passes. While no two runs of a release disagree, one
+pass is enough, except next to a window: there the chance that a flaky bug, with any failure rate, shows in all bad runs
+of the window and in none of these passes has to be small. After a disagreement the failure rate of the bad releases is
+known, and each good release is run as often as that rate asks for. Good releases may fail now and then, too, so each
+change then has to be likely by all runs beside it, whatever the two failure rates are (`rates.py`).
 """
 
 from __future__ import annotations
 
-from itertools import pairwise
-from typing import TYPE_CHECKING
+from collections import Counter
+from itertools import islice, pairwise
+from math import comb, exp, lgamma
+from typing import TYPE_CHECKING, NamedTuple
 
-from attrs import frozen
+from attrs import evolve, frozen
 
-from harness.model.verdict import Verdict
+from harness.model.signature import Verdict
 from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
-from harness.search.protocol import PositionState, foresee, record, state_of
+from harness.search.protocol import PositionState, Trial, foresee, record, state_of
+from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior, wary
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
+
 
 _CHANCES = {Verdict.GOOD: 0.5, Verdict.BAD: 0.4, Verdict.SKIP: 0.1}
 
@@ -229,3 +241,264 @@ def stride_for(count: int) -> int:
     cheapest = min(costs, key=lambda s: (costs[s][0] + 2 * costs[s][1], s))
     scan, each = costs[cheapest]
     return 1 if 2 * (scan + 2 * each) > count else cheapest
+
+
+_DOUBT = 0.01  # for all changes together
+_CHANCE = 1 - _DOUBT / 2  # of each change by the runs beside it; half of the doubt is kept for a prior that is wrong
+_PRIORS = {True: wary(FLAKY), False: wary(UNKNOWN)}
+_BAD_AGAIN = (
+    2  # failures of the bad release at a change: one failure of a release that hardly ever fails proves nothing
+)
+_COMPARED = 6  # runs of it once a disagreement was seen: a good release that fails now and then shows by its rate
+_RARE = 0.005  # the chance below which two parts of a window have two failure rates
+_MOST = 24  # runs of one release
+_REPEATED = range(1, _MOST + 1)
+_LOST = 4  # repetitions that may be skipped
+
+
+class _Edge(NamedTuple):
+    """A change between the positions `good` and `bad`, and how far the runs beside it go on both sides."""
+
+    good_end: int
+    bad_end: int
+    good: int
+    bad: int
+
+
+class SureScan:
+    """Search like `WindowScan` with runs (`Trial`) as candidates. Raises ValueError as `WindowScan` does."""
+
+    def __init__(self, count: int, max_gap: int | None = None) -> None:
+        self._count, self._max_gap = count, max_gap
+        self._told: dict[Trial, Verdict] = {}
+        self._counts: dict[int, Counter[Verdict]] = {}
+        self._settled: dict[int, Verdict] = {}
+        self._scan = WindowScan(count, max_gap=max_gap)
+        self._asked: tuple[Trial, ...] = ()
+
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n runs to make now; earlier requests that still matter come first."""
+        missing = [trial for position in self._scan.ask(n) for trial in self._missing(position)] or self._repetitions()
+        still = [trial for trial in self._asked if trial in missing]
+        wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
+        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        return wanted
+
+    def foresee(self, n: int) -> tuple[Trial, ...]:
+        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
+        fresh = (Trial(position) for position in self._scan.foresee(n))
+        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
+
+    def tell(self, candidate: Trial, verdict: Verdict) -> None:
+        """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
+        if candidate.position >= self._count:
+            raise ValueError(f"position {candidate.position} is not between 0 and {self._count - 1}")
+        if candidate not in self._told:
+            self._counts.setdefault(candidate.position, Counter())[verdict] += 1
+        record(self._told, candidate, verdict)
+        settled = {p: side for p in self._positions() if (side := self._side(p)) is not None}
+        if self._settled.items() <= settled.items():
+            for position in settled.keys() - self._settled.keys():
+                self._scan.tell(position, settled[position])
+        else:  # a release that was good failed, or needs more runs now
+            self._scan = WindowScan(self._count, settled, self._max_gap)
+        self._settled = settled
+
+    @property
+    def done(self) -> bool:
+        """Whether all windows are found and all changes were run again."""
+        return self._scan.done and not self._repetitions()
+
+    def remaining(self) -> int:
+        """Upper estimate of the runs left, if no two runs of a release disagree from now on."""
+        if self._scan.done:
+            return len(self._repetitions())
+        return self._scan.remaining() * (self._needed() if self.is_flaky else 1)
+
+    def is_settled(self, position: int) -> bool:
+        """Whether a position has its final verdict."""
+        return position in self._settled
+
+    @property
+    def result(self) -> WindowsResult:
+        """The windows found so far. `doubtful` are the good and bad positions at changes that runs did not confirm."""
+        found = self._scan.result
+        doubtful = {p for window in found.windows for p in self._edges(window) if not self._is_sure(window, p)}
+        doubtful |= {window.first_bad for window in found.windows if self._has_two_rates(window)}
+        doubtful |= {position for edge in self._unlikely() for position in (edge.good, edge.bad)}
+        if self.is_flaky and Verdict.GOOD not in self._settled.values():
+            doubtful |= {p for p in self._settled if self._passes(p)}
+        return evolve(found, doubtful=tuple(sorted(doubtful)))
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether a position has both passed and failed."""
+        return any(self._fails(p) and self._passes(p) for p in self._counts)
+
+    def rate(self, position: int) -> tuple[int, int]:
+        """How many runs of a position failed, of how many that could be judged."""
+        return self._fails(position), self._fails(position) + self._passes(position)
+
+    @property
+    def states(self) -> tuple[PositionState, ...]:
+        """The state of every position, for display; excluded positions will not be run."""
+        waiting = {trial.position for trial in self._asked}
+        return tuple(
+            state_of(self._settled.get(p), matters=state is PositionState.UNTRIED or p in waiting)
+            for p, state in enumerate(self._scan.states)
+        )
+
+    def _positions(self) -> list[int]:
+        return sorted(self._counts)
+
+    def _of(self, position: int, verdict: Verdict) -> int:
+        return self._counts[position][verdict] if position in self._counts else 0
+
+    def _fails(self, position: int) -> int:
+        return self._of(position, Verdict.BAD)
+
+    def _passes(self, position: int) -> int:
+        return self._of(position, Verdict.GOOD)
+
+    def _side(self, position: int) -> Verdict | None:
+        """The verdict of a position, None while runs are missing."""
+        if self._fails(position):
+            return Verdict.BAD
+        if not self._passes(position):
+            return Verdict.SKIP
+        return None if self._missing(position) else Verdict.GOOD
+
+    def _missing(self, position: int) -> tuple[Trial, ...]:
+        """The runs that a position needs before it has a verdict."""
+        if self._fails(position):
+            return ()
+        return self._more(position, (self._needed() if self.is_flaky else 1) - self._passes(position))
+
+    def _more(self, position: int, runs: int) -> tuple[Trial, ...]:
+        """The next runs of a position, none if too many were lost or made."""
+        is_judged = self._passes(position) + self._fails(position)
+        if position in self._counts and (self._of(position, Verdict.SKIP) > _LOST or not is_judged):
+            return ()
+        fresh = (trial for attempt in range(_MOST) if (trial := Trial(position, attempt)) not in self._told)
+        return tuple(islice(fresh, max(0, runs)))
+
+    def _needed(self) -> int:
+        """How many passes show that a position is good, by the failure rate of the bad ones (uniform prior)."""
+        bad = [p for p in self._positions() if self._fails(p)]
+        fails, passes = sum(map(self._fails, bad)), sum(map(self._passes, bad))
+        doubt = _DOUBT / max(1, len(self._positions()) - len(bad))
+        chances = (exp(_beta(fails, passes + more) - _beta(fails, passes)) for more in _REPEATED)
+        return next((more for more, chance in zip(_REPEATED, chances, strict=True) if chance <= doubt), _MOST + 1)
+
+    def _repetitions(self) -> list[Trial]:
+        """The runs that the changes still need."""
+        windows = self._scan.result.windows
+        wanted: dict[Trial, None] = {}
+        for window in windows:
+            for position in self._edges(window):
+                if not self._is_sure(window, position):
+                    wanted |= dict.fromkeys(self._more(position, self._lacking(window, position)))
+        if not wanted:
+            wanted = dict.fromkeys(trial for edge in self._unlikely() for trial in self._next_at(edge))
+        return list(wanted)
+
+    def _unlikely(self) -> list[_Edge]:
+        """The changes that may well be elsewhere, if good releases fail now and then, too: by all runs beside them."""
+        windows = self._scan.result.windows
+        found: list[_Edge] = []
+        for window, before, after in zip(windows, (None, *windows), (*windows[1:], None), strict=False):
+            if window.started_after is not None:
+                start = before.fixed_at if before is not None and before.fixed_at is not None else 0
+                found.append(_Edge(start, window.last_bad, window.started_after, window.first_bad))
+            if window.fixed_at is not None:
+                end = after.started_after if after is not None and after.started_after is not None else self._count - 1
+                found.append(_Edge(end, window.first_bad, window.fixed_at, window.last_bad))
+        return [edge for edge in found if self._chance(edge) < _CHANCE]
+
+    def _chance(self, edge: _Edge, again: int | None = None) -> float:
+        """The probability that the failure rate changes at an edge, if it changes once between its ends.
+
+        With `again`, as if another run of that position had the same verdict as before.
+        """
+        step = 1 if edge.good_end <= edge.bad_end else -1
+        counts = {}
+        for number, position in enumerate(range(edge.good_end, edge.bad_end + step, step)):
+            bad, runs = self.rate(position)
+            more = int(position == again)
+            counts[number] = Counts(bad + (more if position == edge.bad else 0), runs + more)
+        cuts = Posterior.of(len(counts), counts, _PRIORS[self.is_flaky]).cuts
+        return sum(cuts[abs(edge.good - edge.good_end) + 1 : abs(edge.bad - edge.good_end) + 1])
+
+    def _next_at(self, edge: _Edge) -> tuple[Trial, ...]:
+        """The run at an edge that tells more, if it agrees with those before it."""
+        both = [trial for position in (edge.bad, edge.good) for trial in self._more(position, 1)]
+        if len(both) < 2 or self.is_flaky:
+            return tuple(both)
+        return (max(both, key=lambda trial: self._chance(edge, trial.position)),)
+
+    def _edges(self, window: Window) -> Iterable[int]:
+        """The first and last position of a window, and the good ones next to them."""
+        ends = (window.started_after, window.first_bad, window.last_bad, window.fixed_at)
+        return dict.fromkeys(p for p in ends if p is not None)
+
+    def _is_sure(self, window: Window, position: int) -> bool:
+        return self._lacking(window, position) <= 0
+
+    def _lacking(self, window: Window, position: int) -> int:
+        """How many more runs with the same verdict a position at a change of a window needs."""
+        fails, runs = self.rate(position)
+        again, passes = self._needed_at(window)
+        if self._settled.get(position) is not Verdict.BAD:
+            return passes - runs
+        if self.is_flaky:
+            return max(_BAD_AGAIN - fails, _COMPARED - runs)
+        return max(_BAD_AGAIN - fails, again if position == window.first_bad else 0)
+
+    def _needed_at(self, window: Window) -> tuple[int, int]:
+        """How many more failures a window needs, and how many passes each good position at its changes."""
+        if self.is_flaky:
+            return 0, self._needed()
+        bad = range(window.first_bad, window.last_bad + 1)
+        repeated = {window.first_bad, window.last_bad}
+        fails = sum(map(self._fails, bad)) + sum(max(0, _BAD_AGAIN - self._fails(p)) for p in repeated)
+        # Any of the runs so far may be the lucky one.
+        doubt = _DOUBT / (2 * len(self._scan.result.windows) * len(self._counts))
+        goods = sum(good is not None for good in (window.started_after, window.fixed_at))
+        return min(_enough(fails, doubt), key=lambda both: both[0] + goods * both[1])
+
+    def _has_two_rates(self, window: Window) -> bool:
+        """Whether one part of a window fails far more often than the rest, so a failure alone does not show the bug."""
+        within = [self.rate(p) for p in self._positions() if window.first_bad <= p <= window.last_bad]
+        all_fails, all_runs = (sum(column) for column in zip(*within, strict=True))
+        fails = runs = 0
+        for here, of in within[:-1]:
+            fails, runs = fails + here, runs + of
+            if _as_far_apart(fails, runs, all_fails - fails, all_runs - runs) < _RARE:
+                return True
+        return False
+
+
+def _beta(fails: int, passes: int) -> float:
+    """The logarithm of the chance of these runs in this order, if all failure rates are alike before."""
+    return lgamma(fails + 1) + lgamma(passes + 1) - lgamma(fails + passes + 2)
+
+
+def _enough(fails: int, doubt: float) -> list[tuple[int, int]]:
+    """The pairs of further failures and passes with which so much luck is unlikely, whatever the failure rate is."""
+    pairs = ((again, passes) for again in range(_MOST) for passes in _REPEATED)
+    return [(again, passes) for again, passes in pairs if _luck(fails + again, passes) <= doubt]
+
+
+def _luck(fails: int, passes: int) -> float:
+    """The chance of these runs in this order, at the failure rate for which it is highest."""
+    runs = fails + passes
+    return float((fails / runs) ** fails * (passes / runs) ** passes)
+
+
+def _as_far_apart(fails: int, runs: int, other_fails: int, other_runs: int) -> float:
+    """The chance that runs with one failure rate differ so much between two groups (Fisher's exact test, one side)."""
+    every, failed = runs + other_runs, fails + other_fails
+    fewest, most = max(0, failed - other_runs), min(runs, failed)
+    more = fails * other_runs > other_fails * runs
+    tail = range(fails, most + 1) if more else range(fewest, fails + 1)
+    return sum(comb(runs, k) * comb(other_runs, failed - k) for k in tail) / comb(every, failed)

@@ -10,16 +10,14 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness.asking.answer import Answer, Failure, Guilty, Status
-from harness.asking.boundary import Boundary
-from harness.asking.head import beyond_head, head_of, subject_of
+from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
 from harness.asking.history import HistoryStatus, RowState
-from harness.asking.wording import runs_made
+from harness.asking.wording import beyond_head, head_of, runs_made, subject_of
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
+from harness.model.signature import runs_of
 from harness.model.text import counted, listed
-from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
 from harness.report.matrix_table import axis_name, differences, parts, pivot
 from harness.search import Counts

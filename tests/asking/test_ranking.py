@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.asking.ranking import named_in, ranked
+from harness.asking.failures import named_in, ranked
 from harness.model import Change, RaisedException, StackFrame
 
 CHANGES = {name: Change(name, "1.0", "2.0") for name in ("aiohttp", "coverage", "docutils", "pytest", "pytest-asyncio")}

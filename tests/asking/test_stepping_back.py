@@ -10,13 +10,13 @@ import pytest
 from planted_upgrades import source, suite_of, write_project
 from wheelhouse import Wheelhouse
 
-from harness.asking.stepping_back import StepsBack
+from harness.asking.both_ends import StepsBack
 from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
 from harness.model import Device, Lock
 from harness.planning.inquiry import Scope
-from harness.planning.world import World
-from harness.request.ends import day_end
+from harness.planning.worlds import World
+from harness.request.question import day_end
 
 RUN = ("--run", "python -m unittest -q test_mine", "--json")
 BAD = datetime(2024, 8, 1, tzinfo=UTC)

@@ -6,8 +6,8 @@ import pytest
 from attrs import evolve
 
 from harness.asking.advice import advice_on, advice_on_limits, cut_short
+from harness.asking.answer import Boundary
 from harness.asking.between import passes_whole
-from harness.asking.boundary import Boundary
 from harness.asking.failures import Groups
 from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import WHOLE_RUN

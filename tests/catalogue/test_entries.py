@@ -6,8 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.catalogue.entries import Entry, all_entries, found_entries
-from harness.catalogue.page import lines_of, sections_of
+from harness.catalogue.entries import Entry, all_entries, found_entries, lines_of, sections_of
 from harness.errors import UserMistake
 from harness.request.repros import read_repro, repro_for_subject
 

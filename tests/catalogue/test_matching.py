@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.catalogue.entries import all_entries
-from harness.catalogue.matching import matches
-from harness.catalogue.traceback import exceptions_in, version_in
+from harness.catalogue.matching import exceptions_in, matches, version_in
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = all_entries(ROOT)

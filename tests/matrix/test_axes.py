@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from packaging.specifiers import SpecifierSet
 
-from harness.matrix.axes import Selection, Word, selection
+from harness.matrix.cells import Selection, Word, selection
 
 
 @pytest.mark.parametrize(

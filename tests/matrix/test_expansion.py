@@ -7,7 +7,7 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings
 from harness.matrix import Matrix
-from harness.matrix.sessions import expanded_by_index
+from harness.matrix.running import expanded_by_index
 
 
 def test_wheels_are_matched_to_the_named_pythons(tmp_path, uv_cache, interpreter):

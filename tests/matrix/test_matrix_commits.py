@@ -13,7 +13,7 @@ from git_project import new_project
 from harness.errors import BadRepository
 from harness.matrix import Matrix, expanded
 from harness.matrix.choice import choose
-from harness.matrix.sessions import CommitLookup, known_as
+from harness.matrix.running import CommitLookup, known_as
 from harness.model.combination import moment_of
 from harness.model.culprit import PinnedCommit
 from harness.nightly.tonight import tonight

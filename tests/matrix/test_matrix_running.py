@@ -10,8 +10,7 @@ from support import SIGNED, Heard, repro_text
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import CellRunner
-from harness.matrix.sessions import CellProbes
+from harness.matrix.running import CellProbes, CellRunner
 from harness.model import Verdict
 from harness.planning.releases import era_of
 from harness.probing.probe import Probers

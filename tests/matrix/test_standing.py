@@ -6,8 +6,7 @@ import pytest
 from support import SIGNED, repro_text
 
 from harness.matrix import Cell
-from harness.matrix.running import Standing, known_runs, standings
-from harness.matrix.sessions import CellProbes
+from harness.matrix.running import CellProbes, Standing, known_runs, standings
 from harness.model import Verdict
 
 

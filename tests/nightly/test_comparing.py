@@ -8,8 +8,7 @@ from hypothesis import strategies as st
 from night_cells import choices, record, records
 from packaging.version import Version
 
-from harness.nightly.comparing import Seen, Shown, compare, is_superseded, nearest_sibling
-from harness.nightly.record import Standing
+from harness.nightly.record import Seen, Shown, Standing, compare, is_superseded, nearest_sibling
 
 past = st.lists(records, max_size=6).map(
     lambda found: {one.name: one for one in found if one.standing.is_judged},

@@ -16,7 +16,7 @@ from support import make_parts
 from harness.environment import PipSettings
 from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
-from harness.matrix.sessions import CellProbes
+from harness.matrix.running import CellProbes
 from harness.model import Verdict
 from harness.model.culprit import PinnedCommit
 from harness.nightly.night import Nightly

@@ -8,7 +8,7 @@ from night_cells import STEP, lock, versions
 from packaging.version import Version
 
 from harness.model import Change, Device, Observation, Outcome, RaisedException, Signature, capture_signature
-from harness.nightly.comparing import break_id, came_between, pattern_of
+from harness.nightly.record import break_id, came_between, pattern_of
 
 
 def failed(message: str, kind: str = "builtins.RuntimeError") -> Observation:

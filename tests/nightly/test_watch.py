@@ -9,7 +9,7 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 
 from harness.nightly.tracker import ActionKind, Issue, actions
-from harness.nightly.watch import NightStatus, ProjectNight, issue_of, marker, report_of
+from harness.nightly.watch import NightStatus, ProjectNight, issue_of, marker, watch_report
 
 ANSWER = {
     "failures": [
@@ -56,7 +56,7 @@ def issue(number=7, night=BROKEN, *, is_open=True, **changes):
 
 
 def test_the_report_names_tests_release_and_remedy():
-    report = report_of(BROKEN)
+    report = watch_report(BROKEN)
     for text in (
         "14 tests",
         "numpy",
@@ -72,7 +72,7 @@ def test_the_report_names_tests_release_and_remedy():
 
 
 def test_a_message_contains_no_markup_and_mentions_nobody():
-    page = MarkdownIt("commonmark").enable("table").render(report_of(BROKEN))
+    page = MarkdownIt("commonmark").enable("table").render(watch_report(BROKEN))
     assert "test_a.py::test_0[`" in page
     assert "@me" not in page
 
@@ -146,11 +146,11 @@ def test_the_exit_code_tells_how_sure_it_is():
 
 
 def test_the_report_says_which_known_regression_it_looks_like():
-    assert "known regression" not in report_of(BROKEN)
+    assert "known regression" not in watch_report(BROKEN)
     signature = {"exception": "AttributeError", "message": "module 'numpy' has no attribute 'int'"}
     failure = {"tests": ["test_a.py::test_b"], "signature": signature, "culprits": []}
     changes = [{"name": "numpy", "before": "1.23.5", "after": "1.26.4"}]
     night = evolve(BROKEN, answer={"failures": [failure], "lock_changes": changes})
-    assert "It looks like the known regression numpy_int_alias (numpy from 1.24.0 on). Write int" in report_of(night)
+    assert "It looks like the known regression numpy_int_alias (numpy from 1.24.0 on). Write int" in watch_report(night)
     older = [{"name": "numpy", "before": "1.21.0", "after": "1.22.0"}]
-    assert "known regression" not in report_of(evolve(night, answer={"failures": [failure], "lock_changes": older}))
+    assert "known regression" not in watch_report(evolve(night, answer={"failures": [failure], "lock_changes": older}))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 from support import changed, make_answer
 
-from harness.asking.boundary import Candidate
+from harness.asking.answer import Candidate
 from harness.model import (
     Change,
     Device,
@@ -20,7 +20,7 @@ from harness.model import (
     Verdict,
 )
 from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
-from harness.model.verdict import Step
+from harness.model.signature import Step
 from harness.report.archive import KeptAnswer
 
 SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'

@@ -12,10 +12,9 @@ from markdown_it import MarkdownIt
 
 from harness.asking.answer import Status
 from harness.model import Change, Verdict
-from harness.model.verdict import Step
+from harness.model.signature import Step
 from harness.report.answer import report_page
-from harness.report.content import RENDERERS, render_issue, render_markdown
-from harness.report.page import Page
+from harness.report.page import RENDERERS, Page, render_issue, render_markdown
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
 BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), steps=(), left_out={}, drift={})

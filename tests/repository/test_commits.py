@@ -8,8 +8,7 @@ from pathlib import Path
 from git_project import new_project
 
 from harness.model import Verdict
-from harness.repository.commits import ChangedLines, bisect_log, commits_behind
-from harness.repository.git import Repository
+from harness.repository.git import ChangedLines, Repository, bisect_log, commits_behind
 
 _BODY = "".join(f"line_{i} = {i}\n" for i in range(20))
 

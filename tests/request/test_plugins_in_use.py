@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from harness.request.lockfiles import environment_of
-from harness.request.plugins_in_use import plugins_in_use
-from harness.request.project_requirements import Wanted, requirements_of
+from harness.request.project_requirements import Wanted, plugins_in_use, requirements_of
 
 TESTS = """
 import httpretty, json

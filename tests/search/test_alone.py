@@ -5,7 +5,7 @@ from __future__ import annotations
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.verdict import Verdict
+from harness.model.signature import Verdict
 from harness.search import AloneFirst, Narrowing
 
 

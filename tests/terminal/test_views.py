@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from harness.cli.nightly import NightView
 from harness.events import (
     SILENT,
     Asked,
@@ -30,7 +31,6 @@ from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.console import Console, duration, print_skipped, short_reason
 from harness.terminal.live import Clock, WarningsOnly, picture, reporting
-from harness.terminal.nights import NightView
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
 REASON = "a [reason] in brackets"

@@ -6,8 +6,14 @@ import types
 
 import pytest
 
-from harness.run.inside.emulation.gaps import EmulationGap, Incomplete, gap_class, gap_function, needs_the_card
-from harness.run.inside.emulation.kernels import close_the_rest
+from harness.run.inside.emulation.kernels import (
+    EmulationGap,
+    Incomplete,
+    close_the_rest,
+    gap_class,
+    gap_function,
+    needs_the_card,
+)
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,7 @@ import uuid
 from dataclasses import dataclass
 from typing import Any
 
-from .gaps import Incomplete, fixed, gap, gap_class, gap_function, nothing
+from .kernels import Incomplete, fixed, gap, gap_class, gap_function, nothing
 
 _MIB = 1024 * 1024
 _KIB = 1024
