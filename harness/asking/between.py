@@ -25,9 +25,8 @@ from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
 from harness.asking.boundaries import certainty_of
 from harness.asking.failures import Group, Groups, Standing, failures_between, ranked, shown_of
-from harness.asking.guilt import Guilt
 from harness.asking.observing import Observer
-from harness.asking.packages import FlakyError, PackageSearch
+from harness.asking.packages import FlakyError, Guilt, PackageSearch
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake

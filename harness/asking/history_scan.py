@@ -10,6 +10,7 @@ from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.arguments import check_between, check_fields
+from harness.asking.ask import names_meant
 from harness.asking.history import (
     BrokenWindow,
     History,
@@ -21,7 +22,6 @@ from harness.asking.history import (
     notes_for,
     sentence_for,
 )
-from harness.asking.mistakes import names_meant
 from harness.culprit.line import Record, left_out_words
 from harness.errors import UserMistake
 from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label

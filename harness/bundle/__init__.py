@@ -1,7 +1,6 @@
 """Packs probes into a folder for a machine without network, where a script runs them, and absorbs the results."""
 
 from harness.bundle.absorbing import Absorbed, Taken, absorb
-from harness.bundle.packing import Packed, Packer, WantedProbe
-from harness.bundle.wheels import Installed, read_installed
+from harness.bundle.packing import Installed, Packed, Packer, WantedProbe, read_installed
 
 __all__ = ["Absorbed", "Installed", "Packed", "Packer", "Taken", "WantedProbe", "absorb", "read_installed"]

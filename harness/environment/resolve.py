@@ -20,17 +20,20 @@ from packaging.version import InvalidVersion, Version
 from harness.environment.attempt import (
     PAGES_AT_ONCE,
     Attempt,
+    as_preferences,
     caps,
     is_older,
+    is_source,
     lacks_wheels,
     looser,
     may_be_built,
     of_a_torch_backend,
     project_of,
     projects_without_wheels,
+    read_lock,
+    undated_in,
     with_later,
 )
-from harness.environment.pylock import as_preferences, is_source, read_lock, undated_in
 from harness.environment.source_builds import (
     CANT_BUILD,
     BuiltWheel,

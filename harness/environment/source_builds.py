@@ -27,9 +27,8 @@ from attrs import asdict, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.attempt import project_of, projects_without_wheels
+from harness.environment.attempt import best_wheel, file_name, is_source, project_of, projects_without_wheels
 from harness.environment.index import download
-from harness.environment.pylock import best_wheel, file_name, is_source
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
 from harness.environment.workspace import acquire, claimed_folder
 from harness.events import SILENT, Note

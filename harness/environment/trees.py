@@ -28,7 +28,7 @@ from harness.atomic import write_whole
 from harness.environment.ledger import files_below
 from harness.environment.workspace import acquire, claimed_folder
 from harness.errors import NoInput
-from harness.model.given import INPUTS, Given
+from harness.model.repro import INPUTS, Given
 from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:

@@ -27,7 +27,7 @@ from attrs import asdict, evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.atomic import write_whole
-from harness.environment.pylock import read_lock
+from harness.environment.attempt import read_lock
 from harness.environment.workspace import site_packages
 from harness.errors import IndexFault, NoNetwork
 from harness.events import SILENT, Note

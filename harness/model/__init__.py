@@ -1,7 +1,6 @@
 """The values that all other packages use: frozen, without I/O, clock or output."""
 
 from harness.model.combination import Combination, Device
-from harness.model.given import Given, Input
 from harness.model.lock import Change, Lock, Mixture, Pin
 from harness.model.observation import (
     Observation,
@@ -14,7 +13,7 @@ from harness.model.observation import (
     Trace,
 )
 from harness.model.release import Release, normalized_name
-from harness.model.repro import Bounds, Made, Repro
+from harness.model.repro import Bounds, Given, Input, Made, Repro
 from harness.model.signature import Judgement, Signature, Verdict, capture_signature, judge
 
 __all__ = [

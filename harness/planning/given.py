@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 from harness.environment.trees import Fetcher
 from harness.errors import NotMade, UserMistake
 from harness.model import Combination
-from harness.model.given import ARTIFACTS, USE, Given
+from harness.model.repro import ARTIFACTS, USE, Given
 from harness.model.text import listed
 from harness.planning.releases import holds_of, merged_requirements, one_date, pinned_prereleases
 from harness.probing import Probe

@@ -9,8 +9,7 @@ from attrs import evolve, frozen
 from harness.errors import UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
-from harness.model.given import MAKE, USE, Given
-from harness.model.repro import Bounds
+from harness.model.repro import MAKE, USE, Bounds, Given
 from harness.model.text import sentence_and_table
 from harness.planning.given import Giver
 from harness.planning.releases import (

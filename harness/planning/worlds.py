@@ -13,9 +13,8 @@ from attrs import evolve, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
-from harness.environment.attempt import lacks_wheels, may_be_built, projects_without_wheels
+from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
 from harness.environment.interpreter import accepted_tags
-from harness.environment.pylock import is_source
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
 from harness.errors import UnknownProject, UserMistake

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.model import Observation, Outcome, normalized_name
-from harness.model.given import ARTIFACTS, USE, Given
+from harness.model.repro import ARTIFACTS, USE, Given
 from harness.probing.probe import Around, Prepared, Probe, observation_without_run
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from harness.atomic import whole_folder
 from harness.environment.trees import Trees
 from harness.environment.workspace import claimed_folder
 from harness.model import Combination, Lock, Mixture, Repro
-from harness.model.given import Given
+from harness.model.repro import Given
 from harness.probing.probe import Probe
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.runner import script_name

@@ -28,7 +28,7 @@ from harness.environment.trees import NotKept, Trees
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome, normalized_name
-from harness.model.given import MAKE
+from harness.model.repro import MAKE
 from harness.probing.probe import (
     Prepared,
     Probe,
@@ -40,10 +40,10 @@ from harness.probing.probe import (
     seed_of,
     unresolvable_key,
 )
+from harness.run.commands import program_of
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, MemoryGate, NoGpu
-from harness.run.programs import program_of
 from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept

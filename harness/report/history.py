@@ -12,9 +12,8 @@ from harness.model.signature import runs_of
 from harness.model.text import listed
 from harness.redact import Private, redacted
 from harness.report.archive import question_id
-from harness.report.charts import ChartPoint
 from harness.report.excerpts import altered_rows, tail
-from harness.report.page import Page, RangeCell
+from harness.report.page import ChartPoint, Page, RangeCell
 from harness.report.phrases import device_kind, question_facts
 from harness.report.privacy import private_of
 

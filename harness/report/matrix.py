@@ -18,11 +18,10 @@ from harness.model import Verdict, normalized_name
 from harness.model.signature import in_words
 from harness.model.text import counted, listed
 from harness.redact import Private, redacted
-from harness.report.charts import ChartPoint
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment, tail, trimmed_traceback
 from harness.report.matrix_table import Pivot, axis_name, column_name, heat_maps, labels, neighbours, parts, pivot
-from harness.report.page import Page
+from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of, unknown_here
 

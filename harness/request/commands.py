@@ -23,8 +23,7 @@ from harness.repository.git import Repository, archive_of
 from harness.request.lockfiles import environment_of, read_requirement_file
 from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project
-from harness.request.repros import chosen_repro, digest_of, parameters
-from harness.request.wrappers import unwrapped
+from harness.request.repros import chosen_repro, digest_of, parameters, unwrapped
 
 if TYPE_CHECKING:
     from harness.settings import Settings

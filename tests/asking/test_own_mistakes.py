@@ -7,7 +7,7 @@ from attrs import evolve
 from support import make_answer
 
 from harness.asking.answer import Status
-from harness.asking.mistakes import refuse_own_mistake
+from harness.asking.ask import refuse_own_mistake
 from harness.errors import UserMistake
 from harness.model import Device, Observation, Outcome, RaisedException
 from harness.model.observation import TestOutcome, TestResult

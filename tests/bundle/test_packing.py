@@ -9,8 +9,7 @@ from attrs import evolve
 from carried import asked, pack
 from support import repro_text
 
-from harness.bundle.packing import as_requirements, read_packed
-from harness.bundle.wheels import PackedWheel
+from harness.bundle.packing import PackedWheel, as_requirements, read_packed
 from harness.errors import NoSpace, UserMistake
 from harness.model.repro import parse_repro
 

@@ -9,7 +9,7 @@ import pytest
 from wheelhouse import Wheelhouse, free_port_url
 
 from harness.bundle import Installed, read_installed
-from harness.bundle.wheels import Unfetchable, Wheels
+from harness.bundle.packing import Unfetchable, Wheels
 from harness.environment import Index, PipSettings
 from harness.errors import NoNetwork, UserMistake
 from harness.model import Pin

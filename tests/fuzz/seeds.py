@@ -7,8 +7,7 @@ import json
 
 from attrs import evolve
 
-from harness.bundle.packing import PackedProbe
-from harness.bundle.wheels import PackedWheel
+from harness.bundle.packing import PackedProbe, PackedWheel
 from harness.model import Combination, Device, Lock, Observation, Outcome, Pin, RaisedException, Repro, StackFrame
 from harness.probing.portable import PortableProbe, converter
 

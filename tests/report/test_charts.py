@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import xml.etree.ElementTree as ET
 
-from harness.report.charts import ChartPoint, metric_charts
+from harness.report.page import ChartPoint, metric_charts
 
 SVG = "{http://www.w3.org/2000/svg}"
 

@@ -16,9 +16,9 @@ from test_redact import HERE, PLANT, SECRETS
 
 from harness.matrix.running import Standing
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
-from harness.report.charts import metric_charts
 from harness.report.matrix import matrix_page, plots
 from harness.report.matrix_table import pivot
+from harness.report.page import metric_charts
 from harness.report.privacy import private_here
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import UserMistake
-from harness.request.repros import chosen_repro, runs_tests
-from harness.request.wrappers import unwrapped
+from harness.request.repros import chosen_repro, runs_tests, unwrapped
 
 
 @pytest.mark.parametrize(
