@@ -22,8 +22,8 @@ from harness.asking import ask as asking
 from harness.asking import history_scan as scan
 from harness.asking.history_scan import Range
 from harness.errors import UserMistake
-from harness.events import SILENT
-from harness.planning.single import executed, prepared_probe
+from harness.events import SILENT, Reporter
+from harness.planning.single import Probed, executed, prepared_probe
 from harness.report.answer import keep_and_report
 from harness.report.history import keep_history_report
 from harness.request.commands import ChosenProject
@@ -38,8 +38,6 @@ if TYPE_CHECKING:
 
     from harness.asking.answer import Answer
     from harness.asking.history import History
-    from harness.events import Reporter
-    from harness.planning.single import Probed
 
 
 @checked

@@ -8,11 +8,8 @@ import fcntl
 import os
 import shutil
 import tempfile
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _SUFFIX = ".harness.part"  # no other program's files may be removed
 

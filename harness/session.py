@@ -28,10 +28,10 @@ from harness.environment.without_gpu import CpuBuilds
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
-from harness.model import Device
+from harness.model import Device, Repro
 from harness.model.text import parse_size
 from harness.probing import Prober
-from harness.probing.judge import ByHand
+from harness.probing.judge import ByHand, Person
 from harness.probing.making import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
@@ -42,10 +42,9 @@ from harness.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.model import Repro
-    from harness.probing.judge import Person
     from harness.probing.probe import Probe, Probing
     from harness.scheduling.cluster import ClusterProber
+
 
 _LANES = 2
 

@@ -9,15 +9,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.asking.answer import Answer, Status
-from harness.model import Outcome, Verdict
+from harness.model import Observation, Outcome, RaisedException, Repro, Verdict
 from harness.model.observation import WHOLE_RUN
 from harness.model.text import listed, one_line
 from harness.request.project_requirements import declaring
 from harness.request.question import TODAY, End, EndKind
 
 if TYPE_CHECKING:
-    from harness.model import Observation, RaisedException, Repro
     from harness.planning.releases import Plan
+
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")

@@ -25,26 +25,23 @@ from harness.asking.wording import sentence_between
 from harness.culprit.line import left_out_words
 from harness.errors import HarnessError, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
-from harness.model import normalized_name
+from harness.model import Observation, RaisedException, normalized_name
 from harness.model.culprit import Level
 from harness.model.signature import last_exception
 from harness.model.text import listed
 from harness.planning.given import other_step, sentence_about, with_files
 from harness.planning.inquiry import Inquiry
 from harness.planning.worlds import unbounded
-from harness.probing.judge import BY_HAND
+from harness.probing.judge import BY_HAND, Person
 from harness.request.commands import ChosenCommand, chosen_command
 from harness.request.project import Projects
-from harness.request.question import End, EndKind
+from harness.request.question import End, EndKind, Ends, Question
 from harness.request.repros import required_python, similar_package, typed_words
 from harness.session import Session, at_python, open_session
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
-    from harness.model import Observation, RaisedException
-    from harness.probing.judge import Person
-    from harness.request.question import Ends, Question
     from harness.settings import Settings
     from harness.store import Store
 

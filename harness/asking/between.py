@@ -36,12 +36,12 @@ from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry
 from harness.planning.releases import merged_requirements, scope_of
-from harness.planning.worlds import World, Worlds, limits_of, name_of
+from harness.planning.worlds import Versions, World, Worlds, limits_of, name_of
 from harness.request.question import TODAY, EndKind, Ends, newest_end
 
 if TYPE_CHECKING:
-    from harness.planning.worlds import Versions
     from harness.session import Session
+
 
 _ROUNDS = 5
 _MOST_GROUPS = 12

@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import timedelta
-from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 from packaging.version import Version
@@ -30,17 +29,10 @@ from harness.errors import UserMistake
 from harness.events import run_label
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.text import counted, listed, one_line
-from harness.planning.worlds import World, limits_of
-from harness.probing import Judge
+from harness.planning.worlds import World, Worlds, limits_of
+from harness.probing import Judge, Probe
 from harness.request.question import EndKind, day_end, release_end
 from harness.run.commands import only
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from harness.planning.worlds import Worlds
-    from harness.probing import Probe
-
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare

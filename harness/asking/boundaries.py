@@ -7,22 +7,21 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from harness.asking.answer import Boundary, Candidate, Failure, Guilty, Status
-from harness.culprit.line import Certainty, count_proofs
+from harness.culprit.line import Certainty, LineSearch, Searched, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
-from harness.model import Verdict
+from harness.model import Change, Release, Verdict
 from harness.scheduling.scheduler import SpareLane
 from harness.search import BisectionStatus
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
-    from harness.culprit.line import LineSearch, Searched
     from harness.environment import Index
-    from harness.model import Change, Release
     from harness.model.culprit import Culprit
     from harness.planning.inquiry import Scope
     from harness.request.question import Policy
+
 
 _STATUS = {
     BisectionStatus.FOUND: Status.FOUND,

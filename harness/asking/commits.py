@@ -36,22 +36,19 @@ from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
-from harness.model import Change, Combination, Verdict, normalized_name
+from harness.model import Change, Combination, Lock, Release, Verdict, normalized_name
 from harness.model.combination import AsOf
-from harness.model.culprit import Culprit, Finding, Level
+from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.planning.releases import scope_of, told_holds, why_left_out
 from harness.probing import Judge, Probe
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
 from harness.request.parsing import as_of, required_name
-from harness.request.question import EndKind
+from harness.request.question import End, EndKind
 
 if TYPE_CHECKING:
-    from harness.model import Lock, Release
-    from harness.model.culprit import Commit
     from harness.planning.inquiry import Inquiry, Scope
     from harness.repository.git import Repository
-    from harness.request.question import End
     from harness.session import Session
 
 

@@ -6,24 +6,23 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from harness.asking.answer import Answer, Guilty
+from harness.asking.answer import Answer, Failure, Guilty
 from harness.asking.failures import Group, seen_by
 from harness.asking.wording import sentence_between
 from harness.culprit.api_evidence import api_evidence
 from harness.environment import Environment
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
-from harness.model import Outcome, RaisedException
+from harness.model import Lock, Outcome, RaisedException
 from harness.model.signature import last_exception
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from pathlib import Path
 
-    from harness.asking.answer import Failure
-    from harness.model import Lock
     from harness.model.culprit import Evidence
     from harness.probing.probe import Probing
+
 
 Seen = dict[tuple[str, ...], tuple["Evidence", ...]]
 

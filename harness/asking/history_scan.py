@@ -25,14 +25,14 @@ from harness.asking.history import (
 from harness.culprit.line import Record, left_out_words
 from harness.errors import UserMistake
 from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label
-from harness.model import Verdict, normalized_name
+from harness.model import Device, Judgement, Observation, Verdict, normalized_name
 from harness.model.repro import Bounds
 from harness.planning.releases import Anchor, Plan, check_ends, fill_plan, find_anchor, why_left_out
-from harness.probing import Judge
-from harness.probing.probe import known_attempts
+from harness.probing import Judge, Probe
+from harness.probing.probe import Probing, known_attempts
 from harness.request.parsing import version_of
 from harness.scheduling.loop import Engine
-from harness.search import ByNumber, SureScan, Trial, WindowScan
+from harness.search import ByNumber, SureScan, Trial, Window, WindowScan, WindowsResult
 from harness.search.bisection import gaps_of
 from harness.search.windows import stride_for
 
@@ -40,12 +40,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping, Sequence
 
     from harness.environment import Index, Interpreter
-    from harness.model import Device, Judgement, Observation
     from harness.planning.inquiry import Inquiry
-    from harness.probing import Probe
-    from harness.probing.probe import Probing
     from harness.scheduling.scheduler import Lanes
-    from harness.search import Window, WindowsResult
     from harness.session import Session
 
 

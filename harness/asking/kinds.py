@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from attrs import fields_dict
 
@@ -12,14 +12,9 @@ from harness.model import normalized_name
 from harness.model.culprit import Level
 from harness.planning.releases import check_order
 from harness.request.parsing import required_name
-from harness.request.question import EndKind, Ends, read_ends
+from harness.request.question import EndKind, Ends, Question, read_ends
 from harness.request.repros import runs_tests
 from harness.settings import Settings
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
-    from harness.request.question import Question
 
 PYTHON = "python"
 

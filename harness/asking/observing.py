@@ -18,13 +18,13 @@ from harness.culprit.trials import Trials
 from harness.events import Judged, Progress, Reporter, Started, run_label
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
-from harness.probing.probe import Around
+from harness.probing.probe import Around, Probing
 
 if TYPE_CHECKING:
     from harness.environment import Index, Interpreter
     from harness.planning.inquiry import Scope
-    from harness.probing.probe import Probing
     from harness.scheduling.scheduler import Lanes
+
 
 _DOUBT = 1e-3  # that a bug passes by luck where it is counted as passed; a search asks up to ten such questions
 MOST_PASSES = 20

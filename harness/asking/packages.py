@@ -32,7 +32,7 @@ from harness.model import Change, Judgement, Lock, Observation, Release, Repro, 
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
-from harness.planning.worlds import name_of
+from harness.planning.worlds import Versions, World, name_of
 from harness.probing import Probe
 from harness.scheduling.loop import PATIENCE_S, Engine
 from harness.search import FewestChanges, Trial
@@ -41,7 +41,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.asking.observing import Observer
-    from harness.planning.worlds import Versions, World
 
 
 _FEW = 4

@@ -14,12 +14,11 @@ from harness.asking.boundaries import boundary_of, candidates_of, certainty_of, 
 from harness.asking.wording import sentence_for, sentence_with_culprit
 from harness.culprit.descent import find_culprit
 from harness.culprit.line import Axis, LineSearch, Searched, left_out_words
-from harness.model.culprit import Level
+from harness.model.culprit import Culprit, Level
 from harness.planning.releases import Plan, find_anchor, make_plan
 from harness.probing import Judge
 
 if TYPE_CHECKING:
-    from harness.model.culprit import Culprit
     from harness.planning.inquiry import Inquiry
     from harness.scheduling.scheduler import Lanes
     from harness.session import Session

@@ -4,24 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
 
 from attrs import evolve
 
 from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
 from harness.asking.failures import failing_of
 from harness.model import Verdict
-from harness.model.culprit import Culprit
+from harness.model.culprit import Culprit, Finding, Region
 from harness.model.signature import Step, runs_of
 from harness.model.text import counted, listed, listed_in_order, one_line, ranged, sentence_and_table
 from harness.planning.worlds import end_words
 from harness.request.question import End, EndKind
-from harness.search import BisectionStatus
+from harness.search import BisectionResult, BisectionStatus, Effect
 from harness.search.rates import CONFIDENCE
-
-if TYPE_CHECKING:
-    from harness.model.culprit import Finding, Region
-    from harness.search import BisectionResult, Effect
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:

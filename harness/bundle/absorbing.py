@@ -8,30 +8,22 @@ import json
 import re
 import shutil
 import zlib
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import Any
 
 from attrs import field, frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.errors import HarnessFault, NoSpace, UserMistake
-from harness.model import Lock, Observation, Pin, normalized_name
-from harness.probing import Judge, observation_of, probe_key, question_of
+from harness.model import Judgement, Lock, Observation, Pin, normalized_name
+from harness.probing import Judge, Probe, observation_of, probe_key, question_of
 from harness.probing.prober import same_version
-from harness.run.devices import unavailable, visible
+from harness.run.devices import Gpu, unavailable, visible
 from harness.run.devices.cuda import parse_gpus
 from harness.run.launch import Limits, read_tail
 from harness.run.process import ended_from
 from harness.run.result import LeftBehind, Ran, result_of
-from harness.store import StoredResolution
-
-if TYPE_CHECKING:
-    from pathlib import Path
-
-    from harness.model import Judgement
-    from harness.probing import Probe
-    from harness.run.devices import Gpu
-    from harness.store import Store
-
+from harness.store import Store, StoredResolution
 
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _LONGEST_LOG = 1 << 30

@@ -27,9 +27,9 @@ from harness.environment.index import index_urls
 from harness.environment.uv import raise_surroundings
 from harness.errors import BadRepro, HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
-from harness.model import Device, Lock, normalized_name
+from harness.model import Device, Lock, Observation, Pin, normalized_name
 from harness.model.repro import parse_repro
-from harness.probing import Probe, next_attempt, probe_key, seed_of
+from harness.probing import Probe, Prober, next_attempt, probe_key, seed_of
 from harness.probing.portable import PortableProbe, converter
 from harness.probing.prober import same_version
 from harness.run.devices.cuda import gpu_queries
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.environment import Index, Interpreter
-    from harness.model import Observation, Pin
-    from harness.probing import Prober
     from harness.store import StoredResolution
 
 

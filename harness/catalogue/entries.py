@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 import difflib
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
+from pathlib import Path
 
 from attrs import frozen
 
 from harness.errors import UserMistake
+from harness.model import Bounds, Repro
+from harness.model.repro import Regression
 from harness.request.repros import list_repros
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-    from pathlib import Path
-
-    from harness.model import Bounds, Repro
-    from harness.model.repro import Regression
 
 
 @frozen

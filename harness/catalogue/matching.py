@@ -10,22 +10,15 @@ It also reads the exceptions and the versions of packages in a log.
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attrs import frozen
 
-from harness.catalogue.entries import all_entries
-from harness.drafting.tracebacks import tracebacks_of
+from harness.catalogue.entries import Entry, all_entries
+from harness.drafting.tracebacks import Raised, tracebacks_of
 from harness.model import RaisedException, StackFrame
 from harness.model.signature import normalized_message
 from harness.model.text import without_folders
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Iterator, Sequence
-
-    from harness.catalogue.entries import Entry
-    from harness.drafting.tracebacks import Raised
-
 
 _WORD = re.compile(r"[A-Za-z_][\w.]*")
 _NAME = re.compile(

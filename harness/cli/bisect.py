@@ -5,8 +5,8 @@ from __future__ import annotations
 import contextlib
 import select
 import sys
+import threading
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from attrs import frozen
@@ -29,7 +29,7 @@ from harness.cli.written import short, write_constraints
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
-from harness.probing.judge import Wish
+from harness.probing.judge import Shown, Wish
 from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for
 from harness.request.commands import ChosenProject
@@ -39,12 +39,6 @@ from harness.settings import Group, Settings
 from harness.store import Store
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
-
-if TYPE_CHECKING:
-    import threading
-
-    from harness.probing.judge import Shown
-
 
 _LINES = 12
 _LOOK_S = 0.2

@@ -5,14 +5,14 @@ from __future__ import annotations
 import shlex
 import shutil
 import sys
+from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
 from rich.text import Text
 
-from harness.bundle import Installed, Packed, Packer, WantedProbe, read_installed
+from harness.bundle import Absorbed, Installed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import SectionCommand, completed, settings_options
 from harness.errors import NoSpace, UserMistake
@@ -29,11 +29,6 @@ from harness.store import Store
 from harness.terminal import PlainView
 from harness.terminal.answer import print_observation
 from harness.terminal.console import Console, print_text
-
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
-    from harness.bundle import Absorbed
 
 
 @click.command(cls=SectionCommand)

@@ -5,11 +5,11 @@ from __future__ import annotations
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
-from harness.catalogue.entries import all_entries, found_entries, lines_of
+from harness.catalogue.entries import Entry, all_entries, found_entries, lines_of
 from harness.catalogue.matching import Match, exceptions_in, matches, version_in
 from harness.cli.options import json_option
 from harness.errors import UserMistake
@@ -17,9 +17,6 @@ from harness.model import normalized_name
 from harness.model.text import one_line, to_json
 from harness.request.lockfiles import installed_pins
 from harness.request.question import EndKind, parse_end
-
-if TYPE_CHECKING:
-    from harness.catalogue.entries import Entry
 
 _FOUND, _NONE, _NOT_AFFECTED = 0, 1, 3
 _SHOWN = 3

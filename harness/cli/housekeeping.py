@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from attrs import frozen
@@ -26,9 +26,6 @@ from harness.run.sandbox import SandboxMode, choose
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.terminal.console import Console
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _GIB = 2**30
 _SCARCE = 2 * _GIB

@@ -8,15 +8,13 @@ import importlib
 import itertools
 import os
 import sys
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 import click
 
 from harness import __version__
 from harness.errors import HarnessError, HarnessFault, Interrupted
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _OBJECTS = 200_000  # new objects between two garbage collections
 _SWITCH_S = 0.0005  # a thread that checks thousands of files waits this long after each, if another one is busy

@@ -15,7 +15,7 @@ from attrs import frozen
 from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
-from harness.matrix import Cell, read_matrix
+from harness.matrix import Cell, Matrix, read_matrix
 from harness.matrix.choice import Choice, choose
 from harness.matrix.running import (
     CellRun,
@@ -44,8 +44,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harness.events import Reporter
-    from harness.matrix import Matrix
     from harness.store import Store
+
 
 _NOT_JUDGED = 3
 _NIGHTLY = {Stood.GOOD: WORKS, Stood.FLAKY: UNKNOWN}

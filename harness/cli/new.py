@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 import re
 import shlex
+from collections.abc import Iterator
 from importlib import metadata, resources
 from pathlib import Path
-from typing import TYPE_CHECKING
 from urllib.parse import unquote, urlsplit
 
 import click
@@ -33,9 +33,6 @@ from harness.session import local_session
 from harness.settings import Group, Settings
 from harness.terminal.console import Console, print_line, print_text
 from harness.terminal.live import WarningsOnly
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 
 @click.command()

@@ -8,7 +8,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import click
 from attrs import evolve
@@ -21,8 +21,8 @@ from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
-from harness.events import Event, Judged, LevelBegan, Note, Progress, SearchBegan, Started, Warned
-from harness.matrix import Target, expanded, read_matrix
+from harness.events import Event, Judged, LevelBegan, Note, Progress, Reporter, SearchBegan, Started, Warned
+from harness.matrix import Matrix, Target, expanded, read_matrix
 from harness.matrix.running import CommitLookup, Sessions, known_as, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.nightly.news import as_json as night_as_json
@@ -50,10 +50,7 @@ from harness.terminal.live import PlainView, WarningsOnly, probe_line
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
-    from typing import Any
 
-    from harness.events import Reporter
-    from harness.matrix import Matrix
     from harness.model import Release
     from harness.scheduling.scheduler import Lanes
 

@@ -4,18 +4,15 @@ from __future__ import annotations
 
 import difflib
 import functools
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import attrs
 import click
 
 from harness.model.text import parse_size
 from harness.settings import Group, Option, Settings, ValueKind
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 # The sections of `--help`, in the order in which they are shown.
 _ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
-from harness.asking.answer import Status
+from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask
 from harness.cli.options import Choice, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import write
 from harness.errors import UserMistake
-from harness.model import Outcome
+from harness.model import Lock, Outcome
 from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for, bounded_pyproject, constraints_text, difference, install_command
 from harness.request.project import find_project
@@ -27,9 +27,8 @@ from harness.terminal import reporting
 from harness.terminal.console import Console
 
 if TYPE_CHECKING:
-    from harness.asking.answer import Answer
-    from harness.model import Lock
     from harness.request.commands import ChosenProject
+
 
 _PYPROJECT = "pyproject.toml"
 _NOT_SURE = 3

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import cattrs
 import click
@@ -13,7 +13,7 @@ from attrs import evolve
 from harness.cli.options import SectionCommand, completed, json_option, settings_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
-from harness.events import Note
+from harness.events import Note, Reporter
 from harness.model import Lock
 from harness.model.text import to_json
 from harness.planning.single import executed, executed_until_clear, prepared_again, prepared_probe
@@ -25,11 +25,6 @@ from harness.settings import Group, Settings
 from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
 from harness.terminal.live import WarningsOnly
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
-    from harness.events import Reporter
 
 
 @click.command(cls=SectionCommand)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 from attrs import fields
@@ -13,10 +14,6 @@ from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
 from harness.request.parsing import read_duration
 from harness.request.question import Policy
-
-if TYPE_CHECKING:
-    from collections.abc import Callable
-
 
 made_option = option(
     "Question",

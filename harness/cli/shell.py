@@ -9,30 +9,23 @@ import signal
 import subprocess
 import sys
 import threading
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve, frozen
 
 from harness.cli.options import Choice, settings_options
-from harness.environment import CannotBuild, Uninstallable, watched_environment
+from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
 from harness.errors import UserMistake
-from harness.model import Device
-from harness.report.archive import Archive
+from harness.model import Device, Lock, Observation, Repro
+from harness.report.archive import Archive, KeptAnswer
 from harness.request.project import Project, Projects, find_project
 from harness.run.devices import hidden
 from harness.run.launch import repro_variables
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from harness.environment import Builder
-    from harness.model import Lock, Observation, Repro
-    from harness.report.archive import KeptAnswer
 
 
 class _Command(click.Command):

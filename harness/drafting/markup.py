@@ -6,12 +6,9 @@ import ast
 import re
 import textwrap
 import warnings
-from typing import TYPE_CHECKING
+from collections.abc import Iterator
 
 from attrs import frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator
 
 _HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(?P<text>.+?)\s*#*\s*$|^\s*\*\*(?P<bold>[^*]{3,80})\*\*:?\s*$")
 _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>", re.I)

@@ -9,8 +9,7 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
@@ -18,9 +17,6 @@ from harness.drafting.markup import parses
 from harness.drafting.scripts import tree_of, undefined_in
 from harness.model import Verdict
 from harness.search import FewestChanges
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
 
 Judged = Callable[[str], Verdict]
 _DEEPEST = 6

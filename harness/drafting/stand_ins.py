@@ -4,17 +4,14 @@ from __future__ import annotations
 
 import ast
 import re
+from collections.abc import Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from harness.drafting.markup import parses
 from harness.drafting.scripts import text_in, tree_of
 from harness.drafting.versions import FIELD
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
 
 _LOADS = re.compile(
     r"(?:.*\.)?(?:from_pretrained|pipeline|SentenceTransformer|CrossEncoder|LLM|\w*Trainer|from_hub|load_model)"

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator, Sequence
 
 from attrs import frozen
 
 from harness.drafting.versions import LAST_SUSPECTS, project_of_file
 from harness.model.signature import normalized_message
 from harness.model.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
 
 _PREFIX = re.compile(
     r"^(?:\s{0,3}> ?)?(?:\[(?:default|rank)?\d+\]:?[:|]?\s?(?:\[rank\d+\]:\s?)?"

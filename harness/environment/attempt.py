@@ -17,9 +17,9 @@ from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
-from harness.environment.index import public_version
+from harness.environment.index import Index, public_version
 from harness.errors import UnknownProject
-from harness.model import Combination, Lock, Pin, normalized_name
+from harness.model import Combination, Lock, Pin, Release, normalized_name
 from harness.model.combination import ANY_SOURCE
 
 if TYPE_CHECKING:
@@ -28,9 +28,7 @@ if TYPE_CHECKING:
 
     from packaging.tags import Tag
 
-    from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
-    from harness.model import Release
 
 
 PAGES_AT_ONCE = 8  # index pages are slow, so fetch several at once

@@ -26,21 +26,18 @@ from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
 from harness.environment.ledger import Location, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
-from harness.environment.wheel_store import WheelStore
+from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
-from harness.environment.workspace import MARK, Hold, acquire, claimed_folder, mark_of, site_packages
+from harness.environment.workspace import MARK, Hold, Workspace, acquire, claimed_folder, mark_of, site_packages
 from harness.errors import NoSpace
 from harness.events import Note
-from harness.model import Lock
+from harness.model import Lock, Pin
 from harness.run.launch import remove_tree
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
 
     from harness.environment.interpreter import Interpreter
-    from harness.environment.wheel_store import Tree
-    from harness.environment.workspace import Workspace
-    from harness.model import Pin
 
 
 _WORTH_TELLING = 100 * 2**20

@@ -17,27 +17,20 @@ import os
 import posixpath
 import shutil
 import struct
+import threading
+from collections.abc import Container, Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, Ledger, content_of, read_states, state_of
+from harness.environment.ledger import FileState, Ledger, Location, Manifest, content_of, read_states, state_of
 from harness.environment.wheel_store import sharing
-from harness.environment.workspace import Busy, acquire
+from harness.environment.workspace import Busy, Workspace, acquire
+from harness.model import Lock, Pin
 from harness.run.launch import Limits, remove_tree
 from harness.run.process import run_guarded
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Container, Iterable, Iterator, Mapping
-    from pathlib import Path
-
-    from harness.environment.ledger import Location, Manifest
-    from harness.environment.workspace import Workspace
-    from harness.model import Lock, Pin
-
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0

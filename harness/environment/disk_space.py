@@ -10,24 +10,19 @@ import contextlib
 import os
 import shutil
 import time
+from collections.abc import Callable, Container, Iterable
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
 from harness.atomic import remove_partial
 from harness.environment.ledger import Location, Manifest
 from harness.environment.wheel_store import WheelStore
-from harness.environment.workspace import remove_abandoned
+from harness.environment.workspace import Workspace, remove_abandoned
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
+from harness.model import Pin
 from harness.model.text import counted, size_in_words
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable
-
-    from harness.environment.workspace import Workspace
-    from harness.model import Pin
 
 # Unpacked bytes per byte of a wheel, the maximum measured among the 134 wheels of a CUDA stack: GPU libraries compress
 # little (1.4 to 1.95 times), everything else more (up to 4.5 times), and all of them together 2.1 times.

@@ -33,15 +33,13 @@ from packaging.version import InvalidVersion, Version
 
 from harness.atomic import write_whole
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
-from harness.model import Release, normalized_name
+from harness.model import Pin, Release, normalized_name
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
 
     from pypi_simple import DistributionPackage
     from requests import RequestException, Response
-
-    from harness.model import Pin
 
 
 @frozen

@@ -16,21 +16,25 @@ import shutil
 import sqlite3
 import stat
 import time
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import AbstractContextManager
+from pathlib import Path
+from typing import Any, NamedTuple
 
 from attrs import Factory, define, field, frozen
 
 from harness.atomic import write_whole
-from harness.environment.workspace import Busy, acquire, check_ours, claimed_folder, held_lock, remove_abandoned
+from harness.environment.workspace import (
+    Busy,
+    Workspace,
+    acquire,
+    check_ours,
+    claimed_folder,
+    held_lock,
+    remove_abandoned,
+)
 from harness.errors import UserMistake
 from harness.run.launch import remove_tree
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-    from contextlib import AbstractContextManager
-    from pathlib import Path
-
-    from harness.environment.workspace import Workspace
 
 _SCHEMA = 3
 _WAIT_S = 60.0

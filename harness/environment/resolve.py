@@ -9,9 +9,9 @@ from __future__ import annotations
 import itertools
 import tempfile
 from concurrent.futures import ThreadPoolExecutor
-from datetime import timedelta
+from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
@@ -44,18 +44,16 @@ from harness.environment.source_builds import (
 )
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.errors import UnknownProject
-from harness.model import Combination, Lock, normalized_name
+from harness.model import Combination, Lock, Pin, normalized_name
 from harness.model.combination import NO_SOURCE
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Iterator, Mapping, Sequence
-    from datetime import datetime
-    from typing import Any
 
     from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
-    from harness.model import Pin
+
 
 # The matching release of a sister package often follows within minutes.
 ERA_MARGIN = timedelta(hours=1)

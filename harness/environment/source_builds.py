@@ -30,8 +30,8 @@ from harness.atomic import write_whole
 from harness.environment.attempt import best_wheel, file_name, is_source, project_of, projects_without_wheels
 from harness.environment.index import download
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
-from harness.environment.workspace import acquire, claimed_folder
-from harness.events import SILENT, Note
+from harness.environment.workspace import Workspace, acquire, claimed_folder
+from harness.events import SILENT, Note, Reporter
 from harness.model import Pin, normalized_name
 from harness.model.text import one_line
 
@@ -40,8 +40,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
     from harness.environment.interpreter import Interpreter
-    from harness.environment.workspace import Workspace
-    from harness.events import Reporter
 
 
 _MARGIN = timedelta(hours=1)  # what a release needs to be built is often uploaded just after it

@@ -26,7 +26,7 @@ from attrs import field, frozen
 
 from harness.atomic import write_whole
 from harness.environment.ledger import files_below
-from harness.environment.workspace import acquire, claimed_folder
+from harness.environment.workspace import Workspace, acquire, claimed_folder
 from harness.errors import NoInput
 from harness.model.repro import INPUTS, Given
 from harness.run.launch import remove_tree
@@ -35,7 +35,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from harness.environment.uv import Uv
-    from harness.environment.workspace import Workspace
     from harness.model import Input
 
 

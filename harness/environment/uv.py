@@ -12,9 +12,10 @@ import os
 import re
 import sys
 import tempfile
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import uv as uv_package
 from attrs import field, frozen
@@ -37,11 +38,6 @@ from harness.model import normalized_name
 from harness.run.launch import Limits
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-
 
 _LONGEST_S = 3600.0
 TORCH_BACKEND = "UV_TORCH_BACKEND"

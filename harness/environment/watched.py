@@ -19,28 +19,21 @@ import os
 import shutil
 import sys
 import tempfile
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.environment.build import Environment, Uninstallable
+from harness.environment.build import Builder, Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
-from harness.environment.ledger import files_below, signature
+from harness.environment.ledger import Location, Manifest, files_below, signature
 from harness.environment.workspace import Busy, acquire, claimed_folder, site_packages
 from harness.errors import HarnessError
+from harness.model import Mixture
 from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Callable, Iterator, Sequence
-    from contextlib import AbstractContextManager
-
-    from harness.environment.build import Builder
-    from harness.environment.ledger import Location, Manifest
-    from harness.model import Mixture
-
 
 _TRIES = 3
 _COPIED = ("bin", "pyvenv.cfg")  # into an alias

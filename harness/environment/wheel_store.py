@@ -41,8 +41,8 @@ from harness.environment.ledger import (
     read_states,
     state_of,
 )
-from harness.environment.workspace import Busy, acquire, site_packages
-from harness.model import normalized_name
+from harness.environment.workspace import Busy, Workspace, acquire, site_packages
+from harness.model import Pin, normalized_name
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
@@ -50,8 +50,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
     from harness.environment.interpreter import Interpreter
-    from harness.environment.workspace import Workspace
-    from harness.model import Pin
 
 
 _CODE = (".py", ".so", ".pth", ".pyd")

@@ -28,10 +28,10 @@ from packaging.version import InvalidVersion, Version
 
 from harness.atomic import write_whole
 from harness.environment.attempt import read_lock
-from harness.environment.workspace import site_packages
+from harness.environment.workspace import Workspace, site_packages
 from harness.errors import IndexFault, NoNetwork
-from harness.events import SILENT, Note
-from harness.model import Pin
+from harness.events import SILENT, Note, Reporter
+from harness.model import Lock, Pin
 from harness.model.text import counted, listed
 
 if TYPE_CHECKING:
@@ -39,9 +39,6 @@ if TYPE_CHECKING:
 
     from harness.environment.interpreter import Interpreter
     from harness.environment.uv import Uv
-    from harness.environment.workspace import Workspace
-    from harness.events import Reporter
-    from harness.model import Lock
 
 
 BACKEND = "cpu"

@@ -15,9 +15,11 @@ import json
 import os
 import re
 import tempfile
+import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import platformdirs
 from attrs import frozen
@@ -25,11 +27,6 @@ from attrs import frozen
 from harness.errors import NoSpace, UserMistake
 from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
-
-if TYPE_CHECKING:
-    import threading
-    from collections.abc import Iterator
-    from typing import Self
 
 MARK = "harness.json"  # says which lock an environment holds
 _LOOK_S = 0.02

@@ -24,15 +24,13 @@ from packaging.utils import canonicalize_name
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadMatrix
-from harness.model import normalized_name
+from harness.model import Release, normalized_name
 from harness.model.culprit import PinnedCommit, revision_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 
     from packaging.tags import Tag
-
-    from harness.model import Release
 
 
 Value = str | int | float | bool

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from datetime import date
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import frozen
 from packaging.requirements import InvalidRequirement, Requirement
@@ -26,9 +27,6 @@ from harness.matrix.cells import (
 )
 from harness.model import Device, normalized_name
 from harness.model.combination import AsOf
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
 
 _PLAIN = ("repro", "python", "device", "as-of")
 _TABLES = {"packages": PACKAGES, "made": MADE, "parameters": PARAMETERS}

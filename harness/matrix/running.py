@@ -15,7 +15,7 @@ from attrs import evolve, field, frozen
 from harness.environment.interpreter import accepted_tags
 from harness.errors import BadRepository, UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
-from harness.matrix import Target, expanded
+from harness.matrix import Cell, Matrix, Target, expanded
 from harness.model import Combination, Judgement, Mixture, Observation, Signature, Verdict, normalized_name
 from harness.model.combination import AsOf
 from harness.model.culprit import PinnedCommit
@@ -23,12 +23,12 @@ from harness.model.text import counted
 from harness.planning.given import Giver
 from harness.planning.releases import era_of, merged_requirements, pinned_prereleases
 from harness.probing import Judge, Probe
-from harness.probing.probe import Probers, known_attempts
+from harness.probing.probe import Knows, Prepares, Probers, known_attempts
 from harness.repository.git import Repository, clone_of, is_url
 from harness.request.commands import read_folder, with_folders
-from harness.request.project import Projects
+from harness.request.project import Project, Projects
 from harness.request.repros import find_repro
-from harness.run.devices import choose_device
+from harness.run.devices import Gpu, choose_device
 from harness.scheduling.loop import Engine
 from harness.scheduling.scheduler import Lanes
 from harness.search import ByNumber, Grid, Trial
@@ -38,10 +38,6 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
     from harness.environment import Index, Interpreter
-    from harness.matrix import Cell, Matrix
-    from harness.probing.probe import Knows, Prepares
-    from harness.request.project import Project
-    from harness.run.devices import Gpu
     from harness.settings import Settings
     from harness.store import Store
 

@@ -10,16 +10,13 @@ from __future__ import annotations
 import enum
 import math
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any
 
 from attrs import asdict, evolve, frozen
 
 from harness.model.observation import Observation, Outcome, RaisedException
 from harness.model.text import counted, one_line
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")

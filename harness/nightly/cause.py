@@ -22,10 +22,10 @@ from harness.culprit.commit import CommitFiles, CommitSource
 from harness.culprit.descent import find_culprit
 from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
-from harness.environment import Uninstallable
+from harness.environment import Index, Uninstallable
 from harness.errors import BadRepository, UnknownProject
-from harness.model import Change, Observation, Signature, Verdict, normalized_name
-from harness.model.culprit import Culprit, Level
+from harness.model import Change, Lock, Observation, Repro, Signature, Verdict, normalized_name
+from harness.model.culprit import Culprit, Level, PinnedCommit
 from harness.model.signature import Step
 from harness.model.text import listed
 from harness.planning.inquiry import Scope
@@ -39,11 +39,8 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from harness.culprit.trials import Trials
-    from harness.environment import Index
     from harness.matrix import Cell
     from harness.matrix.running import CellProbes
-    from harness.model import Lock, Repro
-    from harness.model.culprit import PinnedCommit
     from harness.nightly.record import Break, CellRecord
     from harness.probing import Probe
 

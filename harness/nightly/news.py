@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
 from harness.model.text import listed
-from harness.nightly.record import FOLDER, NightArchive, Past, Standing
+from harness.nightly.record import FOLDER, Break, CellRecord, Night, NightArchive, Past, Standing
 from harness.redact import Private, redacted
 from harness.report.page import Page
 
@@ -16,8 +16,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.model import Change
-    from harness.nightly.record import Break, CellRecord, Night
     from harness.store import Store
+
 
 NOTHING_NEW, SOMETHING_BROKE, NOT_JUDGED = 0, 1, 3
 

@@ -6,13 +6,15 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.matrix.running import CellProbes, CellRunner
+from harness.matrix.running import CellProbes, CellRun, CellRunner
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.nightly.cause import Suspicion
 from harness.nightly.record import (
+    Break,
     CellRecord,
     Compared,
     Night,
+    Past,
     Seen,
     Shown,
     Standing,
@@ -23,15 +25,13 @@ from harness.nightly.record import (
 )
 from harness.nightly.tonight import BudgetedLanes, in_order
 from harness.nightly.triage import Triage
-from harness.probing import Judge
+from harness.probing import Judge, Probe
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.matrix import Cell
-    from harness.matrix.running import CellRun
-    from harness.nightly.record import Break, Past
-    from harness.probing import Probe
+
 
 # The share of the budget for cells once one has changed. The rest is for finding the cause, which matters more.
 _FOR_CELLS = 0.5

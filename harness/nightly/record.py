@@ -21,7 +21,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.matrix import Value
 from harness.matrix.cells import PACKAGES, label_of
-from harness.model import Change
+from harness.model import Change, Lock, Signature
 from harness.model.culprit import Commit, revision_of
 from harness.model.signature import given_parts, normalized_message
 from harness.report.archive import read_records
@@ -30,7 +30,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from harness.model import Lock, Signature
     from harness.store import Store
 
 

@@ -12,16 +12,15 @@ from packaging.version import Version
 
 from harness.matrix.cells import PACKAGES, Selection, Value, Word, selection
 from harness.model import Device, Observation
-from harness.nightly.record import version_on
-from harness.scheduling.scheduler import Lanes
+from harness.nightly.record import CellRecord, Past, version_on
+from harness.scheduling.scheduler import Lanes, Priority
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
     from harness.matrix import Cell, Matrix
-    from harness.nightly.record import CellRecord, Past
-    from harness.scheduling.scheduler import Priority
+
 
 T = TypeVar("T")
 

@@ -8,33 +8,27 @@ from attrs import define, evolve, field
 
 from harness.catalogue.matching import sentence_on
 from harness.culprit.trials import Trials
-from harness.events import Note
-from harness.model import Judgement, Outcome, Verdict
+from harness.events import Note, Reporter
+from harness.model import Change, Judgement, Lock, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
 from harness.model.text import listed
-from harness.nightly.cause import cause_of, newest_releases
+from harness.nightly.cause import Suspicion, cause_of, newest_releases
 from harness.nightly.news import facts_of_break, releases_of
-from harness.nightly.record import Break, CellRecord, Fix, Standing, break_id, came_between
-from harness.nightly.tonight import BudgetedLanes, OutOfTimeError
-from harness.probing import Judge
+from harness.nightly.record import Break, CellRecord, Fix, Past, Standing, break_id, came_between
+from harness.nightly.tonight import Budget, BudgetedLanes, OutOfTimeError
+from harness.probing import Judge, Prepared, Probe
 from harness.report.answer import write_reports
-from harness.report.archive import Archive, kept_answer
+from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.phrases import title_of
 
 if TYPE_CHECKING:
     from harness.asking.answer import Answer
     from harness.environment import Index
-    from harness.events import Reporter
-    from harness.model import Change, Lock, Observation, Signature
-    from harness.nightly.cause import Suspicion
-    from harness.nightly.record import Past
-    from harness.nightly.tonight import Budget
     from harness.planning.inquiry import Scope
-    from harness.probing import Prepared, Probe
     from harness.probing.probe import Probers, Probing
-    from harness.report.archive import KeptAnswer
     from harness.scheduling.scheduler import Lanes
     from harness.store import Store
+
 
 _FAR = 10**6
 

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import asdict, evolve, field, frozen
 
-from harness.asking.answer import Status
+from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask_inquiry
 from harness.asking.between import worlds_of
 from harness.asking.kinds import Kind
@@ -24,7 +24,7 @@ from harness.atomic import write_whole
 from harness.catalogue.matching import sentence_on
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
-from harness.model import Outcome, RaisedException
+from harness.model import Lock, Observation, Outcome, RaisedException
 from harness.nightly.tracker import MOST, Wanted
 from harness.report.page import Page
 from harness.request.question import End, EndKind
@@ -33,10 +33,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from harness.asking.answer import Answer
-    from harness.model import Lock, Observation
     from harness.planning.inquiry import Inquiry
     from harness.session import Session
+
 
 FILE = "green.txt"
 _HEAD = re.compile(r"^# harness watch: (\{.*\})$", re.MULTILINE)

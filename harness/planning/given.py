@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 
 from harness.environment.trees import Fetcher
 from harness.errors import NotMade, UserMistake
-from harness.model import Combination
+from harness.model import Combination, Made, Repro
 from harness.model.repro import ARTIFACTS, USE, Given
 from harness.model.text import listed
 from harness.planning.releases import holds_of, merged_requirements, one_date, pinned_prereleases
@@ -23,7 +23,6 @@ from harness.request.parsing import required_name
 
 if TYPE_CHECKING:
     from harness.environment import Index
-    from harness.model import Made, Repro
     from harness.planning.inquiry import Inquiry
     from harness.probing.prober import Prober
     from harness.session import Session

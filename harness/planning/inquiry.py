@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from harness.model import Combination, Device
+from harness.model import Combination, Device, Lock, Repro
 from harness.model.combination import ANY_SOURCE, NO_SOURCE
 from harness.model.culprit import Level
 from harness.request.question import End, Policy, release_end
@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
 
-    from harness.model import Lock, Repro
     from harness.settings import Settings
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import difflib
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
@@ -13,7 +13,7 @@ from packaging.version import InvalidVersion, Version
 from harness.environment.index import parsed_version
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UnknownProject, UnknownRelease, UserMistake
-from harness.model import Combination, Device, Lock, Release, normalized_name
+from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
 from harness.model.combination import AsOf
 from harness.model.repro import Bounds
 from harness.planning.inquiry import Inquiry, Scope
@@ -24,14 +24,13 @@ from harness.request.parsing import as_of, required_name, version_of
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Sequence
     from collections.abc import Set as AbstractSet
-    from datetime import datetime
 
     from packaging.tags import Tag
 
     from harness.environment import Index, Interpreter
-    from harness.model import Repro
     from harness.probing.probe import Probing
     from harness.search import Trial
+
 
 NO_HOLDS = "none"  # --hold none
 

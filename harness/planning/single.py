@@ -8,7 +8,7 @@ from attrs import evolve, frozen
 
 from harness.errors import UserMistake
 from harness.events import Note
-from harness.model import Combination, Device, Judgement, Observation, Outcome, Verdict
+from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict
 from harness.model.repro import MAKE, USE, Bounds, Given
 from harness.model.text import sentence_and_table
 from harness.planning.given import Giver
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
-    from harness.model import Repro
     from harness.session import Session
 
 

@@ -5,7 +5,7 @@ It is the one place that makes probes with some of its packages changed.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
@@ -18,25 +18,22 @@ from harness.environment.interpreter import accepted_tags
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
 from harness.errors import UnknownProject, UserMistake
-from harness.model import Lock, Repro, normalized_name
+from harness.model import Combination, Lock, Release, Repro, normalized_name
 from harness.model.combination import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
 from harness.planning.releases import check_ends, era_of
 from harness.probing import Probe
 from harness.request.commands import unpinned
-from harness.request.lockfiles import LOCAL_PROJECT, installed_pins, read_pins
+from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
 from harness.request.question import End, EndKind, Ends, day_end
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
     from pathlib import Path
 
     from harness.environment import Index, Interpreter
     from harness.environment.uv import Uv
-    from harness.model import Combination, Release
     from harness.probing.probe import Probing
-    from harness.request.lockfiles import Pins
 
 
 Versions = Mapping[str, str | None]

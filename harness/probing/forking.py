@@ -25,7 +25,7 @@ from harness.environment import Environment, watched_environment
 from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessFault
-from harness.model import Device, Mixture, Observation, Outcome
+from harness.model import Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.probing.probe import Around, Prepared, Probe, observation_of
 from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.launch import scratch_folder
@@ -38,9 +38,9 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
     from contextlib import AbstractContextManager
 
-    from harness.model import Lock, Repro
     from harness.probing.prober import Prober
     from harness.run.result import Ran
+
 
 # Not conclusive in a fork: an import may fail because of the modules that were or were not imported before.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})

@@ -13,14 +13,13 @@ from attrs import evolve, field, frozen
 from harness.errors import Interrupted
 from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, Verdict, capture_signature, judge
 from harness.model.text import counted
-from harness.probing.probe import Around, Prepared, Probe, next_attempt
+from harness.probing.probe import Around, Prepared, Probe, Probing, next_attempt
 from harness.search import Reading, Readings, readings_of
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from harness.environment import Builder
-    from harness.probing.probe import Probing
     from harness.store import Store
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.model import Observation, Outcome, normalized_name
+from harness.model import Lock, Observation, Outcome, normalized_name
 from harness.model.repro import ARTIFACTS, USE, Given
 from harness.probing.probe import Around, Prepared, Probe, observation_without_run
 
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Iterable
 
-    from harness.model import Lock
     from harness.probing.prober import Prober
 
 

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import evolve, frozen
 
-from harness.model import Device, Observation
-from harness.store import observation_key
+from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
+from harness.store import Store, StoredResolution, observation_key
 
 if TYPE_CHECKING:
     import threading
@@ -18,10 +18,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.environment import Builder, Environment
-    from harness.model import Combination, Lock, Mixture, Outcome, Repro
     from harness.run.devices import Gpu
     from harness.run.result import Ran
-    from harness.store import Store, StoredResolution
 
 
 @frozen

@@ -15,11 +15,11 @@ from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Change, Lock, Observation, Verdict, normalized_name
-from harness.model.culprit import Finding, Level
+from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
 from harness.model.text import counted, plain
 from harness.redact import Private, passed_secrets, redacted
-from harness.report.archive import Archive, kept_answer
+from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
 from harness.report.excerpts import altered_rows, tail, trimmed_traceback
 from harness.report.page import RENDERERS, Page, RangeCell, ReportSide, VersionRow
@@ -41,10 +41,9 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from harness.model.culprit import Region
     from harness.model.signature import Step
-    from harness.report.archive import KeptAnswer
     from harness.store import Store
+
 
 _AT_THE_END = {"markdown": "md", "html": "html"}
 _SHOWN_CHANGES = 12

@@ -10,19 +10,15 @@ import json
 import re
 import shlex
 import tomllib
-from typing import TYPE_CHECKING, Any
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from typing import Any
 
 from attrs import evolve
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
-from harness.model import Pin, normalized_name
+from harness.model import Lock, Observation, Pin, Repro, Signature, normalized_name
 from harness.run.commands import typed
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Iterator, Sequence
-
-    from harness.model import Lock, Observation, Repro, Signature
 
 
 def asked_for(requirements: Iterable[str]) -> set[str]:

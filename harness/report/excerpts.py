@@ -3,18 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.model import RaisedException, StackFrame
 from harness.model.release import version_order
 from harness.model.text import plain
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping
-
-    from harness.model import RaisedException, StackFrame
 
 _LOG_LINES = 200
 _LOG_WIDTH = 2000

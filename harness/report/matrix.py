@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from harness.matrix.cells import PACKAGES, project_of
-from harness.matrix.running import NOT_RUN
-from harness.model import Verdict, normalized_name
+from harness.matrix.running import NOT_RUN, CellRun, Standing
+from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.signature import in_words
 from harness.model.text import counted, listed
 from harness.redact import Private, redacted
@@ -30,8 +30,6 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.matrix import Cell
-    from harness.matrix.running import CellRun, Standing
-    from harness.model import Lock, Observation
     from harness.store import Store
 
 

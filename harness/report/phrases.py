@@ -7,7 +7,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 from harness.asking.answer import Answer, Status
-from harness.model import Device, Observation, Repro, normalized_name
+from harness.model import Device, Observation, Repro, Signature, normalized_name
 from harness.model.culprit import Finding
 from harness.model.text import listed, ranged
 from harness.report.commands import local_versions
@@ -16,7 +16,6 @@ from harness.run.devices import choose_device
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.model import Signature
     from harness.report.archive import KeptAnswer
 
 

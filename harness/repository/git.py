@@ -15,9 +15,9 @@ import os
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path, PurePosixPath
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 from filelock import FileLock
@@ -26,10 +26,6 @@ from harness.atomic import whole_folder
 from harness.errors import BadRepository, NoNetwork
 from harness.model import Verdict
 from harness.model.culprit import Commit
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
 
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),

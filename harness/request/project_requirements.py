@@ -13,7 +13,9 @@ import ast
 import email.parser
 import re
 import shlex
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any
 
 from attrs import define, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
@@ -24,11 +26,6 @@ from harness.model.text import listed
 from harness.repository.declared import Declared, declared_in, read_ini, read_toml
 from harness.request.lockfiles import read_requirement_file
 from harness.request.parsing import required_name
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
-    from pathlib import Path
-
 
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
 _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")

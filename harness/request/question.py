@@ -6,7 +6,7 @@ import enum
 import re
 from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 from attrs import field, fields, frozen
 from packaging.version import InvalidVersion, Version
@@ -15,10 +15,6 @@ from harness.arguments import check_between, check_fields
 from harness.errors import UserMistake
 from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
-
-if TYPE_CHECKING:
-    from typing import Any
-
 
 TODAY = "today"
 _HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day

@@ -9,8 +9,9 @@ import difflib
 import hashlib
 import json
 import shlex
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from harness.environment.index import check_project_name
 from harness.errors import BadRepro, UserMistake
@@ -19,10 +20,6 @@ from harness.model.repro import command_repro, parse_repro
 from harness.repository.declared import read_ini, read_toml
 from harness.request.parsing import required_name
 from harness.run.commands import recognised
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
 
 _RUNS = ("uv", "poetry", "pdm", "pipenv", "rye")
 # Options of `uv run` that don't say what is installed.

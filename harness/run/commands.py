@@ -18,22 +18,17 @@ import os
 import re
 import shlex
 import sys
+from collections.abc import Iterable, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import evolve, field, frozen
 
 from harness.model import Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, bounded
 from harness.model.text import one_line, plain
-from harness.run.result import Unreadable, content_of, exception_of, files_of
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
-
-    from harness.run.result import Ran
-
+from harness.run.result import Ran, Unreadable, content_of, exception_of, files_of
 
 _ONLY = "--harness-only="
 _PYTHON = re.compile(r"python(\d(\.\d+)?)?")

@@ -11,14 +11,12 @@ import socket
 import subprocess
 import tempfile
 import threading
+from collections.abc import Mapping, Sequence
 from io import FileIO
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import define, field
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
 
 _ZYGOTE = Path(__file__).with_name("inside") / "zygote.py"
 _GUARD = Path(__file__).with_name("guard.py")

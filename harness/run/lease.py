@@ -9,7 +9,8 @@ from __future__ import annotations
 import contextlib
 import threading
 import time
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Iterator
+from pathlib import Path
 
 from attrs import define, field, frozen
 from filelock import FileLock, Timeout
@@ -18,10 +19,6 @@ from harness.events import SILENT, Note, Reporter
 from harness.model.text import size_in_words
 from harness.run.devices import Gpu, find_gpus, kind_of
 from harness.run.process import Cancelled
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
-    from pathlib import Path
 
 DEFAULT_WAIT_S = 600.0
 # A CUDA context with library workspaces takes several hundred MiB before the first tensor.

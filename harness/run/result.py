@@ -13,24 +13,17 @@ import math
 import os
 import re
 import stat
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
 
 from attrs import field, fields, frozen
 
-from harness.model import Outcome, RaisedException, Returned, StackFrame, Trace
+from harness.model import Device, Outcome, RaisedException, Returned, StackFrame, TestResult, Trace
 from harness.model.text import listed, one_line, plain
 from harness.run.devices import outcome_of_text
-from harness.run.launch import LOG_KEPT, METRICS_LIMIT
-from harness.run.process import EndReason
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
-    from pathlib import Path
-
-    from harness.model import Device, TestResult
-    from harness.run.launch import Limits
-    from harness.run.process import Ended
-
+from harness.run.launch import LOG_KEPT, METRICS_LIMIT, Limits
+from harness.run.process import Ended, EndReason
 
 REPORT_LIMIT = 64 * 1024 * 1024  # a trace of all called functions takes megabytes
 METRICS_COUNT = 1000

@@ -14,19 +14,14 @@ import pwd
 import shutil
 import subprocess
 import sys
+from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from harness.errors import UserMistake
-from harness.events import Warned
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
-
-    from harness.events import Reporter
+from harness.events import Reporter, Warned
 
 _STAGE = Path(__file__).with_name("inside") / "stage.py"
 _OUR_OWN = (Path(sys.executable), Path(sys.base_prefix, "bin", "python"))

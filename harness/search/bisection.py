@@ -10,7 +10,7 @@ from __future__ import annotations
 import enum
 import itertools
 import math
-from typing import TYPE_CHECKING
+from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import frozen
 
@@ -18,10 +18,6 @@ from harness.model.signature import Verdict
 from harness.search.measured import Effect
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
 from harness.search.rates import Counts
-
-if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Mapping, Sequence
-
 
 _EXPECTED = 0.8  # probability that an end is as the user says
 _TOGETHER = 3  # all outcomes are enumerated for at most this many requests

@@ -13,20 +13,14 @@ interval.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Collection, Sequence
 from functools import lru_cache
 from statistics import NormalDist, median
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from harness.model.signature import Verdict
-from harness.search.protocol import Trial, record
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
-
-    from harness.search.protocol import Search
-
+from harness.search.protocol import Search, Trial, record
 
 _ENOUGH = 5  # repetitions of each side: the fewest that yield a 0.99 interval
 _MOST = 12  # repetitions of each side, after which the number is reported as too variable

@@ -9,21 +9,15 @@ number of runs.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
-from typing import TYPE_CHECKING
 
 from attrs import frozen
 
 from harness.model.signature import Verdict
 from harness.search.bisection import BisectionResult, BisectionStatus
 from harness.search.protocol import PositionState, Trial, record, state_of
-from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
-
-    from harness.search.rates import Prior
-
+from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior, Prior
 
 MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
 PASSES = 12  # passes of the bad end that show that there is no bug: at a rate of 0.3, 99 % would have failed once

@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import enum
 import heapq
-from collections.abc import Hashable
+from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from attrs import field, frozen, validators
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Mapping
-
     from harness.model.signature import Verdict
 
 

@@ -11,16 +11,12 @@ multiple changepoint problems", 2006, for one changepoint), with the constraint 
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from functools import lru_cache
 from itertools import accumulate
 from operator import mul
-from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
-
 
 CONFIDENCE = 0.99
 

@@ -13,23 +13,17 @@ number, both sides are rerun until their numbers differ clearly (`measured.py`).
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Mapping
 from itertools import count, islice
-from typing import TYPE_CHECKING
 
 from attrs import evolve
 
 from harness.model.signature import Verdict
 from harness.search.bisection import Bisection, BisectionResult, BisectionStatus
-from harness.search.measured import Gauges, Measurements
+from harness.search.measured import Effect, Gauges, Measurements
 from harness.search.noisy import NoisySearch
-from harness.search.protocol import Trial, record
+from harness.search.protocol import PositionState, Trial, record
 from harness.search.rates import CONFIDENCE, FLAKY, TRUSTED_ENDS, Counts, Noise, Posterior
-
-if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
-
-    from harness.search.measured import Effect
-    from harness.search.protocol import PositionState
 
 _PASSES_AGAIN = 6  # repetitions if the bad end passed; of bugs that fail half the time, 1 in 128 passes every run
 _FAILURES = 3  # failures that are enough to show that nothing older is good

@@ -16,9 +16,10 @@ change then has to be likely by all runs beside it, whatever the two failure rat
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import islice, pairwise
 from math import comb, exp, lgamma
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 from attrs import evolve, frozen
 
@@ -26,10 +27,6 @@ from harness.model.signature import Verdict
 from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
 from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior, wary
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping
-
 
 _CHANCES = {Verdict.GOOD: 0.5, Verdict.BAD: 0.4, Verdict.SKIP: 0.1}
 

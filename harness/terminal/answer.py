@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
 from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
-from harness.asking.history import HistoryStatus, RowState
+from harness.asking.history import History, HistoryStatus, RowState
 from harness.asking.wording import beyond_head, head_of, runs_made, subject_of
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
@@ -19,7 +19,7 @@ from harness.model.release import version_order
 from harness.model.signature import runs_of
 from harness.model.text import counted, listed
 from harness.report.commands import asked_for
-from harness.report.matrix_table import axis_name, differences, parts, pivot
+from harness.report.matrix_table import Choice, Pivot, axis_name, differences, parts, pivot
 from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
@@ -33,11 +33,7 @@ from harness.terminal.console import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
-
-    from harness.asking.history import History
     from harness.matrix.running import Standing
-    from harness.report.matrix_table import Choice, Pivot
 
 
 _SHOWN_FILES = 5

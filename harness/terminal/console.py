@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 import threading
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import rich.console
 from rich.cells import cell_len
@@ -17,9 +17,9 @@ from harness.model.text import cut_between_words, listed_in_order, one_line, pla
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Any
 
     from rich.console import ConsoleOptions, RenderableType
+
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
 _LABEL = len("Workaround") + 2

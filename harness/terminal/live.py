@@ -6,7 +6,8 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from typing import TYPE_CHECKING
+from collections.abc import Hashable, Iterator, Sequence
+from types import TracebackType
 
 from rich.console import Group
 from rich.live import Live
@@ -23,23 +24,17 @@ from harness.events import (
     LookedUp,
     Note,
     Progress,
+    Reporter,
     SearchBegan,
     SignatureCaptured,
     Started,
     Warned,
     repetition_of,
 )
-from harness.model import Verdict
+from harness.model import Signature, Verdict
 from harness.model.text import counted, one_line
 from harness.search import PositionState
 from harness.terminal.console import STYLE, Console, duration, line_width, print_line, print_text, short_reason
-
-if TYPE_CHECKING:
-    from collections.abc import Hashable, Iterator, Sequence
-    from types import TracebackType
-
-    from harness.events import Reporter
-    from harness.model import Signature
 
 _REDRAW_S = 0.125
 _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended

@@ -12,16 +12,14 @@ import pkgutil
 import re
 import subprocess
 from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import cache
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from attrs import field, frozen
 
 from harness.model import Device, Outcome
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
 
 _QUERY_S = 20.0
 

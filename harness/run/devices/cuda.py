@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import csv
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
 
 from harness.model import Device, Outcome
 from harness.run.devices import DeviceKind, Gpu, Texts, told_by, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MIB = 1024 * 1024
 _FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")

@@ -8,13 +8,11 @@ from __future__ import annotations
 
 import json
 import re
-from typing import TYPE_CHECKING, Any
+from collections.abc import Mapping
+from typing import Any
 
 from harness.model import Device, Outcome
 from harness.run.devices import DeviceKind, Gpu, Texts, told_by, visible
-
-if TYPE_CHECKING:
-    from collections.abc import Mapping
 
 _MIB = 1024 * 1024
 _ROCM_SMI = (

@@ -9,13 +9,10 @@ from __future__ import annotations
 
 import pkgutil
 from importlib import import_module
-from typing import TYPE_CHECKING
 
+from harness.events import Reporter
 from harness.scheduling.cluster import dask
 from harness.scheduling.cluster.prober import ClusterProber, Workers
-
-if TYPE_CHECKING:
-    from harness.events import Reporter
 
 __all__ = ["ClusterProber", "Workers", "connect"]
 

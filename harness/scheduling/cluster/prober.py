@@ -16,9 +16,10 @@ import tempfile
 import threading
 import time
 from collections import Counter
+from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Protocol
+from typing import Protocol
 
 from attrs import evolve, frozen
 from packaging import tags
@@ -29,23 +30,15 @@ from harness.environment.disk_space import remove_leftovers
 from harness.environment.index import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, NoWorkers, UserMistake
 from harness.events import SILENT
-from harness.model import Device, Outcome
-from harness.probing import Prepared, Prober
+from harness.model import Device, Observation, Outcome
+from harness.probing import Prepared, Probe, Prober
 from harness.probing.portable import PortableProbe
 from harness.probing.probe import Around
 from harness.redact import passed_secrets
-from harness.run.devices import find_gpus
+from harness.run.devices import Gpu, find_gpus
 from harness.run.process import Cancelled
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
-
-if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
-
-    from harness.model import Observation
-    from harness.probing import Probe
-    from harness.run.devices import Gpu
-
 
 _KNOWN = (NoNetwork, NoSpace, UserMistake)
 
