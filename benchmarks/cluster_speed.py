@@ -29,8 +29,7 @@ from harness.model import Combination, Device, Judgement, Lock, Observation, Out
 from harness.model.repro import parse_repro
 from harness.probing import Probe
 from harness.scheduling.cluster import ClusterProber, connect
-from harness.scheduling.loop import Engine
-from harness.scheduling.scheduler import Lanes
+from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import WindowScan
 from harness.session import local_session
 from harness.settings import Settings

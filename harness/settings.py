@@ -15,7 +15,7 @@ from attrs import Factory, field, fields, frozen
 
 from harness.arguments import as_path, as_tuple, check_between, check_choice, check_fields
 from harness.errors import UserMistake
-from harness.model.combination import NO_SOURCE
+from harness.model.lock import NO_SOURCE
 from harness.repository.declared import read_toml
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S

@@ -37,8 +37,8 @@ from harness.environment.resolve import ERA_MARGIN
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
 from harness.model import Change, Combination, Lock, Release, Verdict, normalized_name
-from harness.model.combination import AsOf
 from harness.model.culprit import Commit, Culprit, Finding, Level
+from harness.model.lock import AsOf
 from harness.planning.releases import scope_of, told_holds, why_left_out
 from harness.probing import Judge, Probe
 from harness.repository.declared import declared_requirements, project_files, project_folder

@@ -31,7 +31,7 @@ from harness.planning.releases import Anchor, Plan, check_ends, fill_plan, find_
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probing, known_attempts
 from harness.request.parsing import version_of
-from harness.scheduling.loop import Engine
+from harness.scheduling.scheduler import Engine
 from harness.search import ByNumber, SureScan, Trial, Window, WindowScan, WindowsResult
 from harness.search.bisection import gaps_of
 from harness.search.windows import stride_for

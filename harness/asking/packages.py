@@ -34,7 +34,7 @@ from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
 from harness.planning.worlds import Versions, World, name_of
 from harness.probing import Probe
-from harness.scheduling.loop import PATIENCE_S, Engine
+from harness.scheduling.scheduler import PATIENCE_S, Engine
 from harness.search import FewestChanges, Trial
 
 if TYPE_CHECKING:

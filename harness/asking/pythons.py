@@ -23,8 +23,8 @@ from harness.culprit.trials import Trials
 from harness.environment.interpreter import meets
 from harness.errors import UserMistake
 from harness.model import Change, Lock
-from harness.model.combination import AsOf
 from harness.model.culprit import Culprit, Finding, Level
+from harness.model.lock import AsOf
 from harness.planning.inquiry import Inquiry, Scope
 from harness.planning.releases import check_order, scope_of
 from harness.probing import Judge, Probe

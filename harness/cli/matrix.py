@@ -16,7 +16,7 @@ from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, Matrix, read_matrix
-from harness.matrix.choice import Choice, choose
+from harness.matrix.reading import Choice, choose
 from harness.matrix.running import (
     CellRun,
     CellRunner,

@@ -18,8 +18,8 @@ from harness.culprit.line import ONE_RUN, Axis, Certainty, LineSearch, Searched
 from harness.culprit.sides import PackageFiles, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
-from harness.model.combination import ANY_SOURCE
 from harness.model.culprit import Finding, Level, Proof, Region
+from harness.model.lock import ANY_SOURCE
 from harness.repository.declared import project_folder
 from harness.repository.git import (
     ChangedLines,

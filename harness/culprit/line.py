@@ -18,8 +18,7 @@ from harness.events import SILENT, Progress, Reporter, SearchBegan, SignatureCap
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.signature import Step
 from harness.model.text import listed
-from harness.scheduling.loop import PATIENCE_S, Engine
-from harness.scheduling.scheduler import RanBeside, SpareLane
+from harness.scheduling.scheduler import PATIENCE_S, Engine, RanBeside, SpareLane
 from harness.search import Gauges, Noise, SureBisection, Trial
 
 if TYPE_CHECKING:

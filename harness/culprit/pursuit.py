@@ -12,7 +12,7 @@ from harness.culprit.edits import Unit
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Probe
-from harness.scheduling.loop import Engine
+from harness.scheduling.scheduler import Engine
 from harness.search import AloneFirst, Narrowing
 
 if TYPE_CHECKING:

@@ -19,8 +19,8 @@ from harness.culprit.trials import Trials
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UnknownProject, UnknownRelease
 from harness.model import Change, Release, Verdict, normalized_name
-from harness.model.combination import AsOf
 from harness.model.culprit import Finding, Level
+from harness.model.lock import AsOf
 from harness.planning.releases import releases_between
 from harness.probing import Probe
 from harness.search import Trial

@@ -32,8 +32,7 @@ from harness.planning.inquiry import Scope
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.forking import ForkingProber
 from harness.probing.probe import Probing
-from harness.scheduling.loop import Engine
-from harness.scheduling.scheduler import Lanes, SpareLane, held_for
+from harness.scheduling.scheduler import Engine, Lanes, SpareLane, held_for
 from harness.search import Grid
 
 

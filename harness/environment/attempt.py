@@ -20,7 +20,7 @@ from packaging.version import Version
 from harness.environment.index import Index, public_version
 from harness.errors import UnknownProject
 from harness.model import Combination, Lock, Pin, Release, normalized_name
-from harness.model.combination import ANY_SOURCE
+from harness.model.lock import ANY_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence

@@ -45,7 +45,7 @@ from harness.environment.source_builds import (
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.errors import UnknownProject
 from harness.model import Combination, Lock, Pin, normalized_name
-from harness.model.combination import NO_SOURCE
+from harness.model.lock import NO_SOURCE
 
 if TYPE_CHECKING:
     import threading

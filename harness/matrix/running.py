@@ -17,8 +17,8 @@ from harness.errors import BadRepository, UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
 from harness.matrix import Cell, Matrix, Target, expanded
 from harness.model import Combination, Judgement, Mixture, Observation, Signature, Verdict, normalized_name
-from harness.model.combination import AsOf
 from harness.model.culprit import PinnedCommit
+from harness.model.lock import AsOf
 from harness.model.text import counted
 from harness.planning.given import Giver
 from harness.planning.releases import era_of, merged_requirements, pinned_prereleases
@@ -29,8 +29,7 @@ from harness.request.commands import read_folder, with_folders
 from harness.request.project import Project, Projects
 from harness.request.repros import find_repro
 from harness.run.devices import Gpu, choose_device
-from harness.scheduling.loop import Engine
-from harness.scheduling.scheduler import Lanes
+from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import ByNumber, Grid, Trial
 from harness.session import Session, joined, local_session
 

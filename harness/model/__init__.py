@@ -1,7 +1,6 @@
 """The values that all other packages use: frozen, without I/O, clock or output."""
 
-from harness.model.combination import Combination, Device
-from harness.model.lock import Change, Lock, Mixture, Pin
+from harness.model.lock import Change, Combination, Device, Lock, Mixture, Pin
 from harness.model.observation import (
     Observation,
     Outcome,

@@ -12,8 +12,7 @@ from typing import Any
 
 from attrs import evolve, field, frozen
 
-from harness.model.combination import Device
-from harness.model.lock import Lock, Pin
+from harness.model.lock import Device, Lock, Pin
 
 
 class Outcome(enum.StrEnum):

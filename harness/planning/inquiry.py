@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import field, frozen
 
 from harness.model import Combination, Device, Lock, Repro
-from harness.model.combination import ANY_SOURCE, NO_SOURCE
 from harness.model.culprit import Level
+from harness.model.lock import ANY_SOURCE, NO_SOURCE
 from harness.request.question import End, Policy, release_end
 
 if TYPE_CHECKING:

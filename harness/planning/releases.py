@@ -14,7 +14,7 @@ from harness.environment.index import parsed_version
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import UnknownProject, UnknownRelease, UserMistake
 from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
-from harness.model.combination import AsOf
+from harness.model.lock import AsOf
 from harness.model.repro import Bounds
 from harness.planning.inquiry import Inquiry, Scope
 from harness.probing import Probe

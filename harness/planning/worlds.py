@@ -19,7 +19,7 @@ from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
 from harness.errors import UnknownProject, UserMistake
 from harness.model import Combination, Lock, Release, Repro, normalized_name
-from harness.model.combination import NO_SOURCE
+from harness.model.lock import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
 from harness.planning.releases import check_ends, era_of

@@ -27,9 +27,8 @@ from harness.environment.workspace import site_packages
 from harness.errors import HarnessFault
 from harness.model import Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.probing.probe import Around, Prepared, Probe, observation_of
-from harness.run.forking import Zygote, ZygoteFailed
 from harness.run.launch import scratch_folder
-from harness.run.process import end_strays
+from harness.run.process import Zygote, ZygoteFailed, end_strays
 from harness.run.runner import INSIDE, Job, environment_of, run_repro
 from harness.run.sandbox import FileAccess
 

@@ -165,7 +165,7 @@ def _archive(folder: Path, *, whole: bool = False) -> SentFolder:
 
 def _json_converter() -> cattrs.Converter:
     """A converter between portable probes and JSON, which leaves out the script: only its name and limits are kept."""
-    resolve_types(Combination, None, {"datetime": datetime})  # its module imports it for types only
+    resolve_types(Combination)
     converter = cattrs.Converter()
     converter.register_unstructure_hook(datetime, datetime.isoformat)
     converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))

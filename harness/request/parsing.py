@@ -10,7 +10,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.model.combination import AsOf, moment_of
+from harness.model.lock import AsOf, moment_of
 
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)\Z")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 60.0}

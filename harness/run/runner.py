@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Mapping
 
-    from harness.run.forking import Zygote
+    from harness.run.process import Zygote
 
 INSIDE = Path(__file__).with_name("inside")
 _PATHS_IN = (

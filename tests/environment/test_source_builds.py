@@ -13,7 +13,7 @@ from harness.environment import Builds, PipSettings, Resolution, Uninstallable, 
 from harness.environment.source_builds import BuiltWheel
 from harness.events import SILENT
 from harness.model import Combination
-from harness.model.combination import ANY_SOURCE
+from harness.model.lock import ANY_SOURCE
 from harness.run.sandbox import SandboxMode, choose
 
 SANDBOX = choose(SandboxMode.AUTO, network=False, reporter=SILENT)

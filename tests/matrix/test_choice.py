@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.matrix import LeftOut, Matrix
-from harness.matrix.choice import choose
+from harness.matrix.reading import choose
 
 MATRIX = Matrix(
     "tiny",

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from harness.errors import BadMatrix
 from harness.matrix import Matrix
 from harness.matrix.cells import Inclusion
-from harness.matrix.choice import pairwise
+from harness.matrix.reading import pairwise
 
 AXES = ("repro", "packages.a", "packages.b", "parameters.c")
 

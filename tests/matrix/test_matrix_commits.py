@@ -12,10 +12,10 @@ from git_project import new_project
 
 from harness.errors import BadRepository
 from harness.matrix import Matrix, expanded
-from harness.matrix.choice import choose
+from harness.matrix.reading import choose
 from harness.matrix.running import CommitLookup, known_as
-from harness.model.combination import moment_of
 from harness.model.culprit import PinnedCommit
+from harness.model.lock import moment_of
 from harness.nightly.tonight import tonight
 
 ROOT = Path(__file__).parent.parent.parent

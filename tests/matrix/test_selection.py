@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from harness.errors import UserMistake
 from harness.matrix import Cell
-from harness.matrix.choice import selected
+from harness.matrix.reading import selected
 
 CELLS = tuple(
     Cell(f"step-shop-{version}-case={case}", "step", choice={"packages.shop": version, "parameters.case": case})

@@ -8,7 +8,7 @@ import pytest
 from attrs import evolve
 
 from harness.model import Combination, Device
-from harness.model.combination import AsOf, moment_of
+from harness.model.lock import AsOf, moment_of
 
 ASKED = Combination("3.11.7", ("b", "a==1"))
 

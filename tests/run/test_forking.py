@@ -14,8 +14,7 @@ import pytest
 
 from harness.model import Outcome
 from harness.model.repro import Repro
-from harness.run.forking import Zygote, ZygoteFailed
-from harness.run.process import Cancelled
+from harness.run.process import Cancelled, Zygote, ZygoteFailed
 from harness.run.result import Ran
 from harness.run.runner import Job, run_repro
 

@@ -13,8 +13,7 @@ from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
 from harness.model import Judgement, Verdict
 from harness.run.process import Cancelled
-from harness.scheduling.loop import Engine
-from harness.scheduling.scheduler import Lanes
+from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import Bisection, Grid, Trial
 
 

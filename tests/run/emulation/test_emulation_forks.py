@@ -10,7 +10,7 @@ from emulated import PACKAGE, Python
 
 from harness.model import Device, Outcome
 from harness.model.repro import Repro
-from harness.run.forking import Zygote, ZygoteFailed
+from harness.run.process import Zygote, ZygoteFailed
 from harness.run.runner import Job, run_repro
 
 EMULATION = {"package": str(PACKAGE), "capability": "8.6"}
