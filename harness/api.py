@@ -119,11 +119,7 @@ def history(
 
 @checked
 def probe(
-    repro: str,
-    *requirements: str,
-    fresh: bool = False,
-    settings: Settings | None = None,
-    reporter: Reporter = SILENT,
+    repro: str, *requirements: str, fresh: bool = False, settings: Settings | None = None, reporter: Reporter = SILENT
 ) -> Probed:
     """Run a repro (a name or a path) once with these requirements, such as "transformers==4.53.0".
 

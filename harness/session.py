@@ -129,11 +129,7 @@ def local_session(
     remove_leftovers(workspace)
     pip = read_pip_settings()
     sandbox, rights = _sandbox(settings, reporter)
-    uv = Uv(
-        pip,
-        extra_environment=_torch_backend(settings),
-        builds=Builds(sandbox),
-    )
+    uv = Uv(pip, extra_environment=_torch_backend(settings), builds=Builds(sandbox))
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)

@@ -202,11 +202,7 @@ class Settings:
         shown_default="auto",
     )
     network: bool = _setting(
-        False,
-        "--network",
-        Group.RUNS,
-        "Let repros and builds use the network in the sandbox.",
-        kind=ValueKind.FLAG,
+        False, "--network", Group.RUNS, "Let repros and builds use the network in the sandbox.", kind=ValueKind.FLAG
     )
     gpu_wait: float = _setting(
         DEFAULT_WAIT_S,

@@ -56,15 +56,7 @@ def observation_key(
 
     `machine` distinguishes kinds of devices (a GPU's name), `mixture` environments whose files differ from their lock.
     """
-    what = [
-        lock.id,
-        repro.digest,
-        json.dumps(repro.params, sort_keys=True),
-        device.value,
-        machine,
-        attempt,
-        mixture,
-    ]
+    what = [lock.id, repro.digest, json.dumps(repro.params, sort_keys=True), device.value, machine, attempt, mixture]
     return hashlib.sha256(json.dumps(what).encode()).hexdigest()[:20]
 
 
@@ -148,11 +140,7 @@ class Store:
         if resolution.lock is None and not is_lasting(resolution.words):
             return
         told = evolve(resolution, drift=self.without_secrets(resolution.drift), words=self._hide(resolution.words))
-        record = {
-            "schema": SCHEMA,
-            "question": self.without_secrets(dict(question)),
-            **_converter.unstructure(told),
-        }
+        record = {"schema": SCHEMA, "question": self.without_secrets(dict(question)), **_converter.unstructure(told)}
         self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
 
     def forget_resolution(self, key: str) -> None:

@@ -414,10 +414,7 @@ class Between:
 
     def _plain(self, status: Status) -> Answer:
         good, bad, scope = self.ends.good, self.ends.bad, self.ends.bad.scope
-        ends = {
-            "good": good.end.as_json() if good is not None else None,
-            "bad": bad.end.as_json(),
-        }
+        ends = {"good": good.end.as_json() if good is not None else None, "bad": bad.end.as_json()}
         asked = Asked.of(
             evolve(scope, repro=self.repro, requirements=self.question.with_),
             python=bad.lock.python,

@@ -297,11 +297,7 @@ def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
 
 
 def history_of(
-    history_plan: HistoryPlan,
-    result: WindowsResult,
-    record: Record,
-    runs: Mapping[int, ReleaseRuns],
-    wall_s: float,
+    history_plan: HistoryPlan, result: WindowsResult, record: Record, runs: Mapping[int, ReleaseRuns], wall_s: float
 ) -> History:
     """Build the history of a finished scan; `runs` are the releases that have a verdict, `wall_s` is in seconds."""
     plan = history_plan.plan

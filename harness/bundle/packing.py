@@ -386,12 +386,7 @@ class Packer:
             probe = next_attempt(probe)
 
     def _packed_probe(
-        self,
-        one: WantedProbe,
-        resolution: StoredResolution,
-        lock: Lock,
-        fetched: tuple[PackedWheel, ...],
-        output: Path,
+        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...], output: Path
     ) -> PackedProbe:
         probe, store = one.probe, self.prober.store
         combination, names = probe.combination, {wheel.name for wheel in fetched}

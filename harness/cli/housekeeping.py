@@ -122,10 +122,7 @@ def _disk(session: Session) -> tuple[str, bool, str]:
 @click.command()
 @click.option("--all", "everything", is_flag=True, help="Remove everything that is kept between runs.")
 @click.option(
-    "--older-than",
-    type=click.FloatRange(min=0),
-    metavar="DAYS",
-    help="Remove environments unused for this many days.",
+    "--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Remove environments unused for this many days."
 )
 @click.option(
     "--keep",

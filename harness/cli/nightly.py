@@ -261,13 +261,7 @@ _state_option = click.option(
 @project_options
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
 def watch(
-    run: str,
-    state: Path,
-    name: str,
-    day: str,
-    project: ChosenProject,
-    constraints: Path | None,
-    settings: Settings,
+    run: str, state: Path, name: str, day: str, project: ChosenProject, constraints: Path | None, settings: Settings
 ) -> None:
     """Run a project's tests with the newest packages. When an upgrade broke them, find which, from the last green ones.
 

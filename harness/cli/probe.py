@@ -33,9 +33,7 @@ from harness.terminal.live import WarningsOnly
 @click.option("--again", metavar="KEY", help="Run an observation from the results again: same lock, same repro.")
 @click.option("--fresh", is_flag=True, help="Run it even if the results have the answer.")
 @click.option(
-    "--repeat",
-    is_flag=True,
-    help="Repeat a run judged by a metric until it is clearly within its bounds or not.",
+    "--repeat", is_flag=True, help="Repeat a run judged by a metric until it is clearly within its bounds or not."
 )
 @click.option(
     "--environment",

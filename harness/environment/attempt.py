@@ -175,9 +175,7 @@ def read_lock(text: str, interpreter: Interpreter) -> Lock:
     tags = interpreter.wheel_tags()
     packages = tomllib.loads(text).get("packages", [])
     return Lock(
-        python=interpreter.version,
-        platform=interpreter.platform,
-        pins=[_pin(package, tags) for package in packages],
+        python=interpreter.version, platform=interpreter.platform, pins=[_pin(package, tags) for package in packages]
     )
 
 

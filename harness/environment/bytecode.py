@@ -72,12 +72,7 @@ class BytecodeStore:
         return cls(workspace.bytecode, cache_tag, workspace.locks / BYTECODE_LOCK, Ledger.of(workspace))
 
     def fill(
-        self,
-        tree: Path,
-        sources: Sources,
-        *,
-        without: Iterable[str] = (),
-        only: frozenset[str] | None = None,
+        self, tree: Path, sources: Sources, *, without: Iterable[str] = (), only: frozenset[str] | None = None
     ) -> dict[str, FileState]:
         """Link known bytecode into a tree; returns the states of its files, by their paths in the tree.
 
@@ -242,13 +237,7 @@ class BytecodeTree:
     @classmethod
     @contextlib.contextmanager
     def opened(
-        cls,
-        store: BytecodeStore,
-        sources: Sources,
-        own: Path,
-        *,
-        shared: Location | None,
-        without: Iterable[str] = (),
+        cls, store: BytecodeStore, sources: Sources, own: Path, *, shared: Location | None, without: Iterable[str] = ()
     ) -> Iterator[BytecodeTree]:
         """The lasting tree of `shared` if no other run uses it, else a new one at `own`."""
         if shared is not None:

@@ -106,11 +106,7 @@ def _section(path: Path) -> dict[str, str]:
     parser = configparser.RawConfigParser()
     try:
         parser.read(path, encoding="utf-8")
-    except (
-        configparser.Error,
-        OSError,
-        UnicodeDecodeError,
-    ):  # pip reports it; the harness continues without it
+    except (configparser.Error, OSError, UnicodeDecodeError):  # pip reports it; the harness continues without it
         return {}
     return dict(parser["global"]) if parser.has_section("global") else {}
 

@@ -268,11 +268,7 @@ class Resolver:
         return frozenset(), frozenset()
 
     def _lock(
-        self,
-        attempt: Attempt,
-        near: Lock | None,
-        cancel: threading.Event | None,
-        unbuilt: dict[str, str] | None = None,
+        self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None, unbuilt: dict[str, str] | None = None
     ) -> Lock | Unresolvable:
         """uv's answer to an attempt; adds a sentence to `unbuilt` for each project that is older than it should be.
 
@@ -285,11 +281,7 @@ class Resolver:
         return lock if self.builds is None else evolve(lock, pins=self.builds.as_sources(lock.pins))
 
     def _pylock(
-        self,
-        attempt: Attempt,
-        near: Lock | None,
-        cancel: threading.Event | None,
-        unbuilt: dict[str, str] | None = None,
+        self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None, unbuilt: dict[str, str] | None = None
     ) -> str | Unresolvable:
         """The text of the lock file that uv writes for an attempt; the versions of `near` are kept where possible.
 

@@ -42,14 +42,7 @@ from harness.run.sandbox import FileAccess, Sandbox
 _LONGEST_S = 3600.0
 TORCH_BACKEND = "UV_TORCH_BACKEND"
 # Settings of the user's shell and project that must not affect what is built here.
-_NOT_PASSED = (
-    "VIRTUAL_ENV",
-    "CONDA_PREFIX",
-    "PYTHONPATH",
-    "PYTHONHOME",
-    "UV_PROJECT_ENVIRONMENT",
-    "UV_EXCLUDE_NEWER",
-)
+_NOT_PASSED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PROJECT_ENVIRONMENT", "UV_EXCLUDE_NEWER")
 
 
 # Only lasting errors, about the releases themselves, may be stored: one caused by a login page or a broken download

@@ -129,12 +129,7 @@ def _bytecode(
 
 
 def _comparison(
-    builder: Builder,
-    base: _Base,
-    mixed: Path | None,
-    tree: BytecodeTree,
-    scratch: Path,
-    cancel: threading.Event | None,
+    builder: Builder, base: _Base, mixed: Path | None, tree: BytecodeTree, scratch: Path, cancel: threading.Event | None
 ) -> Callable[[], tuple[str, ...]]:
     """The comparison to do after the run; `mixed` is the folder of a mixture, which is recorded now."""
     before = files_below(mixed) if mixed is not None else {}

@@ -32,15 +32,7 @@ from attrs import field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.ledger import (
-    STORED,
-    FileState,
-    Ledger,
-    content_of,
-    files_below,
-    read_states,
-    state_of,
-)
+from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, read_states, state_of
 from harness.environment.workspace import Busy, Workspace, acquire, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.process import Cancelled

@@ -51,8 +51,7 @@ class _Folder:
             if error.errno == errno.ENOSPC:
                 raise NoSpace(f"no space left for {folder}", hint="harness clean --all frees what it keeps") from error
             raise NoSpace(
-                f"can't create the cache folder {folder}: {error.strerror}",
-                hint="HARNESS_CACHE_DIR names another one",
+                f"can't create the cache folder {folder}: {error.strerror}", hint="HARNESS_CACHE_DIR names another one"
             ) from error
         return folder
 

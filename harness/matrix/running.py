@@ -79,11 +79,7 @@ class CellProbes:
         if repro.made is not None or repro.inputs or cell.made:
             day = self.as_of.isoformat() if self.as_of is not None else None
             repro = self.givers[cell.python].given_if_made(repro, combination, cell.as_of or day, cell.made, run=run)
-        return Probe(
-            repro,
-            combination,
-            mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None,
-        )
+        return Probe(repro, combination, mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None)
 
     def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
         """Build a commit; returns it with the requirements that it declares, or the reason why it can't be used."""

@@ -135,9 +135,7 @@ def with_files(session: Session, inquiry: Inquiry) -> tuple[Session, Inquiry]:
         raise UserMistake(f"what reads the files can't be installed: {resolution.words}")
     names = tuple(dict.fromkeys((inquiry.subject, *map(required_name, made.with_))))
     writer = evolve(
-        repro.first_step,
-        dependencies=merged_requirements(run_itself.requirements, made.with_),
-        subjects=made.subjects,
+        repro.first_step, dependencies=merged_requirements(run_itself.requirements, made.with_), subjects=made.subjects
     )
     by = released(resolution.lock, names)
     told = f"the files that each release writes are read by {by} (--with changes it)"

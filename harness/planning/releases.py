@@ -75,10 +75,7 @@ class Plan:
         combination = self.scope.combination(
             (*self.scope.requirements, f"{self.subject}=={release.version}"), self._date_for(release), near
         )
-        return evolve(
-            combination,
-            prereleases=(self.subject,) if release.version.is_prerelease else (),
-        )
+        return evolve(combination, prereleases=(self.subject,) if release.version.is_prerelease else ())
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
         """Return the probe of one release."""
@@ -215,12 +212,7 @@ def releases_between(
 
 
 def releases_on_line(
-    index: Index,
-    scope: Scope,
-    interpreter: Interpreter,
-    project: str,
-    ends: tuple[str, str],
-    until: datetime | None,
+    index: Index, scope: Scope, interpreter: Interpreter, project: str, ends: tuple[str, str], until: datetime | None
 ) -> tuple[tuple[Release, ...], dict[str, str]]:
     """Return the releases of a project from the good to the bad version, and the reasons why others are left out.
 
@@ -258,11 +250,7 @@ def _last_day(until: datetime | None) -> str:
 
 
 def _usable(
-    question: Inquiry,
-    releases: tuple[Release, ...],
-    interpreter: Interpreter,
-    good: str | None,
-    bad: str | None,
+    question: Inquiry, releases: tuple[Release, ...], interpreter: Interpreter, good: str | None, bad: str | None
 ) -> tuple[tuple[Release, ...], dict[str, str]]:
     """Return the releases between the ends that can be tried, and the others with their reasons."""
     ends = {version_of(end) for end in (good, bad) if end is not None}
@@ -317,10 +305,9 @@ def merged_requirements(
 
 
 def _other_packages(as_of: str, near: str) -> str:
-    return {
-        "era": "as they were on the day of each release",
-        "none": f"as close as possible to those of {near}",
-    }.get(as_of, f"as they were on {as_of}")
+    return {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}.get(
+        as_of, f"as they were on {as_of}"
+    )
 
 
 def _position(end: str | None, versions: list[Version]) -> int | None:

@@ -202,11 +202,7 @@ def prepared_again(
         )
     asked = Probe(
         repro,
-        Combination(
-            python=lock.python,
-            requirements=observation.requirements,
-            device=Device(observation.device),
-        ),
+        Combination(python=lock.python, requirements=observation.requirements, device=Device(observation.device)),
         attempt=max(
             o.attempt for o in session.store.observations() if o.lock == lock and o.repro_digest == repro.digest
         )
