@@ -14,7 +14,7 @@ from packaging.version import InvalidVersion, Version
 from harness.model import Change, Observation, Repro, Signature
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import Step, given_parts
-from harness.model.text import one_line
+from harness.model.text import one_line, picked
 from harness.search import Counts, Effect
 
 if TYPE_CHECKING:
@@ -510,15 +510,8 @@ class Answer:
         return {
             "schema": SCHEMA,
             "subject": self.subject or None,
-            "status": self.status.value,
-            "sentence": self.sentence,
-            "advice": self.advice,
-            **(
-                {"last_bad": self.last_bad, "first_good": self.first_good}
-                if is_fix
-                else {"last_good": self.last_good, "first_bad": self.first_bad}
-            ),
-            "suspects": list(self.suspects),
+            **picked(self, "status sentence advice"),
+            **picked(self, "last_bad first_good suspects" if is_fix else "last_good first_bad suspects"),
             "confidence": None if boundary.confidence is None else round(boundary.confidence, 4),
             "rates": {
                 side: {"failed": counts.bad, "runs": counts.runs}
@@ -528,15 +521,9 @@ class Answer:
             "effect": None if boundary.effect is None else asdict(boundary.effect),
             "signature": given_parts(self.signature),
             "failures": [failure.as_json() for failure in self.failures],
-            "constraints": list(self.constraints),
-            "constraints_verified": self.constraints_verified,
-            "flaky": list(self.flaky),
-            "failing_at_both": list(self.failing_at_both),
-            "not_run": list(self.not_run),
+            **picked(self, "constraints constraints_verified flaky failing_at_both not_run"),
             "why_at_both": [{"reason": why, "tests": list(tests)} for why, tests in self.why_at_both.items()],
-            "back_to": self.back_to,
-            "lifted": list(self.lifted),
-            "not_rebuilt": self.not_rebuilt,
+            **picked(self, "back_to lifted not_rebuilt"),
             "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
             "steps": [step.as_json() for step in self.steps],
             "left_out": boundary.left_out,
@@ -544,14 +531,9 @@ class Answer:
             "drift": {release: list(told) for release, told in boundary.drift.items()},
             "altered": {release: list(files) for release, files in boundary.altered.items()},
             "culprit": levels_as_json(self.culprit),
-            "probes": self.probes,
-            "culprit_probes": self.culprit_probes,
             "wall_s": round(self.wall_s, 2),
-            "repro": self.repro,
-            "device": self.asked.device,
-            "python": self.asked.python,
-            "as_of": self.asked.as_of,
-            "files": self.asked.files,
+            **picked(self, "probes culprit_probes repro"),
+            **picked(self.asked, "device python as_of files"),
             "notes": list(self.told),
         }
 
@@ -566,29 +548,16 @@ def levels_as_json(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "proved": finding.is_proved,
             "minimal": finding.is_minimal,
             "packages": [str(change) for change in finding.packages],
-            "files": list(finding.files),
-            "regions": [cattrs.unstructure(region) for region in finding.regions],
-            "needs": [cattrs.unstructure(region) for region in finding.needs],
-            "needed_files": list(finding.needed_files),
-            "reverted_along": [cattrs.unstructure(region) for region in finding.reverted_along],
-            "causes": list(finding.causes),
-            "compiled": list(finding.compiled),
+            **cattrs.unstructure(picked(finding, "regions needs reverted_along")),
+            **picked(finding, "files needed_files causes compiled candidates runs unresolved notes replay"),
             "proofs": [
                 {
-                    "sentence": proof.sentence,
-                    "expected": proof.expected.value,
-                    "verdict": proof.verdict.value,
-                    "reason": proof.reason,
+                    **picked(proof, "sentence expected verdict reason"),
                     "observation": proof.observation.key if proof.observation else None,
                 }
                 for proof in finding.proofs
             ],
-            "candidates": finding.candidates,
-            "runs": finding.runs,
-            "unresolved": finding.unresolved,
-            "notes": list(finding.notes),
             "commits": [commit.as_json() for commit in finding.commits],
-            "replay": finding.replay,
         }
         for finding in culprit.findings
     ]

@@ -12,7 +12,7 @@ from attrs import field, frozen
 
 from harness.model import Signature, Verdict
 from harness.model.signature import Step, given_parts
-from harness.model.text import listed, sentence_and_table
+from harness.model.text import listed, picked, sentence_and_table
 
 _NAMED = 5
 
@@ -163,39 +163,26 @@ class History:
         """Return the history as `harness history --json` prints it (schema 1); a metric that is not finite is null."""
         return {
             "schema": 1,
-            "subject": self.subject,
-            "status": self.status.value,
+            **picked(
+                self, "subject status stride tried probes known sentence notes advice repro device python platform"
+            ),
+            **picked(self, "as_of flaky"),
             "windows": [{**cattrs.unstructure(window), "certain": window.is_certain} for window in self.windows],
             "unseen": [cattrs.unstructure(stretch) for stretch in self.unseen],
             "signature": given_parts(self.signature),
             "steps": [step.as_json() for step in self.steps],
             "releases": [
                 {
-                    "release": row.release,
-                    "state": row.state.value,
-                    "reason": row.reason,
+                    **picked(row, "release state reason"),
                     "uploaded": row.uploaded or None,
                     "observation": row.observation or None,
                     "measured": {k: v if math.isfinite(v) else None for k, v in row.measured.items()},
                 }
                 for row in self.rows
             ],
-            "stride": self.stride,
-            "tried": self.tried,
-            "probes": self.probes,
-            "known": self.known,
             "wall_s": round(self.wall_s, 2),
-            "sentence": self.sentence,
-            "notes": list(self.notes),
-            "advice": self.advice,
-            "repro": self.repro,
-            "device": self.device,
-            "python": self.python,
-            "platform": self.platform,
-            "as_of": self.as_of,
             "drift": {release: list(told) for release, told in self.drift.items()},
             "altered": {release: list(files) for release, files in self.altered.items()},
-            "flaky": list(self.flaky),
         }
 
 

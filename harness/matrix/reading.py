@@ -36,6 +36,7 @@ from harness.matrix.cells import (
 )
 from harness.model import Device, normalized_name
 from harness.model.lock import AsOf
+from harness.model.text import picked
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -260,16 +261,7 @@ class Choice:
         uncovered = self.covering.left_out if self.covering is not None else ()
         return {
             "matrix": self.matrix.name,
-            "cells": [
-                {
-                    "name": cell.name,
-                    "label": cell.label,
-                    "arguments": list(cell.arguments),
-                    "tags": list(cell.tags),
-                    "python": cell.python,
-                }
-                for cell in self.cells
-            ],
+            "cells": [picked(cell, "name label arguments tags python") for cell in self.cells],
             "left_out": [
                 *map(asdict, self.matrix.left_out),
                 *({"cell": cell.name, "reason": _UNCOVERED} for cell in uncovered),

@@ -16,7 +16,7 @@ from typing import Any
 from attrs import asdict, evolve, frozen
 
 from harness.model.observation import Observation, Outcome, RaisedException
-from harness.model.text import counted, one_line
+from harness.model.text import counted, one_line, picked
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
@@ -348,12 +348,7 @@ class Step:
     def as_json(self) -> dict[str, Any]:
         """The step in the JSON of answers."""
         return {
-            "release": self.release,
-            "verdict": self.verdict.value,
-            "reason": self.reason,
-            "observation": self.observation,
-            "cached": self.cached,
-            "seconds": self.seconds,
+            **picked(self, "release verdict reason observation cached seconds"),
             **({"attempt": self.attempt} if self.attempt else {}),
         }
 

@@ -6,6 +6,7 @@ bidi controls could reorder the text (CVE-2021-42574, "Trojan Source").
 
 from __future__ import annotations
 
+import enum
 import json
 import math
 import re
@@ -121,6 +122,15 @@ def size_in_words(count: float) -> str:
         count /= 1024
         unit = larger
     return f"{count:.0f} {unit}" if unit == "B" or count >= 9.95 else f"{count:.1f} {unit}"
+
+
+def picked(value: Any, names: str) -> dict[str, Any]:
+    """Return some attributes of a value by their names (separated by spaces), as JSON has them: tuples are lists."""
+    found = {name: getattr(value, name) for name in names.split()}
+    return {
+        name: list(one) if isinstance(one, tuple) else one.value if isinstance(one, enum.Enum) else one
+        for name, one in found.items()
+    }
 
 
 def to_json(value: Any, *, indent: int | None = 1) -> str:

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
-from harness.model.text import listed
+from harness.model.text import listed, picked
 from harness.nightly.record import FOLDER, Break, CellRecord, Night, NightArchive, Past, Standing
 from harness.redact import Private, redacted
 from harness.report.page import Page
@@ -89,42 +89,24 @@ def as_json(night: Night, past: Past, breaks: Mapping[str, Break]) -> dict[str, 
     touched = {known.id for known in night.breaks} | {cell.broken_by for cell in night.cells if cell.broken_by}
     return {
         "schema": 1,
-        "matrix": night.matrix,
-        "start": night.start,
+        **picked(night, "matrix start left ran wall_s gpu_s"),
         "first_night": past.nights == 0,
         "exit_code": exit_code(night, past),
         "news": {heading: list(lines) for heading, lines in news_of(night, past).items()},
         "cells": [
-            {
-                "name": cell.name,
-                "choice": cell.choice,
-                "commits": cell.commits,
-                "standing": cell.standing.value,
-                "reason": cell.reason,
-                "observation": cell.observation,
-                "broken_by": cell.broken_by or None,
-            }
+            {**picked(cell, "name choice commits standing reason observation"), "broken_by": cell.broken_by or None}
             for cell in night.cells
         ],
         "breaks": [_break_json(breaks[name]) for name in sorted(touched)],
-        "left": list(night.left),
-        "ran": night.ran,
-        "wall_s": night.wall_s,
-        "gpu_s": night.gpu_s,
     }
 
 
 def _break_json(known: Break) -> dict[str, Any]:
     return {
-        "id": known.id,
-        "title": known.title,
-        "sentence": known.sentence,
+        **picked(known, "id title sentence cells first_seen last_seen"),
         "culprit": [str(change) for change in known.culprit],
         "commits": [commit.as_json() for commit in known.commits],
-        "cells": list(known.cells),
         "fixes": [{"cell": fix.cell, "by": fix.by, "night": fix.night} for fix in known.fixes],
-        "first_seen": known.first_seen,
-        "last_seen": known.last_seen,
         "closed": known.closed or None,
         "report": report_of(known),
     }

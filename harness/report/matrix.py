@@ -16,7 +16,7 @@ from harness.matrix.cells import PACKAGES, project_of
 from harness.matrix.running import NOT_RUN, CellRun, Standing
 from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.signature import in_words
-from harness.model.text import counted, listed
+from harness.model.text import counted, listed, picked
 from harness.redact import Private, redacted
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment, tail, trimmed_traceback
@@ -244,9 +244,7 @@ def _record(matrix: MatrixStanding) -> dict[str, Any]:
 def _cell_record(standing: Standing) -> dict[str, Any]:
     cell, run = standing.cell, standing.run
     record: dict[str, Any] = {
-        "name": cell.name,
-        "choice": dict(cell.choice),
-        "arguments": list(cell.arguments),
+        **picked(cell, "name choice arguments"),
         "verdict": standing.word,
         "reason": standing.reason,
     }
@@ -256,20 +254,13 @@ def _cell_record(standing: Standing) -> dict[str, Any]:
     lock = seen.lock
     return {
         **record,
-        "outcome": seen.outcome.value,
+        **picked(seen, "outcome started peak_memory metrics device machine drift altered"),
         "signature": str(run.signature) if run.signature is not None else None,
         "observation": seen.key,
         "cached": run.cached,
-        "started": seen.started,
         "seconds": seen.duration_s,
         "setup_seconds": seen.setup_s,
-        "peak_memory": seen.peak_memory,
-        "metrics": dict(seen.metrics),
-        "device": seen.device.value,
-        "machine": dict(seen.machine),
         "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
-        "drift": list(seen.drift),
-        "altered": list(seen.altered),
         "lock": {
             "id": lock.id,
             "python": lock.python,
