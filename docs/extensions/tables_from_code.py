@@ -172,7 +172,10 @@ class JsonKeys(SphinxDirective):
         """One paragraph with the keys in the order of `as_json`."""
         module, _, name = self.arguments[0].rpartition(".")
         source = inspect.getsource(getattr(importlib.import_module(module), name).as_json)
-        keys = re.findall(r'^ {12}"(\w+)":', source, re.MULTILINE)
+        lines = re.findall(r'^ {12}("\w+":|\*\*picked\(.*)', source, re.MULTILINE)
+        keys = dict.fromkeys(
+            key for line in lines for names in re.findall(r'"([\w ]+)"', line) for key in names.split()
+        )
         paragraph = nodes.paragraph("", "Keys: ")
         for number, key in enumerate(keys):
             paragraph += [nodes.Text(", " if number else ""), nodes.literal(key, key)]

@@ -163,10 +163,8 @@ class History:
         """Return the history as `harness history --json` prints it (schema 1); a metric that is not finite is null."""
         return {
             "schema": 1,
-            **picked(
-                self, "subject status stride tried probes known sentence notes advice repro device python platform"
-            ),
-            **picked(self, "as_of flaky"),
+            **picked(self, "subject status stride tried probes known sentence notes advice"),
+            **picked(self, "repro device python platform as_of flaky"),
             "windows": [{**cattrs.unstructure(window), "certain": window.is_certain} for window in self.windows],
             "unseen": [cattrs.unstructure(stretch) for stretch in self.unseen],
             "signature": given_parts(self.signature),
