@@ -2,5 +2,3 @@
 
 from harness.bundle.absorbing import Absorbed, Taken, absorb
 from harness.bundle.packing import Installed, Packed, Packer, WantedProbe, read_installed
-
-__all__ = ["Absorbed", "Installed", "Packed", "Packer", "Taken", "WantedProbe", "absorb", "read_installed"]

@@ -8,26 +8,3 @@ from harness.environment.resolve import Resolution, Resolver, Unresolvable
 from harness.environment.uv import Builds, Uv
 from harness.environment.watched import CannotBuild, WatchedEnvironment, flaw_of, watched_environment
 from harness.environment.workspace import Workspace
-
-__all__ = [
-    "Builder",
-    "Builds",
-    "CannotBuild",
-    "DiskSpace",
-    "Environment",
-    "Index",
-    "Interpreter",
-    "PipSettings",
-    "Resolution",
-    "Resolver",
-    "Uninstallable",
-    "Unresolvable",
-    "Uv",
-    "WatchedEnvironment",
-    "Workspace",
-    "find_interpreter",
-    "flaw_of",
-    "foreign_lock",
-    "read_pip_settings",
-    "watched_environment",
-]

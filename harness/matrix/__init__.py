@@ -2,5 +2,3 @@
 
 from harness.matrix.cells import Cell, LeftOut, Matrix, Target, Value, expanded
 from harness.matrix.reading import read_matrix
-
-__all__ = ["Cell", "LeftOut", "Matrix", "Target", "Value", "expanded", "read_matrix"]

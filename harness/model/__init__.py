@@ -14,32 +14,3 @@ from harness.model.observation import (
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Given, Input, Made, Repro
 from harness.model.signature import Judgement, Signature, Verdict, capture_signature, judge
-
-__all__ = [
-    "Bounds",
-    "Change",
-    "Combination",
-    "Device",
-    "Given",
-    "Input",
-    "Judgement",
-    "Lock",
-    "Made",
-    "Mixture",
-    "Observation",
-    "Outcome",
-    "Pin",
-    "RaisedException",
-    "Release",
-    "Repro",
-    "Returned",
-    "Signature",
-    "StackFrame",
-    "TestOutcome",
-    "TestResult",
-    "Trace",
-    "Verdict",
-    "capture_signature",
-    "judge",
-    "normalized_name",
-]

@@ -4,16 +4,3 @@ from harness.probing.judge import Judge
 from harness.probing.probe import Prepared, Probe, next_attempt, observation_of, probe_key, question_of, seed_of
 from harness.probing.prober import Prober
 from harness.run.process import Cancelled
-
-__all__ = [
-    "Cancelled",
-    "Judge",
-    "Prepared",
-    "Probe",
-    "Prober",
-    "next_attempt",
-    "observation_of",
-    "probe_key",
-    "question_of",
-    "seed_of",
-]

@@ -8,33 +8,3 @@ from harness.search.protocol import Grid, PositionState, Search, Trial
 from harness.search.rates import Counts, Noise
 from harness.search.sure import SureBisection
 from harness.search.windows import SureScan, Window, WindowScan, WindowsResult
-
-__all__ = [
-    "AloneFirst",
-    "Bisection",
-    "BisectionResult",
-    "BisectionStatus",
-    "ByNumber",
-    "Counts",
-    "DeltaResult",
-    "Effect",
-    "FewestChanges",
-    "FewestResult",
-    "Gauges",
-    "Grid",
-    "MovedEnd",
-    "Narrowing",
-    "Noise",
-    "NoisySearch",
-    "PositionState",
-    "Reading",
-    "Readings",
-    "Search",
-    "SureBisection",
-    "SureScan",
-    "Trial",
-    "Window",
-    "WindowScan",
-    "WindowsResult",
-    "readings_of",
-]

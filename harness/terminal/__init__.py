@@ -2,5 +2,3 @@
 
 from harness.terminal.answer import print_answer, print_history, print_observation, print_table
 from harness.terminal.live import LiveView, PlainView, reporting
-
-__all__ = ["LiveView", "PlainView", "print_answer", "print_history", "print_observation", "print_table", "reporting"]
