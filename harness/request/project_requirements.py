@@ -13,6 +13,7 @@ import ast
 import email.parser
 import re
 import shlex
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -27,24 +28,13 @@ from harness.repository.declared import Declared, declared_in, read_ini, read_to
 from harness.request.lockfiles import read_requirement_file
 from harness.request.parsing import required_name
 
+_KNOWN: dict[str, dict[str, str]] = tomllib.loads(
+    Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8")
+)
+_CALLED, _OPTIONS, _SETTINGS = _KNOWN["called"], _KNOWN["options"], _KNOWN["settings"]
+_FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["modules"]
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
 _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
-# Projects that are called otherwise than their module.
-_CALLED = {
-    "Crypto": "pycryptodome",
-    "OpenSSL": "pyopenssl",
-    "PIL": "pillow",
-    "attr": "attrs",
-    "bs4": "beautifulsoup4",
-    "cv2": "opencv-python",
-    "dateutil": "python-dateutil",
-    "dotenv": "python-dotenv",
-    "git": "gitpython",
-    "jwt": "pyjwt",
-    "sklearn": "scikit-learn",
-    "yaml": "pyyaml",
-    "zmq": "pyzmq",
-}
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
 _REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
@@ -446,74 +436,6 @@ def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield from (alias.name.split(".")[0] for alias in node.names)
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             yield node.module.split(".")[0]
-
-
-_OPTIONS = {
-    "--cov": "pytest-cov",
-    "--no-cov": "pytest-cov",
-    "--timeout": "pytest-timeout",
-    "--numprocesses": "pytest-xdist",
-    "--dist": "pytest-xdist",
-    "-n": "pytest-xdist",
-    "--reruns": "pytest-rerunfailures",
-    "--benchmark": "pytest-benchmark",
-    "--asyncio-mode": "pytest-asyncio",
-    "--ds": "pytest-django",
-    "--doctest-plus": "pytest-doctestplus",
-    "--random-order": "pytest-random-order",
-    "--html": "pytest-html",
-    "--mypy": "pytest-mypy",
-    "--flake8": "pytest-flake8",
-    "--disable-socket": "pytest-socket",
-}
-_SETTINGS = {
-    "asyncio_mode": "pytest-asyncio",
-    "asyncio_default_fixture_loop_scope": "pytest-asyncio",
-    "django_settings_module": "pytest-django",
-    "timeout": "pytest-timeout",
-    "env": "pytest-env",
-    "mock_use_standalone_module": "pytest-mock",
-}
-_FIXTURES = {
-    "mocker": "pytest-mock",
-    "httpx_mock": "pytest-httpx",
-    "requests_mock": "requests-mock",
-    "httpserver": "pytest-httpserver",
-    "benchmark": "pytest-benchmark",
-    "freezer": "pytest-freezer",
-    "respx_mock": "respx",
-    "subtests": "pytest-subtests",
-    "datadir": "pytest-datadir",
-    "shared_datadir": "pytest-datadir",
-    "aiohttp_client": "pytest-aiohttp",
-    "data_regression": "pytest-regressions",
-    "django_user_model": "pytest-django",
-}
-_MARKS = {
-    "asyncio": "pytest-asyncio",
-    "django_db": "pytest-django",
-    "timeout": "pytest-timeout",
-    "vcr": "pytest-vcr",
-    "trio": "pytest-trio",
-}
-MODULES = {
-    "factory": "factory-boy",
-    "faker": "faker",
-    "flaky": "flaky",
-    "freezegun": "freezegun",
-    "httpretty": "httpretty",
-    "hypothesis": "hypothesis",
-    "mock": "mock",
-    "nose": "nose",
-    "parameterized": "parameterized",
-    "pytest_asyncio": "pytest-asyncio",
-    "pytest_mock": "pytest-mock",
-    "requests_mock": "requests-mock",
-    "responses": "responses",
-    "respx": "respx",
-    "testfixtures": "testfixtures",
-    "vcr": "vcrpy",
-}
 
 
 def plugins_in_use(tree: Path) -> dict[str, str]:
