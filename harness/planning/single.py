@@ -203,7 +203,7 @@ def prepared_again(
             hint=f"to run its current version: harness probe {observation.repro}",
         )
     asked = Probe(
-        repro,
+        repro.within(session.settings.timeout),
         Combination(
             python=lock.python,
             requirements=observation.requirements,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from attrs import evolve, frozen
 
-from harness.model import Device, Observation
+from harness.model import Device, Observation, Outcome
 from harness.store import observation_key
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.environment import Builder, Environment
-    from harness.model import Combination, Lock, Mixture, Outcome, Repro
+    from harness.model import Combination, Lock, Mixture, Repro
     from harness.run.devices import Gpu
     from harness.run.result import Ran
     from harness.store import Store, StoredResolution
@@ -232,7 +232,7 @@ def observation_of(
     """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
     return evolve(
         observation_without_run(probe, key, ran.outcome, "", lock, setup_s=setup_s),
-        detail=ran.detail,
+        detail=ran.detail + _longer(ran, probe.repro),
         exception=ran.exception,
         exit_code=ran.exit_code,
         metrics=dict(ran.metrics),
@@ -248,6 +248,14 @@ def observation_of(
         mistake=ran.mistake,
         wrote=ran.wrote,
     )
+
+
+def _longer(ran: Ran, repro: Repro) -> str:
+    """How to give a run more time that was stopped by the limit that the user can change; "" if that is no help."""
+    is_bug = repro.signature is not None and repro.signature.hang
+    if ran.outcome is not Outcome.TIMED_OUT or is_bug or not repro.is_limit_own:
+        return ""
+    return f" (--timeout {2 * repro.timeout:g} gives it more)" if f"after {repro.timeout:g} s" in ran.detail else ""
 
 
 def observation_without_run(
