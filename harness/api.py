@@ -128,7 +128,7 @@ def probe(
     """
     settings = settings or Settings()
     settings = evolve(settings, with_=(*settings.with_, *requirements))
-    chosen = chosen_repro(repro, None, None, settings.params)
+    chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
     session = local_session(settings, reporter, requires_python=chosen.requires_python)
     return executed(session, prepared_probe(session, chosen, fresh=fresh))
 

@@ -21,6 +21,7 @@ from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_WAIT_S
 from harness.store import OWN_FOLDER
 
+_LONGEST_S = 7 * 24 * 3600.0  # of one run
 NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
@@ -110,11 +111,12 @@ class Settings:
     `with_` and `hold` are requirements, and "none" in `hold` leaves out the repro's own holds; `made_with` are those of
     the repro's first step; `as_of` is "era", "none" or an ISO date; `python` a version or a path; `device` "auto",
     "cpu", "cuda" or "emulated"; `params` are NAME=VALUE;
-    `from_source` names projects that may be built from source, `no_build` forbids all builds; `pass_env` are names of
-    variables for the runs, `capability` is that of the stand-in for CUDA, `torch_backend` a build of torch, as for
-    uv, or "none". `network` lets runs in a sandbox use the network; `sandbox` is "auto", "require", "off", or None for
-    what HARNESS_SANDBOX says. `lanes` is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes;
-    `scheduler` is the address of a Dask scheduler, `results` the folder for runs, answers and reports.
+    `from_source` names projects that may be built from source, `no_build` forbids all builds; `pass_env` are names
+    of variables for the runs, `timeout` is the time limit of one run in seconds (None: the repro's), `capability`
+    is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv, or "none". `network` lets runs in
+    a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what HARNESS_SANDBOX says. `lanes`
+    is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes; `scheduler` is the address of a
+    Dask scheduler, `results` the folder for runs, answers and reports.
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
@@ -177,6 +179,15 @@ class Settings:
     )
     pass_env: tuple[str, ...] = _setting(
         (), "--pass-env", Group.RUNS, "Let the repro see this environment variable (a token, say).", metavar="NAME"
+    )
+    timeout: float | None = _setting(
+        None,
+        "--timeout",
+        Group.RUNS,
+        "Stop a run that takes longer.",
+        metavar="SECONDS",
+        kind=ValueKind.SECONDS,
+        shown_default="the repro's own, 600 for a command",
     )
     capability: str = _setting(
         DEFAULT_CAPABILITY,
@@ -249,6 +260,7 @@ class Settings:
         check_fields(self)
         check_between("Settings(lanes=...)", self.lanes, 1, 64)
         check_between("Settings(gpu_wait=...)", self.gpu_wait, 0)
+        check_between("Settings(timeout=...)", self.timeout, 1, _LONGEST_S)
         for setting in fields(Settings):
             if choices := setting.metadata["option"].choices:
                 check_choice(f"Settings({setting.name}=...)", getattr(self, setting.name), choices)

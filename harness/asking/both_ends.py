@@ -65,7 +65,7 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
     limit = next((step for step in _LIMITS_S if step >= _TIMES_LONGER * seconds), repro.timeout)
     if limit >= repro.timeout:
         return repro
-    return evolve(repro, timeout=limit, digest=f"{repro.digest}-{limit:g}")
+    return evolve(repro.within(limit, is_own=False), digest=f"{repro.digest}-{limit:g}")
 
 
 @define

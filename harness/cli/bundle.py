@@ -66,7 +66,7 @@ def bundle(
     """
     if settings.from_source:
         raise UserMistake("a bundle holds only wheels, so it can't hold what --build would build")
-    chosen = chosen_repro(repro, None, None, settings.params)
+    chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
     node = read_installed(installed) if installed else Installed()

@@ -176,7 +176,7 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
     """
     console = Console(stderr=True)
     session = local_session(settings, WarningsOnly(console), requires_python=required_python(repro, None, None))
-    found = chosen_repro(repro, None, None, settings.params)
+    found = chosen_repro(repro, None, None, settings.params, settings.timeout)
     if found.signature is None:
         raise UserMistake(
             f"{found.name} has no signature, so a smaller one could fail for another reason",
@@ -197,7 +197,7 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
     giver, combination = Giver(session.local, session.index), prepared.probe.combination
 
     def judged(source: str) -> Verdict:
-        smaller = parse_repro(source, name=found.name, path=found.path).with_params(found.params)
+        smaller = parse_repro(source, name=found.name, path=found.path).with_params(found.params).within(found.timeout)
         # A smaller first step must still write what the smaller reader fails to read.
         smaller = giver.given_if_made(smaller, combination, settings.as_of, settings.made_with)
         probe = Probe(evolve(smaller, signature=found.signature), combination)

@@ -46,7 +46,7 @@ class CellProbes:
     """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
 
     `as_of` is the default date for cells (None: today's index). `projects` build commits, and `givers` run the first
-    steps of repros and fetch their inputs, by the same axis values.
+    steps of repros and fetch their inputs, by the same axis values. `timeout` (seconds) takes the place of the repros'.
     """
 
     index: Index
@@ -55,6 +55,7 @@ class CellProbes:
     as_of: datetime | None = None
     projects: Mapping[str | None, Projects] = field(factory=dict)
     givers: Mapping[str | None, Giver] = field(factory=dict)
+    timeout: float | None = None
     _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
 
     def probe(self, cell: Cell, *, run: bool = True) -> Probe:
@@ -62,7 +63,7 @@ class CellProbes:
 
         Raises `BadRepro`, `UserMistake`, `NoInput`, `UnknownProject` and `NoNetwork`.
         """
-        repro = find_repro(cell.repro).with_params(dict(cell.params))
+        repro = find_repro(cell.repro).with_params(dict(cell.params)).within(self.timeout)
         built = [self.commit(cell, commit) for commit in cell.commits]
         repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
         flaws = [why for why in built if isinstance(why, str)]
@@ -134,7 +135,8 @@ class Sessions:
             for python, session in self.by_python.items()
         }
         givers = {python: Giver(session.local, session.index) for python, session in self.by_python.items()}
-        return CellProbes(self.first.index, interpreters, self.first.gpus, self.as_of, projects, givers)
+        first, limit = self.first, self.first.settings.timeout
+        return CellProbes(first.index, interpreters, first.gpus, self.as_of, projects, givers, limit)
 
     @property
     def probers(self) -> Probers:

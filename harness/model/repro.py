@@ -352,7 +352,8 @@ class Repro:
     what is true of its bug. `project` is a folder ("": none): each run gets a fresh copy and starts in the folder
     `inside` of the copy. `search_path` are folders with modules, relative to the copy unless absolute. `made` is its
     first step and `inputs` what it declares; `given` are the folders that its runs get for them, and `step` is the step
-    to run, "" without a first step. `typed` names the parameters that the user gave.
+    to run, "" without a first step. `typed` names the parameters that the user gave. `is_limit_own` says that `timeout`
+    is the user's or the repro's, not a shorter one of a search.
     """
 
     name: str
@@ -381,6 +382,7 @@ class Repro:
     given: tuple[Given, ...] = ()
     step: str = ""
     typed: tuple[str, ...] = field(default=(), eq=False)
+    is_limit_own: bool = field(default=True, eq=False)
 
     @property
     def without_copies(self) -> Repro:
@@ -413,6 +415,13 @@ class Repro:
             subjects=case.subjects or self.subjects,
             known=case.known,
         )
+
+    def within(self, timeout: float | None, *, is_own: bool = True) -> Repro:
+        """Return the repro with another time limit in seconds; None keeps its own.
+
+        With `is_own=False` the limit is not what the user would change.
+        """
+        return evolve(self, timeout=timeout, is_limit_own=is_own) if timeout is not None else self
 
     @property
     def is_pinned_offline(self) -> bool:

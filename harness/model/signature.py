@@ -184,7 +184,7 @@ class Signature:
             if not any(name == self.exception or name.endswith(f".{self.exception}") for name in names):
                 return False
         message = without_end(normalized_message(self.message or ""))
-        if message not in normalized_message(raised.message):
+        if message not in normalized_message(raised.message) and (self.message or "") not in raised.message:
             return False
         return self.frame is None or any(self.frame in f"{frame.file}:{frame.function}" for frame in raised.frames)
 

@@ -201,7 +201,7 @@ def prepared_again(
             hint=f"to run its current version: harness probe {observation.repro}",
         )
     asked = Probe(
-        repro,
+        repro.within(session.settings.timeout),
         Combination(python=lock.python, requirements=observation.requirements, device=Device(observation.device)),
         attempt=max(
             o.attempt for o in session.store.observations() if o.lock == lock and o.repro_digest == repro.digest

@@ -230,7 +230,7 @@ def observation_of(
     """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
     return evolve(
         observation_without_run(probe, key, ran.outcome, "", lock, setup_s=setup_s),
-        detail=ran.detail,
+        detail=ran.detail + _longer(ran, probe.repro),
         exception=ran.exception,
         exit_code=ran.exit_code,
         metrics=dict(ran.metrics),
@@ -246,6 +246,14 @@ def observation_of(
         mistake=ran.mistake,
         wrote=ran.wrote,
     )
+
+
+def _longer(ran: Ran, repro: Repro) -> str:
+    """How to give a run more time that was stopped by the limit that the user can change; "" if that is no help."""
+    is_bug = repro.signature is not None and repro.signature.hang
+    if ran.outcome is not Outcome.TIMED_OUT or is_bug or not repro.is_limit_own:
+        return ""
+    return f" (--timeout {2 * repro.timeout:g} gives it more)" if f"after {repro.timeout:g} s" in ran.detail else ""
 
 
 def observation_without_run(

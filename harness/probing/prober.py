@@ -320,6 +320,8 @@ class Prober:
         kept = self.store.get(key)
         if kept is not None and kept.wrote and self.trees.folder(kept.wrote) is None:
             return None  # what it wrote is needed, and is gone
+        if kept is not None and _stopped_earlier(kept, probe.repro.timeout):
+            return None
         if kept is None or not kept.outcome.ran or not kept.log:
             return kept
         signature = probe.repro.signature
@@ -385,6 +387,11 @@ def _was_refused_a_write(ran: Ran, environment: Environment) -> bool:
     if environment.folder is None or ran.outcome is Outcome.COMPLETED:
         return False
     return any("Read-only file system" in line and "site-packages" in line for line in ran.tail.splitlines())
+
+
+def _stopped_earlier(kept: Observation, limit_s: float) -> bool:
+    """Whether a stored run was stopped after less than this limit, which says nothing about a run with the limit."""
+    return kept.outcome is Outcome.TIMED_OUT and not kept.mixture and kept.duration_s < limit_s
 
 
 def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:

@@ -60,12 +60,13 @@ def chosen_command(
     if not run:
         if project.folder is not None:
             raise UserMistake("--project goes with --run", hint='for example --project . --run "pytest"')
-        found = chosen_repro(repro, run, subject, settings.params)
+        found = chosen_repro(repro, run, subject, settings.params, settings.timeout)
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
     if repro:
         raise UserMistake("give either --repro or --run")
     chosen = read_command(run, beside, projects, project, start=Path.cwd(), content_digest=digest_of(run))
-    return evolve(chosen, repro=chosen.repro.with_params(parameters(settings.params)), replaced=replaced)
+    asked = chosen.repro.with_params(parameters(settings.params)).within(settings.timeout)
+    return evolve(chosen, repro=asked, replaced=replaced)
 
 
 @frozen

@@ -105,8 +105,13 @@ def _instead(program: str, project: Path | None) -> str:
 _SHIPPED = Path(__file__).parent.parent / "_repros"
 
 
-def chosen_repro(repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...]) -> Repro:
-    """Return the repro that the options name, with its parameters. Raises `UserMistake` and `BadRepro`."""
+def chosen_repro(
+    repro: str | None, run: str | None, subject: str | None, params: tuple[str, ...], timeout: float | None = None
+) -> Repro:
+    """Return the repro that the options name, with its parameters and time limit in seconds (None: its own).
+
+    Raises `UserMistake` and `BadRepro`.
+    """
     if subject is not None:
         check_project_name(subject)
     if repro and run:
@@ -120,7 +125,7 @@ def chosen_repro(repro: str | None, run: str | None, subject: str | None, params
         found = repro_for_subject(subject)
     else:
         raise UserMistake("nothing to run", hint='name a repro with --repro, or give a command with --run "COMMAND"')
-    return found.with_params(parameters(params))
+    return found.with_params(parameters(params)).within(timeout)
 
 
 def required_python(repro: str | None, run: str | None, subject: str | None) -> str | None:

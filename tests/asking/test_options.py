@@ -53,7 +53,7 @@ SETTINGS = {
 EVERYWHERE = {
     "--good", "--bad", "--repro", "--run", "--depth", "--diff", "--json", "--results",
     "--help", "--constraints", "--device",
-    "--param",
+    "--param", "--timeout",
     "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--gpu-wait", "--max-disk", "--lanes",
 }  # fmt: skip
 SCRIPTS = {Kind.RELEASES, Kind.COMMITS, Kind.PYTHONS}

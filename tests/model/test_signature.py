@@ -86,6 +86,12 @@ def test_failures_that_do_not_match_an_exception(signature):
     assert signature.match(seen(exception=RAISED, exit_code=1), "log") == ""
 
 
+def test_the_name_of_a_file_in_a_message_counts_though_its_folder_differs():
+    missing = RaisedException("FileNotFoundError", "[Errno 2] No such file or directory: '/tmp/x1/weights.bin'")
+    assert Signature(exception="FileNotFoundError", message="weights.bin").match(seen(exception=missing))
+    assert not Signature(exception="FileNotFoundError", message="other.bin").match(seen(exception=missing))
+
+
 @pytest.mark.parametrize(
     ("value", "found"), [(2.1, True), (2.0, False), (1.0, False), (0.9, True), (math.nan, True), (math.inf, True)]
 )
