@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from harness.drafting.markup import Block, blocks_of
 from harness.drafting.scripts import Script, installs_in, script_of, text_in, tree_of
+from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
 from harness.drafting.versions import KNOWN, LAST_SUSPECTS, Told, project_named, project_of_module, versions_in

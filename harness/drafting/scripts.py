@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from harness.drafting.markup import Block, parses
+from harness.drafting.source import Block, parses
 from harness.drafting.versions import project_of_module
 
 if TYPE_CHECKING:

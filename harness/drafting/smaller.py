@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from harness.drafting.markup import parses
 from harness.drafting.scripts import tree_of, undefined_in
+from harness.drafting.source import parses
 from harness.model import Verdict
 from harness.search import FewestChanges
 

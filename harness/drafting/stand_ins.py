@@ -9,8 +9,8 @@ from pathlib import Path
 
 from attrs import frozen
 
-from harness.drafting.markup import parses
 from harness.drafting.scripts import text_in, tree_of
+from harness.drafting.source import parses
 from harness.drafting.versions import FIELD
 
 _LOADS = re.compile(

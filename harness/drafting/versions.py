@@ -18,7 +18,7 @@ from harness.model import normalized_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
-    from harness.drafting.markup import Block
+    from harness.drafting.source import Block
 
 
 # What a draft knows of this field: names of packages, columns of data sets, architectures of checkpoints.
