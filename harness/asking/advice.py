@@ -87,6 +87,8 @@ def advice_on(*runs: Observation) -> str:
         return ""
     title = titles.most_common(1)[0][0]
     if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
+        if runs[0].outcome is Outcome.TIMED_OUT:
+            return f"No test ran to its end: the run {runs[0].detail}"
         return f"No test ran: {title}. Old packages may not run with this Python (--python changes it)."
     return f"Most tests fail with {title}"
 

@@ -16,7 +16,7 @@ from harness.drafting.scripts import Script, installs_in, script_of, text_in, tr
 from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
-from harness.drafting.versions import KNOWN, LAST_SUSPECTS, Told, project_named, project_of_module, versions_in
+from harness.drafting.versions import KNOWN, LAST_SUSPECTS, Claim, Told, project_named, project_of_module, versions_in
 from harness.model.repro import parse_repro
 from harness.model.text import one_line
 from harness.redact import hide_secrets
@@ -135,6 +135,9 @@ _NEEDED = (
 )
 _ON_GPU = re.compile(r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|\bFastLanguageModel\b|\bFastModel\b|load_in_[48]bit\s*=\s*True")
 _MAYBE_GPU = re.compile(r"cuda\.is_available\(\)")
+_LACKING = re.compile(
+    r"cannot import name .* from '(\w+)|No module named '(?=\w+\.)(\w+)|module '(\w+)[\w.]*' has no attribute"
+)
 _PLACEHOLDER = re.compile(
     r"<(?:your|my|path|insert|model|dataset)[^>\n]{0,40}>|[\"'](?:path/to|/path/to|your[-_ ])[^\"'\n]*[\"']", re.I
 )
@@ -215,12 +218,20 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
 def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
     """Return the projects to bisect over, in order of suspicion.
 
-    First those that the text itself calls good in one version and bad in another, then those of the traceback, the
-    innermost first, then the tracker's own and what the script imports: what the error names before the rest, and
-    the library of data last if they are generated. What is in every traceback comes last.
+    First those that the text itself calls good in one version and bad in another, or that it calls bad and that lack
+    what could not be imported, then those of the traceback, the innermost first, then the tracker's own and what the
+    script imports: what the error names before the rest, and the library of data last if they are generated. What is
+    in every traceback comes last.
     """
     told, installed = parts.told, parts.told.installed
     claimed = [name for name in told.claims if all(told.bounds(name))]
+    lacking = _LACKING.search(parts.raised.told.message) if parts.raised is not None else None
+    if (
+        lacking is not None
+        and Claim.BAD
+        in told.claims.get(name := project_of_module(next(filter(None, lacking.groups()))) or "", {}).values()
+    ):
+        claimed.append(name)
     imported = [*([home] if home else []), *_imported(parts)]
     framed = list(suspects(parts.raised))
     found = [name for name in dict.fromkeys((*claimed, *framed, *imported)) if name in KNOWN or name in framed]

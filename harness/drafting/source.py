@@ -18,6 +18,7 @@ from typing import Any
 
 from attrs import frozen
 
+from harness.drafting.versions import KNOWN, project_of_module
 from harness.errors import NoNetwork, UserMistake
 from harness.model.text import plain
 
@@ -165,6 +166,7 @@ _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>",
 _PRE = re.compile(r"<pre[^>]*>|</pre>", re.I)
 _IMPORT = re.compile(r"(?:from\s+[A-Za-z_][\w.]*\s+import\s+\S|import\s+[A-Za-z_][\w.]*(?:\s*,|\s+as\s|\s*$|\s*#))")
 _ENDS = re.compile(r"[A-Z][\w /'()-]{2,50}:?|#{2,6} .*")
+_OPEN = re.compile(r"\s*[A-Za-z_][\w.]* ?=\s*$")
 _INDENT = ("    ", "\t")
 _BEFORE = 3  # lines before a block that say what it is
 
@@ -195,7 +197,7 @@ def blocks_of(text: str) -> tuple[Block, ...]:
     from markdown_it import MarkdownIt
 
     text = _PRE.sub("\n```\n", text) if "<pre" in text.lower() else text
-    lines = text.splitlines()
+    lines = _joined(text.splitlines())
     found: list[Block] = []
     at = 0
     for token in MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines)):
@@ -210,6 +212,16 @@ def blocks_of(text: str) -> tuple[Block, ...]:
         at = last
     found += _prose(lines, at, len(lines))
     return tuple(_with_headings(found))
+
+
+def _joined(lines: list[str]) -> list[str]:
+    """Return the lines with statements that were broken after their equals sign on one line; their number stays."""
+    found = list(lines)
+    for number, line in enumerate(lines[:-1]):
+        whole = f"{line.rstrip()} {lines[number + 1].strip()}"
+        if _OPEN.match(line) and lines[number + 1].strip() and parses(whole.strip()) is None:
+            found[number : number + 2] = whole, ""
+    return found
 
 
 def parses(code: str) -> int | None:
@@ -269,7 +281,14 @@ def _bare_code(lines: list[str], first: int, last: int) -> int:
         end = min(end - 1, first + max(wrong - 1, 0))
     while end > first and (not lines[end - 1].strip() or _ENDS.fullmatch(lines[end - 1])):
         end -= 1  # "Description" is a name in Python
-    return end if end - first > 1 or "(" in "".join(lines[first:end]) else first
+    is_whole = end - first > 1 or "(" in "".join(lines[first:end])
+    return end if is_whole or (end > first and _is_known_import(lines[first])) else first
+
+
+def _is_known_import(line: str) -> bool:
+    """Whether a line imports something of a known package: one that stands alone is code, too."""
+    match = re.match(r"\s*from\s+(\w+)[\w.]*\s+import\s+[\w, ]+$", line)
+    return match is not None and project_of_module(match[1]) in KNOWN
 
 
 def _before(lines: list[str], number: int) -> str:

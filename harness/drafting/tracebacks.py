@@ -42,6 +42,7 @@ EXCEPTION = re.compile(
 _INLINE = re.compile(
     r"(?<![\w.])(?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))(?::\s+|`:?\s*[`\"'])(?P<message>[^`\n]{4,400})"
 )
+_OF_IMPORT = re.compile(r"cannot import name '[\w.]+' from '[\w.]+'|No module named '[\w.]+'")
 _CHAIN = re.compile(r"(?:During handling of the above|The above exception was the direct cause)")
 _DIRECT = re.compile(r"The above exception was the direct cause")
 # Words of an exception that only wraps another.
@@ -286,6 +287,21 @@ def _chained(chain: Sequence[Raised]) -> Raised:
 
 
 def _inline(text: str) -> Iterator[Raised]:
-    """Exceptions that a sentence names with their message."""
-    for match in _INLINE.finditer(text):
-        yield Raised(match["type"], match["message"].strip(" `"))
+    """Exceptions that a sentence names with their message, else those whose message tells what they are."""
+    named = [
+        Raised(match["type"], _within_its_brackets(match["message"]).strip(" `")) for match in _INLINE.finditer(text)
+    ]
+    yield from named or [
+        Raised("ImportError" if match[0].startswith("cannot") else "ModuleNotFoundError", match[0])
+        for match in _OF_IMPORT.finditer(text)
+    ]
+
+
+def _within_its_brackets(message: str) -> str:
+    """Return a message up to the bracket that closes what was opened before it."""
+    depth = 0
+    for at, letter in enumerate(message):
+        depth += (letter == "[") - (letter == "]")
+        if depth < 0:
+            return message[:at]
+    return message

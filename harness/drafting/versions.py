@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import itertools
 import re
 import sys
 import tomllib
@@ -71,7 +72,7 @@ _VERSION = (
     r"(?![\w/%-]|\.\d| ?[GMK]i?B)"
 )
 _ANY_VERSION = re.compile(
-    rf"(?<![\w./=<>~-]){_VERSION}|(?<=[=\s])(?<!>=)(?<!<=)=={_VERSION.replace('<version>', '<pinned>')}"
+    rf"(?<![\w./=<>~-]){_VERSION}|(?<=[=\s\w\]])(?<!>=)(?<!<=)=={_VERSION.replace('<version>', '<pinned>')}"
 )
 _PIN = re.compile(
     r"^\s*(?:\[(?:pip3?|conda)\]\s+)?(?P<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?\s?={2,3}\s?(?P<version>[\w.+!-]+)\s*$"
@@ -125,6 +126,7 @@ _STEP = re.compile(
     rf"(?:{NAME.replace('<name>', '<again>')}\s*(?:==|@|:)?\s*)?v?(?P<new>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post)\d+)?)",
     re.I,
 )
+_SET_UP = re.compile(r"\W*(?:workaround\W+)?(?:(?:uv\s+)?pip3?\s+install|uv\s+add|with|using|on)\s", re.I)
 _CLAUSE = re.compile(r"(?<=[;!?])\s+|(?<=\w)\.\s+|,\s+|\s+(?:but|while|whereas|however|yet)\s+|\n", re.I)
 _WEIGHTS = {"freeze": 3, "list": 4, "shown": 4, "attribute": 3, "banner": 2, "prose": 1}
 
@@ -289,20 +291,29 @@ def _claims_of_sentence(sentence: str, installed: dict[str, str], home: str | No
         spans.append(match.span())
         yield project, _public(old), Claim.GOOD
         yield project, _public(new), Claim.BAD
-    carried: Claim | None = None
-    start = 0
-    for clause in _CLAUSE.split(sentence):
-        begin = sentence.find(clause, start)
-        start = begin + len(clause)
-        names_another = re.search(NAME, clause, re.I) is not None
-        claim = _claim(clause) or (None if names_another else carried)
+    for begin, clause, claim in _claims_of_clauses(sentence):
         for match in _ANY_VERSION.finditer(clause):
             at, version = begin + match.start(), match["version"] or match["pinned"]
-            if claim is None or any(first <= at < last for first, last in spans) or not _is_version(version):
+            if any(first <= at < last for first, last in spans) or not _is_version(version):
                 continue
             project = _project_at(at, named, version, installed, home)
             if project is not None and not _is_python(sentence, at):
                 yield project, _public(version), claim
+
+
+def _claims_of_clauses(sentence: str) -> Iterator[tuple[int, str, Claim]]:
+    """Yield where each clause begins that claims something, the clause, and the claim."""
+    carried: Claim | None = None
+    start = 0
+    clauses = _CLAUSE.split(sentence)
+    for clause, after in itertools.zip_longest(clauses, clauses[1:], fillvalue=""):
+        begin = sentence.find(clause, start)
+        start = begin + len(clause)
+        claim = _claim(clause) or (None if re.search(NAME, clause, re.I) else carried)
+        if claim is None and _SET_UP.match(clause) and not _ANY_VERSION.search(after):
+            claim = _claim(after)  # "with 4.51.3", and what came of it
+        if claim is not None:
+            yield begin, clause, claim
         carried = claim
 
 

@@ -48,6 +48,12 @@ def test_a_suite_that_is_stopped_at_its_limit_is_told_and_confirms_nothing():
     assert (passes_whole(Groups(()), whole), passes_whole(Groups(()), stopped)) == (True, False)
 
 
+def test_a_run_that_is_stopped_before_any_test_ends_blames_its_limit_alone():
+    whole = ran((WHOLE_RUN, "TimedOut", "the run timed out"))
+    told = "timed out after 600 s (--timeout 1200 gives it more)"
+    assert advice_on(evolve(whole, outcome=Outcome.TIMED_OUT, detail=told)).endswith(told)
+
+
 def test_releases_that_were_not_run_at_the_boundary_are_known():
     left_out = {"2.0.0": "yanked: wrong files", "1.9": "yanked", "2.0rc1": "yanked", "2.0.1": "no files on the index"}
     found = Boundary("tools", last_good="1.9.1", first_bad="2.1", left_out=left_out, suspects=("2.1",))

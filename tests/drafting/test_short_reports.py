@@ -1,0 +1,91 @@
+"""Reports of a few lines, as many people write them: what can be told from a sentence is read."""
+
+from __future__ import annotations
+
+import pytest
+
+from harness.drafting.draft import draft
+from harness.drafting.source import read_report
+from harness.model.repro import parse_repro
+
+
+@pytest.fixture
+def read(tmp_path):
+    """Draft a repro from a text; returns the repro and the draft."""
+
+    def of(text):
+        path = tmp_path / "issue.md"
+        path.write_text(text, encoding="utf-8")
+        found = draft(read_report(str(path)), "issue")
+        return parse_repro(found.source, name="issue"), found
+
+    return of
+
+
+def bounds(repro, project):
+    found = repro.subjects[project]
+    return found.good, found.bad
+
+
+@pytest.mark.parametrize(
+    "sentence",
+    [
+        "The loss is fine again when I go back to **peft==0.15.2**.",
+        "It does not happen if I downgrade to peft==v0.15.2, same script.",
+        "### Workaround\n` pip install peft==0.15.2 `\nworks.",
+        "Workaround: with peft 0.15.2\neverything works",
+    ],
+)
+def test_a_version_that_works_is_the_good_end(read, sentence):
+    repro, _ = read(
+        f"# Adapter is lost (peft 0.16.0)\n\nAfter updating to peft 0.16.0 the adapter is lost.\n\n{sentence}\n"
+    )
+    assert bounds(repro, "peft") == ("0.15.2", "0.16.0")
+
+
+def test_a_list_of_pins_says_nothing_about_what_works(read):
+    repro, _ = read("# Crash\n\npeft==0.16.0\ntorch==2.7.0\n\nWorks on another machine.\n")
+    assert bounds(repro, "peft")[0] is None
+
+
+def test_an_error_in_brackets_ends_with_them(read):
+    repro, _ = read("# Saving fails [TypeError: save() got 3 arguments (2 wanted)] with adapters\n\npeft 0.16.0\n")
+    assert repro.signature.exception == "TypeError"
+    assert repro.signature.message.endswith("(2 wanted)")
+
+
+def test_the_message_of_an_import_error_is_enough(read):
+    text = (
+        "# Pipelines can't be imported after an update\n\nUpdated transformers to 4.50.1.\n\n"
+        "Failed to import diffusers.loaders.peft because of the following error (look up to see its traceback):\n"
+        "cannot import name 'old_helper' from 'transformers.modeling_utils'\n"
+    )
+    repro, _ = read(text)
+    assert repro.signature.exception == "ImportError"
+    assert repro.signature.message == "cannot import name 'old_helper' from 'transformers.modeling_utils'"
+    repro, _ = read(f"{text}\nwith:\nfrom diffusers import FluxPipeline\n")
+    assert list(repro.subjects) == ["transformers"]  # of diffusers no version is told
+    repro, _ = read("# Since 0.30 of diffusers\n\nit says: No module named 'diffusers.models.old_blocks'\n")
+    assert repro.signature.exception == "ModuleNotFoundError"
+
+
+def test_one_import_on_a_line_of_its_own_is_the_code(read):
+    text = (
+        "# Broken import\n\ntransformers 4.50.1, try:\nfrom diffusers import FluxPipeline, DDPMPipeline\n\nIt fails.\n"
+    )
+    repro, found = read(text)
+    assert found.script.code == "from diffusers import FluxPipeline, DDPMPipeline"
+    assert {"diffusers", "transformers==4.50.1"} <= set(repro.dependencies)
+    _, found = read("# A question\n\nfrom peft import errors came up, with peft 0.16.0.\nfrom here on it is slow\n")
+    assert found.script is None
+
+
+def test_a_statement_that_is_broken_after_its_equals_sign_is_joined(read):
+    text = (
+        "# Scheduler\n\ndiffusers 0.30.0\n\nimport torch\nfrom diffusers import DDIMScheduler\nscheduler = \n"
+        "DDIMScheduler(num_train_timesteps=10)\nscheduler.set_timesteps(5)\nprint(torch.ones(1))\n"
+    )
+    _, found = read(text)
+    assert "scheduler = DDIMScheduler(num_train_timesteps=10)" in found.script.code
+    assert found.script.code.startswith("import torch")
+    assert found.script.code.endswith("print(torch.ones(1))")
