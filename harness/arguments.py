@@ -91,7 +91,7 @@ def _hint(annotation: Any, module: str) -> Any:
 
 def _fits(value: Any, hint: Any) -> bool:
     kind, parts = typing.get_origin(hint), typing.get_args(hint)
-    if hint is Any:
+    if hint is Any or getattr(hint, "_is_protocol", False):  # whatever has its methods
         return True
     if kind in (Union, types.UnionType):
         return any(_fits(value, part) for part in parts)

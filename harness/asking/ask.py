@@ -2,7 +2,7 @@
 
 The same question again is answered at once by the answer that was kept, and nothing runs.
 
-Mistakes of the user are told apart from bugs: a repro that fails wherever it runs, and a misspelled package.
+Mistakes of the user are refused: a repro that fails wherever it runs, as no bug does, and a misspelled package.
 """
 
 from __future__ import annotations
