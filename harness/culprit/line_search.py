@@ -281,7 +281,7 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
 
 
 _MOST_NEEDED = 14
-_LIKELY_NEEDS = 4  # that are tried alone first
+_LIKELY_NEEDS, _LIKELY_NEEDS_OF_FORKS = 4, 10  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 _SERVES = 0.1  # an import is added with the lines that use it
 
@@ -421,20 +421,26 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
     def closed(units: Candidate) -> Candidate:
         return with_core(units | core) - core
 
-    likely = sorted((unit for unit in others - search.serving), key=lambda unit: -weights[unit])
     own = {search.edits.path_of(unit) for unit in core}
+    likely = sorted((unit for unit in others - search.serving), key=lambda unit: -weights[unit])
+    forks = search.older(core)
+    if forks is None:
+        likely = likely[:_LIKELY_NEEDS]
+    else:  # which were opened for the culprit's own files, and would have to start again for others
+        likely = likely[:_LIKELY_NEEDS_OF_FORKS]
+        likely.sort(key=lambda unit: not own.issuperset(map(search.edits.path_of, closed(frozenset({unit})))))
     folders = tuple(path.rpartition("/")[0] for path in own)
     beside = [unit for unit in others if search.edits.path_of(unit) in own]
     near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
     compiled = [unit for unit in others if unit == COMPILED]  # may hide a Python file with its name
     wholes = (frozenset(found) for found in (beside, near, compiled) if found)
     return Pursuit(
-        trials=evolve(search.trials, forks=search.older(core)),
+        trials=evolve(search.trials, forks=forks),
         serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=closed,
-        parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely[:_LIKELY_NEEDS]), *wholes))),
+        parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
         complete=closed,
         probe_of=lambda units: search.advanced(units | core),
         label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",

@@ -70,6 +70,7 @@ class Ledger:
     """The contents of files at the change times when they were read or linked, by device and inode."""
 
     path: Path
+    _read: dict[_Signature, str] = field(factory=dict, eq=False, repr=False)  # what this process has asked for
 
     @classmethod
     def of(cls, workspace: Workspace) -> Ledger:
@@ -79,9 +80,11 @@ class Ledger:
     def known(self, found: Iterable[os.stat_result]) -> dict[_Signature, str]:
         """The contents of those files that did not change since they were noted, by `signature`."""
         keys = [signature(one) for one in found]
-        select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
-        rows = {row[:5]: row[5] for row in self._answer(select, [one[1] for one in keys])}
-        return {one: rows[one] for one in keys if one in rows}
+        unread = [one[1] for one in keys if one not in self._read]
+        if unread:
+            select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
+            self._read.update((row[:5], row[5]) for row in self._answer(select, unread))
+        return {one: self._read[one] for one in keys if one in self._read}
 
     def note(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
         """Note the contents of files. Each state must be from before its content was read."""

@@ -11,8 +11,8 @@ comment on the line above a block says how it runs:
     <!-- commands: WHAT -->         any other key of `NEEDS`: never runs here; its reason is shown
     <!-- file: NAME -->             the block is a file, which is written for the commands after it
 
-A command that ends in `&` runs until its page ends. Exit codes 0, 1 and 3 are answers of the harness; any other one,
-and a traceback, is a failure of the page.
+A command that ends in `&` runs until its page ends. Exit codes 0, 1 and 3 are answers of the harness, and 130 is how
+`q` ends; any other one, and a traceback, is a failure of the page.
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ _BLOCK = re.compile(
     r"(?:<!-- (?P<kind>commands|file): (?P<what>[^>]+?) -->\n)?^```(?P<language>\w+)\n(?P<body>.*?)^```",
     re.MULTILINE | re.DOTALL,
 )
-_ANSWERS = (0, 1, 3)
+_ANSWERS, _QUIT = (0, 1, 3), 130
 _LIMIT_S, _LONG_S = 600, 3600
 
 
@@ -138,7 +138,8 @@ def run_command(block: Block, command: str, folder: Path, around: Surroundings) 
     except subprocess.TimeoutExpired:
         return Ran(block.page, block.line, command, "failed", f"not over after {limit_s:.0f} s", limit_s)
     seconds = round(time.monotonic() - begun, 1)
-    is_fine = code in _ANSWERS and "Traceback (most recent" not in shown
+    fine = (*_ANSWERS, _QUIT) if TERMINAL in block.needs and "--ask" in command else _ANSWERS
+    is_fine = code in fine and "Traceback (most recent" not in shown
     why = f"exit code {code}" + ("" if is_fine else f": {' / '.join(shown.splitlines()[-2:])}")
     return Ran(block.page, block.line, command, "ran" if is_fine else "failed", why, seconds, shown)
 
