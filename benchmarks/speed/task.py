@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.environment import Workspace, read_pip_settings
-from harness.environment.ledger import EnvironmentRecord
+from harness.environment.ledger import Location
 from harness.model import Device
 from harness.planning.releases import make_plan
 from harness.request.question import Question
@@ -74,7 +74,7 @@ class Place:
         """
         workspace = Workspace(self.cache)
         for folder in workspace.environments.iterdir() if workspace.environments.is_dir() else ():
-            EnvironmentRecord(workspace, folder.name).remove(folder)
+            Location(workspace, folder.name).remove()
         for folder in (self.results, self.root / "uv" / _KEPT_BY_UV):
             shutil.rmtree(folder, ignore_errors=True)
         for folder in (self.cache / "bytecode").glob(f"*/{bytecode_of}-*") if bytecode_of else ():
