@@ -1,6 +1,6 @@
 """Packs probes: resolves them here, and puts probes, wheels and the run script into one folder.
 
-Which packages a machine without network has, and the wheels that it lacks, downloaded with pip and checked.
+The wheels that a machine without network lacks are downloaded with pip and checked.
 """
 
 from __future__ import annotations

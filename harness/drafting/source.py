@@ -1,6 +1,6 @@
 """Gets the text of a report: a file, standard input, GitHub's JSON, or an issue that `gh` can reach.
 
-Splits a report into blocks: its code, fenced, indented or bare, and the lines around it, with their headings.
+`blocks_of` splits it into its code, fenced, indented or bare, and the lines around it, with their headings.
 """
 
 from __future__ import annotations

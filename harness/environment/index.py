@@ -3,10 +3,8 @@
 The answer of a server may not come from an index at all: a login page, a proxy, a failing server. None of these is a
 list of releases, not even an empty one.
 
-pip's index settings, which also apply to uv and to the list of releases.
-
-Sources, in rising priority: pip's configuration files in the order of pip's documentation ("Configuration", location
-and precedence), then environment variables.
+pip's index settings say where it is, for uv too. Their sources, in rising priority: pip's configuration files in the
+order of pip's documentation ("Configuration", location and precedence), then environment variables.
 """
 
 from __future__ import annotations

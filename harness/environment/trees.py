@@ -3,9 +3,8 @@
 A folder is checked before each use: completely by the first use of a process, and by the sizes and times of its files
 from then on.
 
-Fetches the inputs that a repro declares, before any run and outside of the sandbox; they are kept by content.
-
-Files of a hub come through its own client, in an environment of its own. What was fetched once is not asked for again.
+`Fetcher` fetches the inputs that a repro declares, before any run and outside of the sandbox. Files of a hub come
+through its own client, in an environment of its own. What was fetched once is not asked for again.
 """
 
 from __future__ import annotations

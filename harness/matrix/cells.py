@@ -1,9 +1,8 @@
 """Expands axes into cells: the product of all values, minus excludes, plus includes.
 
 The terms are those of asv and GitHub Actions. `expanded` replaces words such as "latest 5" and ranges with versions
-first; `harness.matrix.cells` says which.
-
-The values of a package axis: a version; a word and a range, which select releases; or a commit: `main`, `@REV`.
+first. The values of a package axis are: a version; a word and a range, which select releases; or a commit: `main`,
+`@REV`.
 
 `expanded_axis` replaces words and ranges with the versions that can be tried, and branches with their commits. It reads
 no index and no repository itself. Releases that can't be tried are listed with a reason.

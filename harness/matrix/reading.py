@@ -1,6 +1,6 @@
-"""Reads a matrix file. Each mistake is one sentence that names the file and the key.
+"""Reads a matrix file, and selects the cells to run. Each mistake is one sentence that names the file and the key.
 
-Selects the cells to run: all, those that `-k` matches, or a pairwise covering subset.
+Selected are all, those that `-k` matches, or a pairwise covering subset.
 
 `-k` takes words with and, or, not and parentheses, like that of pytest and nox. In a covering subset every pair of
 values of any cell occurs in a kept cell, since most interaction bugs need only two values.

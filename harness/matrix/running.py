@@ -1,6 +1,6 @@
 """Runs the cells of a matrix: one probe each, repeated if a metric judges it. Cells with the same lock run once.
 
-The sessions of a matrix, one for each Python that its cells name. They turn cells into probes.
+A matrix has a session for each Python that its cells name. They turn cells into probes.
 """
 
 from __future__ import annotations

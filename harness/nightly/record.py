@@ -2,9 +2,8 @@
 
 The archive keeps nights in `nights/` of the results folder, one JSON file per night and matrix.
 
-Compares tonight with earlier nights: what broke, is still broken, was fixed, or can't be judged. Pure.
-
-Two failures are the same break if they have the same pattern and the same culprit.
+`compare` says what broke since earlier nights, is still broken, was fixed, or can't be judged. Two failures are the
+same break if they have the same pattern and the same culprit.
 """
 
 from __future__ import annotations

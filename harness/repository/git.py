@@ -1,10 +1,11 @@
 """Runs git, and reads a repository with it: revisions, trees, files, history.
 
 `run_git` is the only place that starts git. It passes on no `GIT_*` variable, which a hook sets to the repository that
-runs it, and runs no program that a checkout's configuration names: hooks, the file system monitor, external diffs,
-text converters, filters. `Repository` only reads.
+runs it, and runs no program that a checkout's configuration names: hooks, the file system monitor, external diffs, text
+converters, filters. `Repository` only reads.
 
-What is told about commits: those that changed some lines, their web pages, and a log for `git bisect replay`.
+It also says what a report tells about commits: those that changed some lines, their web pages, and a log for `git
+bisect replay`.
 """
 
 from __future__ import annotations

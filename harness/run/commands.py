@@ -3,10 +3,9 @@
 To collect the result of each test, our plugin is injected into the command and writes a record. A process that runs
 other people's code writes it, so nothing in it is trusted.
 
-Says what is wrong with a command itself: a program or module that the environment lacks, no tests, a wrong path.
-
-A `pytest` from the user's PATH would run with the user's packages instead of the probed ones. A failure that comes from
-a wrong command would be found in every release or in none, if the harness took it for the bug.
+`mistake_in` says what is wrong with a command itself: a program that the environment lacks, no tests, a wrong path. A
+`pytest` from the user's PATH would run with the user's packages instead of the probed ones. A failure that comes from a
+wrong command would be found in every release or in none, if the harness took it for the bug.
 """
 
 from __future__ import annotations

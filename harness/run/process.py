@@ -1,6 +1,6 @@
 """Runs a command under the guard; none of its processes outlives the call or the harness.
 
-Forks probes from a process with preloaded modules: the harness's side of `inside/zygote.py`.
+A command can also be forked from a process with preloaded modules: this is the harness's side of `inside/zygote.py`.
 """
 
 from __future__ import annotations

@@ -3,8 +3,7 @@
 `Lanes.submit` is the one way to start work: the main loop submits preparations and runs, and a `SpareLane` submits the
 probes that a search leaves time for. Waiting calls start by priority, then in the order of their submission.
 
-The main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
-
+`Engine` is the main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
 While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
 once. A candidate that can't be resolved is skipped without a run. If several candidates have the same key (the same
 repro in the same lock), one of them runs and answers for the others. A run that the search no longer needs is stopped,

@@ -7,16 +7,15 @@ only counters for that; like arXiv 2506.11614 it does not assume monotonicity, t
 It first assumes that one change is enough, and each run halves the weight of the suspects. If no single change is
 enough, it bisects them in the order of likelihood, as in QuickXplain (Junker, AAAI 2004).
 
-`AloneFirst` tries each part alone before, the likeliest first, and sets of changes only if none of them is enough.
-A run of a part is cheap, and its verdict is about that part only: a part that can't be judged spoils no other one. If a
+`AloneFirst` tries each part alone before, the likeliest first, and sets of changes only if none of them is enough. A
+run of a part is cheap, and its verdict is about that part only: a part that can't be judged spoils no other one. If a
 part with many changes is enough, such as a folder, the parts in it follow, those first whose verdict tells most.
 
-The fewest changes that together flip a verdict.
-
-It finds one necessary change after another by galloping and then halving over prefixes of the changes, sorted by
-likelihood. This is based on QuickXplain (Junker, "QUICKXPLAIN: Preferred Explanations and Relaxations for
-Over-Constrained Problems", AAAI 2004) with the galloping search of Bentley and Yao ("An almost optimal algorithm for
-unbounded searching", 1976). A culprit at rank r costs about 2 log2(r) runs.
+`FewestChanges` finds the fewest changes that together flip a verdict. It finds one necessary change after another by
+galloping and then halving over prefixes of the changes, sorted by likelihood. This is based on QuickXplain (Junker,
+"QUICKXPLAIN: Preferred Explanations and Relaxations for Over-Constrained Problems", AAAI 2004) with the galloping
+search of Bentley and Yao ("An almost optimal algorithm for unbounded searching", 1976). A culprit at rank r costs about
+2 log2(r) runs.
 
 It finds several that mask each other in one search, where delta debugging would take twice as many runs.
 """

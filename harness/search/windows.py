@@ -4,13 +4,12 @@ A coarse scan runs first, so that no gap between neighbouring runs is wider than
 found, from good to bad or back, is bisected down to neighbours. A window that is narrower than the stride can hide
 between two runs: `WindowsResult.widest_unseen` is the length of the longest stretch that was not run.
 
-A scan for windows that no lucky run decides: the releases on both sides of each change are run again.
-
-A release is bad if any of its runs is, and good only after enough passes. While no two runs of a release disagree, one
-pass is enough, except next to a window: there the chance that a flaky bug, with any failure rate, shows in all bad runs
-of the window and in none of these passes has to be small. After a disagreement the failure rate of the bad releases is
-known, and each good release is run as often as that rate asks for. Good releases may fail now and then, too, so each
-change then has to be likely by all runs beside it, whatever the two failure rates are (`rates.py`).
+`SureScan` is a scan that no lucky run decides: it runs the releases on both sides of each change again. A release is
+bad if any of its runs is, and good only after enough passes. While no two runs of a release disagree, one pass is
+enough, except next to a window: there the chance that a flaky bug, with any failure rate, shows in all bad runs of the
+window and in none of these passes has to be small. After a disagreement the failure rate of the bad releases is known,
+and each good release is run as often as that rate asks for. Good releases may fail now and then, too, so each change
+then has to be likely by all runs beside it, whatever the two failure rates are (`rates.py`).
 """
 
 from __future__ import annotations

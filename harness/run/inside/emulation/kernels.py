@@ -1,10 +1,8 @@
 """Emulates what runs on the card: streams are always up to date; kernels exist, but launching one is a gap.
 
-What replaces a function of the driver: a fixed value, nothing, or an emulation gap.
-
-A gap is a call that only a real GPU can carry out. A separate exception distinguishes it from a bug. If torch or
-another library reaches the driver in a way that the stand-in does not know, the harness recognises the message (see
-harness/run/devices/cpu.py).
+A fixed value, nothing, or an emulation gap replaces a function of the driver. A gap is a call that only a real GPU can
+carry out. A separate exception distinguishes it from a bug. If torch or another library reaches the driver in a way
+that the stand-in does not know, the harness recognises the message (see harness/run/devices/cpu.py).
 """
 
 from __future__ import annotations
