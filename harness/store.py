@@ -23,6 +23,7 @@ from harness.atomic import is_out_of_space, remove_partial, write_whole
 from harness.environment.uv import is_lasting
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
+from harness.model.text import picked
 from harness.redact import hide_secrets, in_every_text, known_secrets
 from harness.run.launch import read_log
 
@@ -243,19 +244,12 @@ def is_kept(observation: Observation) -> bool:
 def _row(observation: Observation) -> dict[str, Any]:
     raised = observation.exception
     row: dict[str, Any] = {
-        "key": observation.key,
-        "started": observation.started,
-        "repro": observation.repro,
-        "device": observation.device.value,
-        "outcome": observation.outcome.value,
-        "detail": observation.detail,
+        **picked(observation, "key started repro device outcome detail"),
         "exception": raised.name if raised else None,
         "python": observation.lock.python if observation.lock else None,
-        "duration_s": observation.duration_s,
-        "setup_s": observation.setup_s,
+        **picked(observation, "duration_s setup_s"),
         "peak_memory_mib": round(observation.peak_memory / 2**20, 1) if observation.peak_memory else None,
-        "attempt": observation.attempt,
-        "as_of": observation.as_of,
+        **picked(observation, "attempt as_of"),
         "requirements": " ".join(observation.requirements),
     }
     row.update({f"param:{name}": value for name, value in observation.params.items()})

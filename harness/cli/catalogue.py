@@ -14,7 +14,7 @@ from harness.catalogue.matching import Match, exceptions_in, matches, version_in
 from harness.cli.options import json_option
 from harness.errors import UserMistake
 from harness.model import normalized_name
-from harness.model.text import one_line, to_json
+from harness.model.text import one_line, picked, to_json
 from harness.request.lockfiles import installed_pins
 from harness.request.question import EndKind, parse_end
 
@@ -123,19 +123,10 @@ def _installed(found: Match) -> list[str]:
 def _as_json(entry: Entry) -> dict[str, Any]:
     known = entry.known
     return {
-        "name": entry.name,
-        "subject": entry.subject,
+        **picked(entry, "name subject"),
         "summary": entry.repro.summary,
-        "kind": known.kind,
-        "last_good": known.last_good,
-        "first_bad": known.first_bad,
-        "last_bad": known.last_bad,
-        "fixed_in": known.fixed_in,
-        "never_worked": known.never_worked,
-        "file": known.file or None,
-        "function": known.function or None,
-        "fix": known.fix or None,
-        "workaround": known.workaround or None,
+        **picked(known, "kind last_good first_bad last_bad fixed_in never_worked"),
+        **{name: told or None for name, told in picked(known, "file function fix workaround").items()},
         "upstream": list(known.upstream),
         "command": " ".join(("harness", *entry.command)),
     }
