@@ -470,7 +470,7 @@ def _changed_parameters(
     what = ", ".join(words) or "their order or kinds differ"
     file, line = place_of(old)
     text = f"{old.path} has other parameters in {versions[1]} than in {versions[0]} ({file}:{line}): {what}"
-    yield Evidence("changed-parameters", old.path, text, file, line)
+    yield Evidence("changed-parameters", old.path, text, file, line, parameter=argument if gone == [argument] else "")
 
 
 def _parameters_of(function: griffe.Object | griffe.Alias) -> dict[str, bool]:

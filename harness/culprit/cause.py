@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import ast
-from collections.abc import Callable, Collection, Iterator
+import re
+from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
 
 from harness.culprit.edits import module_of
@@ -12,6 +13,7 @@ from harness.culprit.syntax import parsed
 if TYPE_CHECKING:
     from harness.culprit.edits import Edits, Unit
 
+_TICKED = re.compile(r"`([^`]+)`")
 _LONGEST = 60
 _MOST = 3
 
@@ -19,8 +21,11 @@ _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
 
 
-def causes_of(edits: Edits, units: Collection[Unit]) -> tuple[str, ...]:
-    """At most three sentences, without an end, on what some regions change; () if their syntax says nothing simple."""
+def causes_of(edits: Edits, units: Collection[Unit], message: str = "") -> tuple[str, ...]:
+    """At most three sentences, without an end, on what some regions change; () if their syntax says nothing simple.
+
+    If only some of them are about names in the `message` of the failure, it is these.
+    """
     found: dict[str, None] = {}
     for unit in sorted(units):
         if edits.is_region(unit) and edits.path_of(unit).endswith(".py"):
@@ -28,7 +33,20 @@ def causes_of(edits: Edits, units: Collection[Unit]) -> tuple[str, ...]:
             found |= dict.fromkeys(
                 causes(difference.before, difference.after, edits.block(unit), module_of(edits.path_of(unit)))
             )
-    return tuple(found) if len(found) <= _MOST else ()
+    told = _named_in(message, tuple(found)) or tuple(found)
+    return told if len(told) <= _MOST else ()
+
+
+def _named_in(message: str, sentences: Sequence[str]) -> tuple[str, ...]:
+    """The sentences with a name in the message that not all of them have."""
+    names = [frozenset(_TICKED.findall(one)) for one in sentences]
+    shared = frozenset[str]().union(*names).intersection(*names) if len(names) > 1 else frozenset[str]()
+    found = (
+        one
+        for one, own in zip(sentences, names, strict=True)
+        if any(re.search(rf"(?<![\w.]){re.escape(name)}(?!\w)", message) for name in own - shared)
+    )
+    return tuple(found)
 
 
 def causes(before: str, after: str, block: tuple[int, int, int, int], module: str) -> tuple[str, ...]:

@@ -280,6 +280,12 @@ def failure_of(sides: Sides) -> RaisedException | None:
     return _failing(sides).exception
 
 
+def message_of(sides: Sides) -> str:
+    """The messages of the exception of the failing side and of its causes; "" if no side has one."""
+    raised = failure_of(sides)
+    return "\n".join(one.message for one in raised.chain()) if raised is not None else ""
+
+
 def _failing(sides: Sides) -> Observation:
     return next(
         (side.observation for side in (sides.after, sides.before) if side.observation.exception is not None),

@@ -19,7 +19,7 @@ from attrs import define, evolve, field
 from harness.culprit.cause import causes_of
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled
 from harness.culprit.edits import Unit
-from harness.culprit.evidence import used_units
+from harness.culprit.evidence import message_of, used_units
 from harness.culprit.line_search import (
     COMPILED,
     REST,
@@ -234,7 +234,7 @@ def _lines_found(
         unresolved=0,
         needs=search.edits.regions(forth.needs),
         reverted_along=search.edits.regions(along) if fine is None else (),
-        causes=causes_of(search.edits, core),
+        causes=causes_of(search.edits, core, message_of(search.sides)),
     )
 
 

@@ -137,7 +137,8 @@ class Evidence:
     `kind` is "removed-name", "renamed-name", "moved-name", "changed-parameters", "removed-module" or "new-message";
     `name` includes its module; `text` is a sentence, with the release's own advice if it has any. `file` (relative to
     site-packages) and `line` are where the older release has the name or, for a new message, where the newer release
-    has it. `advice` is what the release itself says to use instead, "" if it says nothing.
+    has it. `advice` is what the release itself says to use instead, "" if it says nothing. `parameter` is the one
+    parameter that the failure names and the newer release lacks.
     """
 
     kind: str
@@ -146,6 +147,7 @@ class Evidence:
     file: str = ""
     line: int = 0
     advice: str = ""
+    parameter: str = ""
 
     @property
     def short(self) -> str:
@@ -155,6 +157,8 @@ class Evidence:
     @property
     def did(self) -> str:
         """What the release did to the name, as in "numpy 2.0.0 removed numpy.asfarray"; "" if that is not known."""
+        if self.parameter:
+            return f"removed the parameter {self.parameter} of {self.name}"
         return _DID.get(self.kind, "").format(self.name)
 
 

@@ -163,6 +163,8 @@ def test_the_fate_of_a_name_is_reported_with_its_old_location(releases, error, m
     assert (found.kind, found.name, (found.file, found.line)) == (kind, name, where)
     assert words in found.text
     assert "1.0" in found.text or kind == "new-message"
+    gone = words.removesuffix(" is gone") if words.endswith(" is gone") else ""
+    assert (found.did == f"removed the parameter {gone} of {name}") is bool(gone)
 
 
 @pytest.mark.parametrize(

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import pytest
+from edited import edits_of
 
-from harness.culprit.cause import causes
+from harness.culprit.cause import causes, causes_of
 from harness.culprit.regions import FileDifference
 
 CASES = [
@@ -67,3 +68,13 @@ def test_a_region_reads_as_a_cause(before, after, told):
 def test_what_is_not_python_has_no_cause():
     """A text that can't be parsed says nothing."""
     assert causes("def (", "def f(): pass", (0, 1, 0, 1), "shop") == ()
+
+
+def test_of_many_changes_those_are_told_that_the_failure_names(tmp_path):
+    before = "class Retry:\n    def __init__(self, total=10, methods=None, status=None, wait=1):\n        pass\n"
+    after = "class Retry:\n    def __init__(self, total=5, status=(), wait=2, most=3):\n        pass\n"
+    edits = edits_of(tmp_path, {"shop/retry.py": before}, {"shop/retry.py": after})
+    message = "Retry.__init__() got an unexpected keyword argument 'methods'"
+    assert causes_of(edits, edits.all) == ()
+    assert causes_of(edits, edits.all, message) == ("the parameter `methods` of `Retry.__init__` was removed",)
+    assert causes_of(edits, edits.all, "another message") == ()
