@@ -196,7 +196,7 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     raised = best_traceback([tracebacks_of(report.text)], f"{report.title}")
     if raised is None:
         raised = best_traceback([tracebacks_of(text) for text in (report.title, *report.comments)], report.title)
-    told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), None))
+    told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), _lacking(raised)))
     script = script_of(blocks, raised, comments)
     made = StandIns(script.code) if script is not None else StandIns("")
     if stand_ins and script is not None and script.wrong_line is None and script.code:
@@ -225,13 +225,9 @@ def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
     """
     told, installed = parts.told, parts.told.installed
     claimed = [name for name in told.claims if all(told.bounds(name))]
-    lacking = _LACKING.search(parts.raised.told.message) if parts.raised is not None else None
-    if (
-        lacking is not None
-        and Claim.BAD
-        in told.claims.get(name := project_of_module(next(filter(None, lacking.groups()))) or "", {}).values()
-    ):
-        claimed.append(name)
+    lacking = _lacking(parts.raised)
+    if lacking is not None and Claim.BAD in told.claims.get(lacking, {}).values():
+        claimed.append(lacking)
     imported = [*([home] if home else []), *_imported(parts)]
     framed = list(suspects(parts.raised))
     found = [name for name in dict.fromkeys((*claimed, *framed, *imported)) if name in KNOWN or name in framed]
@@ -239,6 +235,13 @@ def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
     likely = likely or found or [n for n in (*told.unreleased, *installed) if n not in LAST_SUSPECTS][:1]
     with_version = [name for name in likely if name in installed or name in claimed]
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
+
+
+def _lacking(raised: Raised | None) -> str | None:
+    """Return the known project that lacks what could not be imported from it, None if that is not what went wrong."""
+    found = _LACKING.search(raised.told.message) if raised is not None else None
+    name = project_of_module(next(filter(None, found.groups()))) if found is not None else None
+    return name if name in KNOWN else None
 
 
 def _imported(parts: _Parts) -> list[str]:

@@ -24,6 +24,8 @@ _HUB_NAME = re.compile(r"[A-Za-z0-9][\w.-]*/[A-Za-z0-9][\w.-]*")
 _NO_MODEL = re.compile(
     r"\.(?:py|txt|json|jsonl|csv|parquet|wav|mp3|png|jpg|yaml|yml|safetensors|bin|pt|gguf|ipynb)$", re.I
 )
+_SCHEDULERS = re.compile(r"(?:diffusers\.)?\w+Scheduler\.from_pretrained")
+_OF_LOADING = frozenset(FIELD["loading-words"])
 _DATA_SETS = re.compile(r"(?:datasets\.)?(?:load_dataset|load_from_disk)")
 _SOUNDS = re.compile(r"(?:librosa\.load|sf\.read|soundfile\.read|torchaudio\.load)")
 _IMAGES = re.compile(r"(?:(?:PIL\.)?Image\.open|load_image)")
@@ -95,7 +97,9 @@ def with_stand_ins(code: str) -> StandIns:
     """Return a script (valid Python) with stand-ins for the models, data, audio and images that it downloads."""
     tree = tree_of(code)
     starts = _line_starts(code)
-    models = {id(node): node for node in _model_names(tree)}
+    schedulers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_scheduler(node)]
+    inside = {id(one) for node in schedulers for one in ast.walk(node)}
+    models = {id(node): node for node in _model_names(tree) if id(node) not in inside}
     known = {_text(node): found for node in models.values() if (found := architecture_of(_text(node))) is not None}
     edits = [
         _edit(node, f"tiny_model({_source(code, node, starts)})", starts)
@@ -106,6 +110,7 @@ def with_stand_ins(code: str) -> StandIns:
     edits += data
     slow = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in _GPU_OPTIMIZERS]
     edits += [_edit(node, '"adamw_torch"', starts) for node in slow]
+    edits += [_edit(node, _with_its_defaults(node), starts) for node in schedulers]
     if not edits:
         return StandIns(code, unknown=_unknown(models.values(), known))
     changed = _applied(code, edits)
@@ -125,8 +130,21 @@ def with_stand_ins(code: str) -> StandIns:
     replaced = [_model_words(name, one) for name, one in known.items()]
     replaced += [f"{what}: generated" for what in kinds]
     replaced += [f"{name}: adamw_torch, because it needs a GPU" for name in dict.fromkeys(map(_text, slow))]
+    replaced += [f"{ast.unparse(node.func)}: made with its own settings" for node in schedulers]
     projects = ("transformers", "torch") if known else ()
     return StandIns(changed, above, tuple(replaced), _unknown(models.values(), known), projects)
+
+
+def _is_scheduler(node: ast.Call) -> bool:
+    """Whether a call loads a scheduler of diffusers, which is made of settings alone."""
+    return _SCHEDULERS.fullmatch(ast.unparse(node.func)) is not None
+
+
+def _with_its_defaults(node: ast.Call) -> str:
+    """The call that makes a scheduler with its own settings, and those that the script gives."""
+    given = [one for one in node.keywords if one.arg not in _OF_LOADING]
+    made = ast.unparse(node.func).removesuffix(".from_pretrained")
+    return f"{made}({', '.join(map(ast.unparse, given))})"
 
 
 def _text(node: ast.Constant) -> str:

@@ -90,6 +90,7 @@ _BANNER = re.compile(rf"{NAME}(?:\s+version)?\s*[:=]?\s+{_VERSION}", re.I)
 _ATTRIBUTE = re.compile(rf"(?P<name>\w+)\.__version__\W+{_VERSION}")
 _SHOWN = re.compile(rf"^Name:\s*(?P<name>[\w.-]+)\s*\nVersion:\s*{_VERSION}", re.M)
 _PYTHON = re.compile(r"\bpython(?:\s*version)?[\s`*:=|(-]*v?(?P<version>3\.\d{1,2}(?:\.\d+)?)(?![\d.]*\d)", re.I)
+_ALONE = re.compile(rf"\b(?:on|with|using|version)\s+{_VERSION}", re.I)
 _PYTHON_FOLDER = re.compile(r"(?:python|Python)(?P<version>3\.\d{1,2})[/\\]")
 _NO_RELEASE = re.compile(r"dev|git|\+(?!cu\d|cpu|rocm|xpu|pt\d|computecanada)")
 
@@ -194,6 +195,9 @@ def versions_in(blocks: Iterable[Block], title: str, comments: Iterable[str] = (
             claims.setdefault(name, {}).setdefault(version, claim)
     for name, said in claims.items():
         _prefer_environment(installed, name, said)
+    alone = next((match["version"] for text in prose if (match := _ALONE.search(text))), None)
+    if home is not None and home not in best and alone is not None and alone not in claims.get(home, {}):
+        installed.setdefault(home, alone)
     return Told(
         {name: _public(version) for name, version in installed.items()},
         {name: version for name, version in best.items() if name not in installed},

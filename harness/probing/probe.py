@@ -250,8 +250,9 @@ def observation_of(
 
 def _longer(ran: Ran, repro: Repro) -> str:
     """How to give a run more time that was stopped by the limit that the user can change; "" if that is no help."""
-    is_bug = repro.signature is not None and repro.signature.hang
-    if ran.outcome is not Outcome.TIMED_OUT or is_bug or not repro.is_limit_own:
+    is_carried = not (repro.argv or repro.source)  # back from a bundle, without its signature
+    may_be_bug = repro.signature.hang if repro.signature is not None else is_carried
+    if ran.outcome is not Outcome.TIMED_OUT or may_be_bug or not repro.is_limit_own:
         return ""
     return f" (--timeout {2 * repro.timeout:g} gives it more)" if f"after {repro.timeout:g} s" in ran.detail else ""
 

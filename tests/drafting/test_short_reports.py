@@ -89,3 +89,48 @@ def test_a_statement_that_is_broken_after_its_equals_sign_is_joined(read):
     assert "scheduler = DDIMScheduler(num_train_timesteps=10)" in found.script.code
     assert found.script.code.startswith("import torch")
     assert found.script.code.endswith("print(torch.ones(1))")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "# Import fails\n\nOn 0.30.2, this\n\n    from diffusers.models import Old\n\nwill fail with this error\n\n"
+        "    ImportError: cannot import name 'Old' from 'diffusers.models'\n",
+        "# Import fails\n\nI am on v0.30.2 and `from diffusers.models import Old` gives\n"
+        "ImportError: cannot import name 'Old' from 'diffusers.models'\n",
+    ],
+)
+def test_a_version_alone_is_of_the_package_that_lacks_a_name(read, text):
+    repro, found = read(text)
+    assert found.told.installed == {"diffusers": "0.30.2"}
+    assert "diffusers==0.30.2" in repro.dependencies
+
+
+def test_a_version_alone_of_something_else_is_not_taken(read):
+    text = "# Import fails\n\nOn Ubuntu 22.04.3, this fails:\n```python\nfrom diffusers import Old\n```\n"
+    _, found = read(text)
+    assert found.told.installed == {}
+
+
+SCHEDULER = """# add_noise
+
+diffusers 0.24.0
+
+```python
+import diffusers
+import torch
+
+scheduler = diffusers.DDIMScheduler.from_pretrained("some-lab/some-diffusion",
+                                                    subfolder="scheduler", clip_sample=False)
+scheduler.set_timesteps(10)
+print(torch.ones(1), scheduler.timesteps)
+```
+"""
+
+
+def test_a_scheduler_of_the_hub_is_made_with_its_own_settings(read):
+    _, found = read(SCHEDULER)
+    assert "scheduler = diffusers.DDIMScheduler(clip_sample=False)\n" in found.source
+    assert not [gap for gap in found.gaps if "diffusion" in gap.what]
+    assert any("DDIMScheduler" in text for text in found.stand_ins.replaced)
+    assert not any("hub" in one.what for one in found.hazards)
