@@ -23,6 +23,7 @@ from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Works
 from harness.events import Event, Judged, Note, Started
 from harness.model import Repro, Verdict
 from harness.probing import Prober
+from harness.search import Trial
 from harness.store import Store
 
 
@@ -336,3 +337,10 @@ _FIELDS = {"culprit": "deeper", "lock_changes": "moved"}
 
 def _own(value: Any) -> set[str]:
     return set(fields_dict(type(value)))
+
+
+def knowing(search, verdicts):
+    """A search over a line that was told some verdicts, by position."""
+    for position, verdict in verdicts.items():
+        search.tell(Trial(position), verdict)
+    return search

@@ -29,8 +29,8 @@ class Bisection:
 
     `good`, `bad`: the ends. For a regression, good is older than bad. Without `bad` the newest position is the bad end;
     without `good` the search looks for a good one 1, 2, 4, ... positions before the bad end, down to the oldest. With
-    `find_fix`, bad is older than good; the defaults are the oldest position for bad and the newest for good. `tried`:
-    verdicts that are known already. `confirm`: how often to rerun each side of the change.
+    `find_fix`, bad is older than good; the defaults are the oldest position for bad and the newest for good. `confirm`:
+    how often to rerun each side of the change.
 
     With one lane it runs the two ends and ceil(log2(n + 1)) of the n positions between them, if none is skipped.
     Raises ValueError if there are no positions, `confirm` is negative, or the ends are out of range or in the wrong
@@ -44,7 +44,6 @@ class Bisection:
         good: int | None = None,
         bad: int | None = None,
         find_fix: bool = False,
-        tried: Mapping[int, Verdict] | None = None,
         confirm: int = 0,
     ) -> None:
         if count < 1 or confirm < 0:
@@ -64,8 +63,6 @@ class Bisection:
         self._first: dict[int, Verdict] = {}  # only first attempts decide what to run next
         self._asked: tuple[Trial, ...] = ()
         self._width = 1
-        for position, verdict in (tried or {}).items():
-            self.tell(Trial(position), verdict)
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n trials to run now; earlier requests that still matter come first."""
@@ -139,7 +136,6 @@ class Bisection:
         found = self._survey(self._first)
         flaky = self._flaky(found)
         line = self._line(self._first)
-        skipped = tuple(sorted(self._at(d) for d, v in enumerate(line) if v is Verdict.SKIP))
         good = None if found.good is None or found.bad is None else self._at(found.good)
         bad = None if good is None or found.bad is None else self._at(found.bad)
         return BisectionResult(
@@ -149,7 +145,6 @@ class Bisection:
             last_bad=bad if self._find_fix else None,
             first_good=good if self._find_fix else None,
             suspects=self._suspects(found, line),
-            skipped=skipped,
             moved_ends=self._moved(found),
             flaky=flaky,
         )
@@ -285,7 +280,7 @@ class BisectionResult:
 
     A regression sets `last_good` and `first_bad`, a fix sets `last_bad` and `first_good`, as soon as both sides have
     run. `suspects` are the positions that may have introduced the change: its newer side, and everything between the
-    sides. `skipped` are all skipped positions between the ends, `flaky` the positions with two different verdicts.
+    sides. `flaky` are the positions with two different verdicts.
     `confidence` is the probability that the answer is right (0 to 1, None if it was not computed); `good_side` and
     `bad_side` are the runs behind it. `effect` is the difference between the sides if the bug is recognised by a
     number. `trusts_ends`: the confidence holds only if the ends are as the user says.
@@ -297,7 +292,6 @@ class BisectionResult:
     last_bad: int | None = None
     first_good: int | None = None
     suspects: tuple[int, ...] = ()
-    skipped: tuple[int, ...] = ()
     moved_ends: tuple[MovedEnd, ...] = ()
     flaky: tuple[int, ...] = ()
     confidence: float | None = None

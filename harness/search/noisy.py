@@ -19,7 +19,7 @@ from harness.search.bisection import BisectionResult, BisectionStatus
 from harness.search.protocol import PositionState, Trial, record, state_of
 from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior, Prior
 
-MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
+_MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
 PASSES = 12  # passes of the bad end that show that there is no bug: at a rate of 0.3, 99 % would have failed once
 _NO_CHANGE = (BisectionStatus.NO_FAILURE, BisectionStatus.NOT_A_REGRESSION, BisectionStatus.NOT_FIXED)
 
@@ -31,9 +31,9 @@ def _one_second(position: int) -> float:  # noqa: ARG001 - without known duratio
 class NoisySearch:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
-    `good`, `bad` and `find_fix` are those of `Bisection`. `confidence`: the search ends once it is reached. `most`: the
-    maximum number of runs. `seconds` returns the duration of a run at a position; only the ratios matter. `prior`: the
-    assumptions about the failure rates.
+    `good`, `bad` and `find_fix` are those of `Bisection`. `confidence`: the search ends once it is reached.
+    `seconds` returns the duration of a run at a position; only the ratios matter. `prior`: the assumptions about the
+    failure rates.
     """
 
     def __init__(
@@ -44,7 +44,6 @@ class NoisySearch:
         bad: int | None = None,
         find_fix: bool = False,
         confidence: float = CONFIDENCE,
-        most: int = MOST,
         seconds: Callable[[int], float] = _one_second,
         prior: Prior = FLAKY,
     ) -> None:
@@ -53,7 +52,6 @@ class NoisySearch:
         self._bad = bad if bad is not None else 0 if find_fix else count - 1
         self._good = good if good is not None else count - 1 if find_fix else 0
         self._confidence = confidence
-        self._most = most
         self._seconds = seconds
         self._prior = prior
         self._told: dict[Trial, Verdict] = {}
@@ -100,7 +98,7 @@ class NoisySearch:
         cuts = self._knowledge.posterior.cuts
         left = -sum(w * math.log2(w) for w in cuts if w > 0) + math.log2(1 / (1 - self._confidence))
         bits = max(self._choice.worths(), default=0.0)
-        return max(1, min(self._most - len(self._told), math.ceil(left / bits) if bits > 0 else self._most))
+        return max(1, min(_MOST - len(self._told), math.ceil(left / bits) if bits > 0 else _MOST))
 
     @property
     def result(self) -> BisectionResult:
@@ -112,13 +110,11 @@ class NoisySearch:
     def _concluded(self) -> BisectionResult:
         known = self._knowledge
         best = max(known.groups(), key=known.mass, default=None)
-        skipped = tuple(sorted(self._at(i) for i in known.untestable))
         flaky = tuple(sorted(self._at(i) for i in known.flaky))
         status = self._ended(best)
         if best is None or status in _NO_CHANGE:
             return BisectionResult(
                 status,
-                skipped=skipped,
                 flaky=flaky,
                 confidence=known.posterior.none,
                 bad_side=Counts(known.fails, known.runs),
@@ -134,7 +130,6 @@ class NoisySearch:
             last_bad=ends.get("bad") if self._find_fix else None,
             first_good=ends.get("good") if self._find_fix else None,
             suspects=self._newer(best if sure else known.credible(self._confidence)),
-            skipped=skipped,
             flaky=flaky,
             confidence=known.mass(best),
             good_side=good_side,
@@ -176,7 +171,7 @@ class NoisySearch:
     def _ended(self, best: range | None) -> BisectionStatus:
         known = self._knowledge
         nothing = BisectionStatus.NOT_FIXED if self._find_fix else BisectionStatus.NOT_A_REGRESSION
-        is_spent = len(self._told) >= self._most
+        is_spent = len(self._told) >= _MOST
         if len(known.untestable) >= self._length:
             return BisectionStatus.INCONCLUSIVE
         if best is None:

@@ -2,7 +2,7 @@
 
 A coarse scan runs first, so that no gap between neighbouring runs is wider than the stride. Then every change that it
 found, from good to bad or back, is bisected down to neighbours. A window that is narrower than the stride can hide
-between two runs: `WindowsResult.widest_unseen` is the length of the longest stretch that was not run.
+between two runs.
 
 `SureScan` is a scan that no lucky run decides: it runs the releases on both sides of each change again. A release is
 bad if any of its runs is, and good only after enough passes. While no two runs of a release disagree, one pass is
@@ -50,14 +50,11 @@ class Window:
 class WindowsResult:
     """All windows found, oldest first, and the uncertain positions at their edges.
 
-    `widest_unseen` is the length of the longest stretch of positions that were not run; a window of at most that length
-    can have been missed. `doubtful` are positions at changes whose verdict was not confirmed by enough runs.
+    `doubtful` are positions at changes whose verdict was not confirmed by enough runs.
     """
 
     windows: tuple[Window, ...]
     suspects: tuple[int, ...]
-    skipped: tuple[int, ...]
-    widest_unseen: int
     doubtful: tuple[int, ...] = ()
 
 
@@ -145,12 +142,9 @@ class WindowScan:
                 windows.append(self._window(run, last_good, position))
             run, last_good = [], position
         suspects = {p for window in windows for p in window.suspects}
-        unseen = gaps_of(set(range(self._count)).difference(self._told))
         return WindowsResult(
             windows=tuple(windows),
             suspects=tuple(sorted(suspects)),
-            skipped=tuple(sorted(p for p, v in self._told.items() if v is Verdict.SKIP)),
-            widest_unseen=max(map(len, unseen), default=0),
         )
 
     @property

@@ -7,7 +7,7 @@ import time
 
 import pytest
 from fake_prober import VERDICTS, WAIT_S, FakeProber
-from support import Heard
+from support import Heard, knowing
 
 from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
@@ -76,7 +76,7 @@ def test_likely_next_probes_are_prepared_while_a_lane_runs():
 
 @pytest.mark.parametrize(("seconds", "are_prepared"), [(0, False), (60, True)])
 def test_others_are_prepared_after_the_requested_ones_unless_these_take_long(seconds, are_prepared):
-    search = Bisection(9, good=0, bad=8, tried={0: Verdict.GOOD})
+    search = knowing(Bisection(9, good=0, bad=8), {0: Verdict.GOOD})
     ahead = {trial.position for trial in search.foresee(2)}
     clock = [0]
 
@@ -96,7 +96,7 @@ def test_others_are_prepared_after_the_requested_ones_unless_these_take_long(sec
 
 def test_a_run_made_useless_by_a_verdict_is_cancelled():
     letters = "GGBBBBBBBBBBB"
-    search = Bisection(len(letters), good=0, bad=12, tried={0: Verdict.GOOD, 12: Verdict.BAD})
+    search = knowing(Bisection(len(letters), good=0, bad=12), {0: Verdict.GOOD, 12: Verdict.BAD})
     asked = [trial.position for trial in search.ask(3)]
     prober = FakeProber(letters, stuck=frozenset(position for position in asked if position > min(asked)))
     started = [threading.Event() for _ in prober.stuck]
@@ -121,7 +121,7 @@ def test_a_run_made_useless_by_a_verdict_is_cancelled():
 def test_a_useless_run_that_is_nearly_done_ends(elapsed, is_told):
     """The runs of 8 and 16 begin together, after one of 10 seconds. That 8 is bad makes 16 useless."""
     seconds, begun, told, ended = [0], threading.Event(), threading.Event(), threading.Event()
-    search = Bisection(25, good=0, bad=24, tried={0: Verdict.GOOD})
+    search = knowing(Bisection(25, good=0, bad=24), {0: Verdict.GOOD})
 
     class Timed(FakeProber):
         def execute(self, prepared, *, cancel=None):
@@ -155,7 +155,7 @@ def test_a_useless_run_that_is_nearly_done_ends(elapsed, is_told):
 @pytest.mark.parametrize(("patience_s", "is_patient"), [(1.0, True), (0.0, False)])
 def test_a_free_lane_waits_for_a_run_that_is_about_to_end(patience_s, is_patient):
     """16 is bad, and half a second later 8 is good, so that no release before 8 matters."""
-    search = Bisection(25, good=0, bad=24, tried={0: Verdict.GOOD})
+    search = knowing(Bisection(25, good=0, bad=24), {0: Verdict.GOOD})
     begun = threading.Event()
 
     class Timed(FakeProber):
