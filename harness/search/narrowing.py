@@ -38,6 +38,8 @@ _LOOKED_AT = 400  # suspects considered for one set
 _SIDESTEPS = 4  # neighbours of a skipped middle that are tried
 _EXPECTED_SKIPS = 1.0  # prior of the skip rate: this many skips ...
 _EXPECTED_SIZE = 30.0  # ... in sets of this many changes in total
+_JOINED = 8  # parts that ran are tried together when there are this many, twice as many, and so on
+_SMALL = 50  # changes in such a part
 
 
 @frozen
@@ -308,6 +310,9 @@ class AloneFirst(Generic[H]):
     A part is left out if all its changes were in a set that was GOOD. One that was skipped is tried again if `complete`
     has learned what it lacks. Within a part that was BAD, the parts are chosen by `weights`. A change that could not be
     judged alone is left out of sets, unless changes are only enough `together`: then a skip says nothing about one.
+
+    Two likely parts may only be enough together, and there may be thousands of unlikely ones. So the first 8 parts that
+    were GOOD are tried together, then the first 16, 32 and so on.
     """
 
     def __init__(
@@ -384,7 +389,7 @@ class AloneFirst(Generic[H]):
         """The next parts; those that are not worth a run are dropped."""
         if self._held is not None:
             self._parts = self._telling_most(self._held)
-        found: dict[frozenset[H], None] = {}
+        found: dict[frozenset[H], None] = dict.fromkeys(self._joined())
         position = 0
         while position < len(self._parts) and len(found) < n:
             part = self._parts[position]
@@ -395,6 +400,20 @@ class AloneFirst(Generic[H]):
             found[candidate] = None
             position += 1
         return tuple(found)
+
+    def _joined(self) -> Iterator[frozenset[H]]:
+        """The next union of parts that were GOOD alone, if one is due."""
+        if self._held is not None or self._together:
+            return
+        parts = set(self._tried.values())
+        ran = [one for one, seen in self._told.items() if seen is Verdict.GOOD and one in parts and len(one) <= _SMALL]
+        count = _JOINED
+        while count <= len(ran):
+            union = frozenset[H]().union(*ran[:count])
+            if union not in self._told:
+                yield union
+                return
+            count *= 2
 
     def _candidate(self, part: frozenset[H]) -> frozenset[H] | None:
         """The set to try for a part, None if it is not worth a run."""

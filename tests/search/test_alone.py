@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -26,7 +27,7 @@ def test_a_sufficient_change_is_found_whatever_else_cannot_be_judged(data):
         search.tell(candidate, verdict)
         runs += 1
     assert search.result.minimal == {culprit}
-    assert runs <= len(changes)
+    assert runs <= len(changes) + 1  # the first eight are tried together, too
 
 
 def test_a_part_with_several_changes_is_narrowed():
@@ -92,3 +93,27 @@ def test_changes_that_cannot_be_judged_alone_are_part_of_the_smallest_set():
         verdict = Verdict.SKIP if pair == 1 else Verdict.BAD if candidate >= frozenset("bfd") else Verdict.GOOD
         search.tell(candidate, verdict)
     assert search.result.minimal == frozenset("bfd")
+
+
+def runs_until_found(changes, needed, skipped=()):
+    """How many runs a search takes whose changes are only enough together; those in `skipped` never run."""
+    weights = {change: 1 / (change + 1) for change in changes}
+    sets = Narrowing(changes, weights=weights)
+    search = AloneFirst([frozenset({one}) for one in changes], lambda part: part, sets, weights)
+    runs = 0
+    while not search.done and runs < 500:
+        (candidate,) = search.ask(1)
+        verdict = Verdict.BAD if needed <= candidate else Verdict.GOOD
+        search.tell(candidate, verdict if candidate.isdisjoint(skipped) else Verdict.SKIP)
+        runs += 1
+    assert search.result.minimal == needed
+    return runs
+
+
+@pytest.mark.parametrize("needed", [{1, 3}, {2, 11}, {0, 5, 7}, {12, 29}])
+def test_likely_changes_that_are_enough_together_are_found_among_thousands(needed):
+    assert runs_until_found(range(3000), frozenset(needed)) < 80
+
+
+def test_changes_that_never_run_are_in_no_union():
+    assert runs_until_found(range(3000), frozenset({2, 11}), skipped=range(0, 3000, 5)) < 80
