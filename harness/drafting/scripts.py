@@ -80,7 +80,7 @@ def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable
     if not scripts:
         return None
     at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
-    joined = _with_definitions([script for _, script in scripts], at)
+    joined = _with_what_follows(_with_definitions([script for _, script in scripts], at), scripts[at + 1 :])
     installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
     return evolve(joined, installs=installs)
 
@@ -186,6 +186,21 @@ def _with_definitions(scripts: Sequence[Script], at: int) -> Script:
     told = f"{len(parts)} code blocks of the report are joined, because one uses what the others define"
     changes = tuple(dict.fromkeys(text for part in parts for text in part.changes))
     return Script(code, (), undefined_in(tree), None, (*changes, told), _modules(tree))
+
+
+def _with_what_follows(chosen: Script, later: Sequence[tuple[Block, Script]]) -> Script:
+    """Return a script with the next steps: the blocks after it that lack names, all of which it defines."""
+    for block, other in later:
+        around = " ".join([block.heading, *block.before.splitlines()[-2:]])
+        if chosen.wrong_line is not None or other.wrong_line is not None or _SOLVES.search(around):
+            break
+        is_next = other.undefined and set(other.undefined) <= _defined(tree_of(chosen.code))
+        if is_next and other.code not in chosen.code:
+            code = f"{chosen.code}\n\n{other.code}"
+            told = "the steps of the report, in blocks of their own, are one script"
+            changes = tuple(dict.fromkeys((*chosen.changes, *other.changes, told)))
+            chosen = evolve(chosen, code=code, changes=changes, modules=chosen.modules | other.modules)
+    return chosen
 
 
 def _typed_lines(text: str) -> str:

@@ -134,3 +134,37 @@ def test_a_scheduler_of_the_hub_is_made_with_its_own_settings(read):
     assert not [gap for gap in found.gaps if "diffusion" in gap.what]
     assert any("DDIMScheduler" in text for text in found.stand_ins.replaced)
     assert not any("hub" in one.what for one in found.hazards)
+
+
+STEPS = """# map is wrong
+
+datasets 4.1.0
+
+### Steps to reproduce
+
+1. Make one
+
+```python
+import datasets
+ds = datasets.Dataset.from_dict({"a": [1, 2, 3], "b": [4, 5, 6], "c": [7, 8, 9]})
+print(ds.features, ds.num_rows, ds.column_names)
+```
+
+2. Map it
+
+```python
+assert ds.map(lambda x: {"d": x["a"]})["d"][0] == 1
+```
+
+### Workaround
+
+```python
+ds.to_pandas()
+```
+"""
+
+
+def test_steps_in_blocks_of_their_own_are_one_script(read):
+    _, found = read(STEPS)
+    assert found.script.code.startswith("import datasets\n")
+    assert found.script.code.endswith('["d"][0] == 1')
