@@ -115,6 +115,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         # Nothing smaller was sufficient, but all of it is only a few files.
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
+        reduced = evolve(reduced, runs=sum(one.runs for one in spent), unresolved=sum(one.unresolved for one in spent))
         compiled = probably_compiled(search, reduced)
         return (compiled or evolve(package, notes=(*package.notes, _open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
