@@ -461,7 +461,8 @@ def cause_of(culprit: Guilty) -> str:
     finest = culprit.deeper.finest
     who = packages_of(finest)
     if finest.commits:
-        return f"{who}, commit {listed(commit.described for commit in finest.commits)}"
+        told = f"commit {listed(commit.described for commit in finest.commits)}"
+        return f"{boundary.subject} {told}" if boundary.unit == "commit" else f"{who}, {told}"
     if finest.regions:
         where = _places(finest)
         region = finest.regions[0]

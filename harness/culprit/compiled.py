@@ -241,8 +241,12 @@ def few(names: tuple[str, ...]) -> str:
 
 
 def compiled_that_ran(search: LineSearch) -> tuple[str, ...]:
-    """The compiled files that differ and that a side loaded, or all that differ if none is known to be loaded."""
+    """The compiled files that differ and that a side loaded, or all that differ if none is known to be loaded.
+
+    Libraries that a wheel brings along (`numpy.libs/`) come last.
+    """
     files = search.edits.wholes[COMPILED]
     sides = (search.sides.before, search.sides.after)
     loaded = {path for side in sides for paths in side.observation.loaded.values() for path in paths}
-    return tuple(sorted(path for path in files if path in loaded)) or tuple(sorted(files))
+    found = [path for path in files if path in loaded] or list(files)
+    return tuple(sorted(found, key=lambda path: (path.partition("/")[0].endswith(".libs"), path)))
