@@ -95,11 +95,14 @@ class BytecodeStore:
             Path(origin).unlink(missing_ok=True)
         filled: dict[str, FileState] = {}
         noted = []
+        made: set[str] = set()
         for origin, (path, source, state) in stored.items():
             if not _fits(origin, source):
                 continue
             target = f"{tree}/{path}"
-            os.makedirs(posixpath.dirname(target), exist_ok=True)  # noqa: PTH103 - for speed
+            if (folder := posixpath.dirname(target)) not in made:
+                os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - for speed
+                made.add(folder)
             with contextlib.suppress(FileNotFoundError, FileExistsError):  # `harness clean` may have removed it
                 sharing(self.root)(origin, target)
                 linked = os.lstat(target)

@@ -256,9 +256,10 @@ def _first_sentence(message: str) -> str:
     return normalized_message(lines[0]) if lines else ""
 
 
-_ADDRESS_PATTERN = r"0x[0-9a-fA-F]+"
-_PATH_PATTERN = r"(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*"
-_NUMBER_PATTERN = r"[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?"
+# A message may have the placeholder itself.
+_ADDRESS_PATTERN = r"(?:<address>|0x[0-9a-fA-F]+)"
+_PATH_PATTERN = r"(?:<path>|(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*)"
+_NUMBER_PATTERN = r"(?:<number>|[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?)"
 
 
 def _readable(pattern: str) -> str:

@@ -6,7 +6,7 @@ import math
 
 import pytest
 from attrs import evolve
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from harness.model import (
@@ -138,6 +138,8 @@ def test_a_captured_signature_matches_its_failure():
 
 
 @given(st.text(st.characters(exclude_categories=["C", "Z"]), min_size=1, max_size=60))
+@example("no <path>")
+@example("<number> of <address>")
 def test_a_captured_log_line_matches_the_log(message):
     log = f"E   ValueError: {message}\n"
     observation = seen(Outcome.EXITED, exit_code=1)
