@@ -160,9 +160,10 @@ class DiskSpace:
 
 @frozen
 class Kept:
-    """One environment: the bytes that removing it frees (without shared files), and the days since its last use.
+    """One environment: the bytes that removing it frees, and the days since its last use.
 
-    Files of the wheel store that only this environment uses count, because `prune_wheels` removes them too.
+    A file that several environments share counts for the one that was used last: removing all of them frees it. Files
+    of the wheel store count, because `prune_wheels` removes them too.
     """
 
     path: Path
@@ -174,13 +175,16 @@ def kept_folders(workspace: Workspace) -> list[Kept]:
     """Every finished environment, the least recently used first."""
     now = time.time()
     shared = {inode for store in _stores(workspace) for inode in store.inodes()}
-    kept = []
+    used: list[tuple[float, Path]] = []
     for path in workspace.environments.iterdir():
         with contextlib.suppress(OSError):  # another harness may be removing it
             if path.is_dir():
-                size = own_bytes(path, workspace.pycache / path.name, held=shared)
-                kept.append(Kept(path, size, (now - path.stat().st_mtime) / _DAY_S))
-    return sorted(kept, key=lambda folder: -folder.unused_days)
+                used.append((path.stat().st_mtime, path))
+    links: dict[tuple[int, int], int] = {}
+    return [
+        Kept(path, own_bytes(path, workspace.pycache / path.name, held=shared, links=links), (now - last) / _DAY_S)
+        for last, path in sorted(used)
+    ]
 
 
 def remove(kept: Kept, workspace: Workspace) -> bool:
@@ -210,13 +214,16 @@ def _stores(workspace: Workspace) -> list[WheelStore]:
     return [WheelStore.named(workspace, folder.name) for folder in workspace.wheels.iterdir() if folder.is_dir()]
 
 
-def own_bytes(*folders: Path, held: Container[tuple[int, int]] = ()) -> int:
+def own_bytes(
+    *folders: Path, held: Container[tuple[int, int]] = (), links: dict[tuple[int, int], int] | None = None
+) -> int:
     """Bytes that removing these folders frees: files whose links are all in them, counted once.
 
-    Files in `held` (device and inode) have one more link elsewhere, which is removed too.
+    Files in `held` (device and inode) have one more link elsewhere, which is removed too. With the same `links` in
+    each call, files count too whose other links are in the folders of earlier calls, which are removed before.
     """
     total = 0
-    missing: dict[tuple[int, int], int] = {}  # links of a file that were not seen yet
+    missing = {} if links is None else links  # links of a file that were not seen yet
     left = [folder for folder in folders if folder.is_dir()]
     while left:
         with contextlib.suppress(OSError), os.scandir(left.pop()) as entries:  # another harness may be removing it

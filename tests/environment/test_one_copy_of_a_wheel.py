@@ -18,7 +18,7 @@ from support import Heard, make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import DiskSpace, Environment, PipSettings
-from harness.environment.disk_space import own_bytes, remove_leftovers
+from harness.environment.disk_space import kept_folders, own_bytes, remove_leftovers
 from harness.environment.workspace import acquire, site_packages
 from harness.errors import NoSpace
 from harness.model import Combination
@@ -70,6 +70,17 @@ def test_a_wheel_is_on_the_disk_once(parts, tmp_path):
     built(parts, "heavy==1.0", "light==1.0")
     assert own_bytes(tmp_path) < 2 * SIZE
     assert list(parts.workspace.downloads.iterdir()) == []
+
+
+def test_a_wheel_that_environments_share_counts_for_the_last_used(parts):
+    """Otherwise nearly all of a large cache would count for none of them, and `clean --keep` would remove nothing."""
+    first, last = built(parts, "heavy==1.0"), built(parts, "heavy==1.0", "light==1.0")
+    for age, made in ((20, first), (10, last)):
+        moment = time.time() - age
+        os.utime(made.folder, (moment, moment))
+    kept = kept_folders(parts.workspace)
+    assert [one.path for one in kept] == [first.folder, last.folder]
+    assert kept[0].size < SIZE <= kept[1].size
 
 
 def test_a_wheel_in_the_cache_of_uv_is_taken_from_there(parts, tmp_path, heavy, interpreter):
