@@ -136,6 +136,8 @@ def run_command(block: Block, command: str, folder: Path, around: Surroundings) 
                 timeout=limit_s, check=False,
             )  # fmt: skip
             code, shown = ended.returncode, ended.stderr.strip() or ended.stdout.strip()
+            if ended.stdout.strip() == shown and not code:
+                shown = ""  # a report may show the traceback of a run
     except subprocess.TimeoutExpired:
         return Ran(block.page, block.line, command, "failed", f"not over after {limit_s:.0f} s", limit_s)
     seconds = round(time.monotonic() - begun, 1)
