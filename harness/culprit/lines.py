@@ -393,6 +393,8 @@ def _found_with_forks(
         _give_up(trials, forks)
         return None
     found = search.pursue(search.weights, most=most, after=found, parts=search.parts)
+    if not most and _is_forked(found):  # sets in a part that ran can run, too
+        found = search.pursue(search.weights, most=_MOST, after=found, parts=search.parts)
     if _is_forked(found):
         older.begin(found.units)  # beside the fresh runs below
     if not _is_kept_by_fresh(search, found):
