@@ -17,7 +17,8 @@ from sphinx.util.docutils import SphinxDirective
 from harness import errors
 from harness.catalogue.entries import all_entries, sections_of
 from harness.model import Outcome
-from harness.model.repro import TOP_KEYS, Bounds, known_keys
+from harness.model.regression import known_keys
+from harness.model.repro import TOP_KEYS, Bounds
 from harness.model.signature import Signature
 
 if TYPE_CHECKING:

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from harness.errors import UserMistake
 from harness.model import Bounds, Repro
-from harness.model.repro import Regression
+from harness.model.regression import Regression
 from harness.request.repros import list_repros
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import BadRepro
-from harness.model.repro import parse_regression, parse_repro
+from harness.model.regression import parse_regression
+from harness.model.repro import parse_repro
 
 WHOLE = {
     "kind": "crash",

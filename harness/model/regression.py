@@ -1,0 +1,155 @@
+"""A known regression, as a repro documents it: what broke, since when, in which lines, and what works around it."""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+from attrs import fields, frozen
+from packaging.version import InvalidVersion, Version
+
+KINDS = ("crash", "import error", "wrong number", "changed default", "changed output", "slower", "more memory", "hang")
+_VERSIONS = ("last_good", "first_bad", "last_bad", "fixed_in", "good_again")
+_TEXTS = ("kind", "file", "function", "removed", "commit", "pull_request", "fix", "workaround", "depth")
+
+
+@frozen
+class Seen:
+    """The failure as one release of the subject showed it: the last line of its traceback, and its frames.
+
+    Each frame is "file:function", the outermost first, `file` relative to site-packages.
+    """
+
+    release: str
+    error: str
+    frames: tuple[str, ...] = ()
+
+    @property
+    def exception(self) -> str:
+        """The name of the exception's type, without its module."""
+        return self.error.partition(":")[0].rpartition(".")[2]
+
+    @property
+    def message(self) -> str:
+        """The message of the exception."""
+        return self.error.partition(":")[2].strip()
+
+
+@frozen
+class Regression:
+    """What is known to be true of a repro's first subject. All but `kind` and `upstream` may be unknown ("" or None).
+
+    `upstream` are addresses of the report, the change or the release notes. The bug is in the releases from `first_bad`
+    to `last_bad`, after `last_good` and before `fixed_in`; with `never_worked` no earlier release is good. `good_again`
+    is a release from which to look back for the fix. `file` (relative to site-packages) and `function` are the culprit;
+    `removed` is a public name that is gone. `depth` is how deep the benchmark asks: "release", else to the lines.
+    `written` says that these releases write the files that fail to be read (`--made`). `fix` and `workaround` are
+    sentences; `seen` is how it looks.
+    """
+
+    kind: str
+    upstream: tuple[str, ...]
+    last_good: str | None = None
+    first_bad: str | None = None
+    last_bad: str | None = None
+    fixed_in: str | None = None
+    good_again: str | None = None
+    never_worked: bool = False
+    written: bool = False
+    file: str = ""
+    function: str = ""
+    removed: str = ""
+    depth: str = ""
+    commit: str = ""
+    pull_request: str = ""
+    fix: str = ""
+    workaround: str = ""
+    seen: Seen | None = None
+
+    def has(self, version: str) -> bool | None:
+        """Whether a release of the subject has the bug; None if it is not a version."""
+        try:
+            given = Version(version)
+        except InvalidVersion:
+            return None
+        if self.first_bad is not None and given < Version(self.first_bad):
+            return False
+        return self.fixed_in is None or given < Version(self.fixed_in)
+
+    @property
+    def since(self) -> str:
+        """The releases that have the bug, in words."""
+        if self.fixed_in is not None:
+            begin = "" if self.never_worked else f"from {self.first_bad} "
+            return f"{begin}up to {self.last_bad}; fixed in {self.fixed_in}"
+        return "in every release; not fixed" if self.never_worked else f"from {self.first_bad} on"
+
+
+def known_keys() -> list[str]:
+    """The keys of `[tool.harness.known]`."""
+    return [one.name.replace("_", "-") for one in fields(Regression)]
+
+
+def parse_regression(table: Any) -> Regression:
+    """Read `[tool.harness.known]`. Raises `ValueError`, whose message says what to change."""
+    if not isinstance(table, dict):
+        raise ValueError(f"known must be a table, not {table!r}")  # noqa: TRY004 - the caller reports all alike
+    given = {key.replace("-", "_"): value for key, value in table.items()}
+    if unknown := sorted(set(table) - set(known_keys())):
+        raise ValueError(f"known has unknown keys: {', '.join(unknown)}; known keys: {', '.join(known_keys())}")
+    for key in (*_TEXTS, *_VERSIONS):
+        if key in given and (not isinstance(given[key], str) or not given[key].strip()):
+            raise ValueError(f"known.{_shown(key)} must be a string in quotes, not {given[key]!r}")
+    if given.get("kind") not in KINDS:
+        raise ValueError(f"known.kind = {given.get('kind')!r} must be one of: {', '.join(KINDS)}")
+    upstream = given.get("upstream")
+    if not isinstance(upstream, list) or not upstream or not all(_is_address(one) for one in upstream):
+        raise ValueError("known.upstream must be a list of https addresses of the issue, pull request or changelog")
+    if given.get("depth", "release") not in ("release", "region"):
+        raise ValueError(f"known.depth = {given['depth']!r} must be release or region")
+    for key in ("never_worked", "written"):
+        if not isinstance(given.get(key, False), bool):
+            raise ValueError(f"known.{_shown(key)} must be true or false")  # noqa: TRY004 - as above
+    seen = _seen(given["seen"]) if "seen" in given else None
+    found = Regression(**{**given, "upstream": tuple(upstream), "seen": seen})
+    _check_order(found)
+    return found
+
+
+def _check_order(found: Regression) -> None:
+    versions = {}
+    for key in _VERSIONS:
+        text = getattr(found, key)
+        try:
+            versions[key] = None if text is None else Version(text)
+        except InvalidVersion:
+            raise ValueError(f"known.{_shown(key)} = {text!r} is not a version") from None
+    if found.never_worked == (found.first_bad is not None):
+        raise ValueError("known needs either last-good and first-bad, or never-worked = true")
+    for one, other in (("last_good", "first_bad"), ("last_bad", "fixed_in")):
+        if (versions[one] is None) != (versions[other] is None):
+            raise ValueError(f"known.{_shown(one)} and known.{_shown(other)} go together")
+    if versions["good_again"] is not None and versions["fixed_in"] is None:
+        raise ValueError("known.good-again needs last-bad and fixed-in")
+    ordered = [(key, version) for key, version in versions.items() if version is not None]
+    for (one, lower), (other, higher) in itertools.pairwise(ordered):
+        if lower > higher or (lower == higher and (one, other) != ("first_bad", "last_bad") and other != "good_again"):
+            raise ValueError(f"known.{_shown(one)} = {lower} must be before known.{_shown(other)} = {higher}")
+
+
+def _seen(table: Any) -> Seen:
+    if not isinstance(table, dict) or set(table) - {"release", "error", "frames"}:
+        raise ValueError("known.seen takes release, error and frames")
+    frames = table.get("frames", [])
+    texts = [table.get("release"), table.get("error"), *(frames if isinstance(frames, list) else [None])]
+    if not all(isinstance(text, str) and text for text in texts):
+        raise ValueError("known.seen needs release and error as text, and frames as a list of 'file:function'")
+    return Seen(table["release"], table["error"], tuple(frames))
+
+
+def _is_address(value: Any) -> bool:
+    return isinstance(value, str) and value.startswith("https://") and len(value.split()) == 1
+
+
+def _shown(key: str) -> str:
+    return key.replace("_", "-")
