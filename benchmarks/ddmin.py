@@ -12,7 +12,7 @@ from typing import Generic, TypeVar
 
 from attrs import frozen
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search.narrowing import DeltaResult
 from harness.search.protocol import record
 

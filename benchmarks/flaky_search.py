@@ -14,7 +14,7 @@ from collections.abc import Callable
 from random import Random
 from typing import NamedTuple
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import Bisection, BisectionStatus, Noise, SureBisection, Trial
 
 Fails = Callable[[int, int], bool]  # release, attempt

@@ -15,7 +15,7 @@ from typing import NamedTuple
 
 from ddmin import DeltaDebugging
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import AloneFirst, FewestChanges, Narrowing
 
 Sets = frozenset[str]

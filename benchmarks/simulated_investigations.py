@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from harness.asking.both_ends import RATE_FAILURES, RATE_RUNS
 from harness.asking.observing import MOST_PASSES, passes_needed
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import BisectionStatus, FewestChanges, Noise, SureBisection, SureScan
 
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))

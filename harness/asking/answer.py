@@ -13,8 +13,9 @@ from packaging.version import InvalidVersion, Version
 
 from harness.model import Change, Observation, Repro, Signature
 from harness.model.culprit import Culprit, Evidence
-from harness.model.signature import Step, given_parts
+from harness.model.signature import given_parts
 from harness.model.text import one_line, picked
+from harness.model.verdict import Step
 from harness.search import Counts, Effect
 
 if TYPE_CHECKING:

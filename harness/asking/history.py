@@ -11,8 +11,9 @@ import cattrs
 from attrs import field, frozen
 
 from harness.model import Signature, Verdict
-from harness.model.signature import Step, given_parts
+from harness.model.signature import given_parts
 from harness.model.text import listed, picked, sentence_and_table
+from harness.model.verdict import Step
 
 _NAMED = 5
 

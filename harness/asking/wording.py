@@ -11,8 +11,8 @@ from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
 from harness.asking.failures import failing_of
 from harness.model import Verdict
 from harness.model.culprit import Culprit, Finding, Region
-from harness.model.signature import Step, runs_of
 from harness.model.text import counted, listed, listed_in_order, one_line, ranged, sentence_and_table
+from harness.model.verdict import Step, runs_of
 from harness.planning.worlds import end_words
 from harness.request.question import End, EndKind
 from harness.search import BisectionResult, BisectionStatus, Effect

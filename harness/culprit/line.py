@@ -16,8 +16,8 @@ from attrs import define, evolve, field, frozen
 from harness.errors import UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, SignatureCaptured, run_label
 from harness.model import Judgement, Observation, Signature, Verdict
-from harness.model.signature import Step
 from harness.model.text import listed
+from harness.model.verdict import Step
 from harness.scheduling.scheduler import PATIENCE_S, Engine, RanBeside, SpareLane
 from harness.search import Gauges, Noise, SureBisection, Trial
 

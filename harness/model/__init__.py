@@ -13,4 +13,5 @@ from harness.model.observation import (
 )
 from harness.model.release import Release, normalized_name
 from harness.model.repro import Bounds, Given, Input, Made, Repro
-from harness.model.signature import Judgement, Signature, Verdict, capture_signature, judge
+from harness.model.signature import Signature, capture_signature
+from harness.model.verdict import Judgement, Verdict, judge

@@ -13,7 +13,7 @@ from attrs import asdict, frozen
 
 from harness.model.lock import Change
 from harness.model.observation import Observation
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 
 
 class Level(enum.StrEnum):

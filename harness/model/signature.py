@@ -1,22 +1,18 @@
 """A signature: how to recognise one bug among other failures.
 
 Modelled on the crash signatures of Mozilla: the parts that stay the same when paths, addresses and numbers change.
-
-A verdict is good, bad or skip. A failure that does not match the signature is skip, never bad.
 """
 
 from __future__ import annotations
 
-import enum
 import math
 import re
-from collections.abc import Iterable
 from typing import Any
 
 from attrs import asdict, evolve, frozen
 
 from harness.model.observation import Observation, Outcome, RaisedException
-from harness.model.text import counted, one_line, picked
+from harness.model.text import one_line
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
@@ -280,86 +276,3 @@ def _last_exception_line(log: str) -> str | None:
     # Two placeholders that match the same text would backtrack exponentially, so they must not overlap.
     pattern = pattern.replace("<path>", _PATH_PATTERN).replace("<number>", _NUMBER_PATTERN)
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")
-
-
-class Verdict(enum.StrEnum):
-    """What one observation says about the bug."""
-
-    GOOD = "good"
-    BAD = "bad"
-    SKIP = "skip"
-
-    @property
-    def word(self) -> str:
-        """The verdict as a word in a sentence."""
-        return "skipped" if self is Verdict.SKIP else self.value
-
-
-def in_words(verdict: str) -> str:
-    """The word for a stored verdict; other text is unchanged."""
-    return Verdict.SKIP.word if verdict == Verdict.SKIP.value else verdict
-
-
-@frozen
-class Judgement:
-    """A verdict and its reason in one sentence.
-
-    `differs`: the run failed, but otherwise than what the search looks for, so for that search alone it counts as good.
-    """
-
-    verdict: Verdict
-    reason: str
-    differs: bool = False
-
-    @property
-    def word(self) -> str:
-        """The verdict as a word; a run that failed is never called good."""
-        return "differs" if self.differs else self.verdict.word
-
-
-def judge(observation: Observation, signature: Signature, log: str = "") -> Judgement:
-    """Judge an observation by the signature; `log` is the output of the run."""
-    if not observation.outcome.may_show_bug:
-        return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
-    try:
-        match = signature.match(observation, log)
-    except TooSlow as why:
-        return Judgement(Verdict.SKIP, str(why))
-    if match is None:
-        return Judgement(Verdict.SKIP, f"metric {signature.metric!r} was not written")
-    if match:
-        return Judgement(Verdict.BAD, match)
-    if observation.outcome is Outcome.COMPLETED:
-        return Judgement(Verdict.GOOD, signature.describe_good(observation))
-    return Judgement(Verdict.SKIP, f"failed differently: {observation.detail or observation.outcome.value}")
-
-
-@frozen
-class Step:
-    """One release and its verdict. `seconds` is the duration of the run, 0 if nothing ran."""
-
-    release: str
-    verdict: Verdict
-    reason: str
-    observation: str
-    cached: bool
-    seconds: float
-    attempt: int = 0
-
-    def as_json(self) -> dict[str, Any]:
-        """The step in the JSON of answers."""
-        return {
-            **picked(self, "release verdict reason observation cached seconds"),
-            **({"attempt": self.attempt} if self.attempt else {}),
-        }
-
-
-def runs_of(runs: int, steps: Iterable[Step], unit: str = "release") -> str:
-    """Say how many runs of how many candidates were made now, and how many were known: "12 runs of 5 releases"."""
-    steps = tuple(steps)
-    ran = {step.release for step in steps if not step.cached and step.seconds}
-    known = sum(step.cached for step in steps)
-    if known and not runs:
-        return f"{counted(known, 'run')}, all known already"
-    told = counted(runs, "run") + (f" of {counted(len(ran), unit)}" if ran else "")
-    return f"{told}, {known} known already" if known else told

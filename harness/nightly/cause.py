@@ -26,8 +26,8 @@ from harness.environment import Index, Uninstallable
 from harness.errors import BadRepository, UnknownProject
 from harness.model import Change, Lock, Observation, Repro, Signature, Verdict, normalized_name
 from harness.model.culprit import Culprit, Level, PinnedCommit
-from harness.model.signature import Step
 from harness.model.text import listed
+from harness.model.verdict import Step
 from harness.planning.inquiry import Scope
 from harness.repository.git import Repository, known_address, repository_url
 from harness.repository.releases import Layout, ReleaseSource, newest_tag

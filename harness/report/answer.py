@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from harness.model.signature import Step
+    from harness.model.verdict import Step
     from harness.store import Store
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 from harness.asking.history import BrokenWindow, History, ReleaseRow, RowState
 from harness.asking.releases import asked_of
 from harness.model import Verdict
-from harness.model.signature import runs_of
 from harness.model.text import listed
+from harness.model.verdict import runs_of
 from harness.redact import Private, redacted
 from harness.report.archive import question_id
 from harness.report.excerpts import altered_rows, tail

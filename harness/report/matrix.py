@@ -15,8 +15,8 @@ from attrs import evolve, frozen
 from harness.matrix.cells import PACKAGES, project_of
 from harness.matrix.running import NOT_RUN, CellRun, Standing
 from harness.model import Lock, Observation, Verdict, normalized_name
-from harness.model.signature import in_words
 from harness.model.text import counted, listed, picked
+from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment, tail, trimmed_traceback

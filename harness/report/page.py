@@ -16,8 +16,8 @@ import jinja2
 from attrs import evolve, field, frozen
 from markupsafe import Markup
 
-from harness.model.signature import in_words
 from harness.model.text import finite, plain
+from harness.model.verdict import in_words
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping

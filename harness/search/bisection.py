@@ -14,7 +14,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import frozen
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search.measured import Effect
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
 from harness.search.rates import Counts

@@ -19,7 +19,7 @@ from statistics import NormalDist, median
 
 from attrs import frozen
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search.protocol import Search, Trial, record
 
 _ENOUGH = 5  # repetitions of each side: the fewest that yield a 0.99 interval

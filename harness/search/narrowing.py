@@ -20,7 +20,7 @@ from typing import Generic, TypeVar
 
 from attrs import frozen
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search.protocol import record
 
 H = TypeVar("H", bound=Hashable)

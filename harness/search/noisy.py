@@ -14,7 +14,7 @@ from itertools import accumulate
 
 from attrs import frozen
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search.bisection import BisectionResult, BisectionStatus
 from harness.search.protocol import PositionState, Trial, record, state_of
 from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior, Prior

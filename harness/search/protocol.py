@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Protocol, TypeVar
 from attrs import field, frozen, validators
 
 if TYPE_CHECKING:
-    from harness.model.signature import Verdict
+    from harness.model.verdict import Verdict
 
 
 C = TypeVar("C", bound=Hashable)

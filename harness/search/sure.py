@@ -18,7 +18,7 @@ from itertools import count, islice
 
 from attrs import evolve
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search.bisection import Bisection, BisectionResult, BisectionStatus
 from harness.search.measured import Effect, Gauges, Measurements
 from harness.search.noisy import NoisySearch

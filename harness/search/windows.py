@@ -22,7 +22,7 @@ from typing import NamedTuple
 
 from attrs import evolve, frozen
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
 from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior, wary

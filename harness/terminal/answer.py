@@ -16,8 +16,8 @@ from harness.asking.wording import beyond_head, head_of, runs_made, subject_of
 from harness.model import Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
-from harness.model.signature import runs_of
 from harness.model.text import counted, listed
+from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
 from harness.report.matrix_table import Choice, Pivot, axis_name, differences, parts, pivot
 from harness.search import Counts

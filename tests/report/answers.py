@@ -20,7 +20,7 @@ from harness.model import (
     Verdict,
 )
 from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
-from harness.model.signature import Step
+from harness.model.verdict import Step
 from harness.report.archive import KeptAnswer
 
 SOURCE = '# /// script\n# dependencies = ["shop", "till"]\n# ///\nimport shop\n\nshop.sell()\n'

@@ -26,7 +26,7 @@ from harness.asking.answer import Status
 from harness.asking.wording import culprit_sentence
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding
-from harness.model.signature import Step
+from harness.model.verdict import Step
 from harness.report.answer import compare_link, report_page, repositories_in
 from harness.report.page import Page, render_markdown
 from harness.repository.git import pull_request_url

@@ -12,7 +12,7 @@ from markdown_it import MarkdownIt
 
 from harness.asking.answer import Status
 from harness.model import Change, Verdict
-from harness.model.signature import Step
+from harness.model.verdict import Step
 from harness.report.answer import report_page
 from harness.report.page import RENDERERS, Page, render_issue, render_markdown
 

@@ -12,7 +12,7 @@ from packaging.version import Version
 from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, Unseen
 from harness.asking.history_scan import HistoryPlan
 from harness.model import Release, Repro, Signature, Verdict
-from harness.model.signature import Step
+from harness.model.verdict import Step
 from harness.planning.inquiry import Inquiry, Scope
 from harness.planning.releases import Plan
 from harness.redact import Private

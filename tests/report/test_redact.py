@@ -10,7 +10,7 @@ from attrs import evolve
 
 from harness.model import Change, RaisedException, StackFrame, Verdict
 from harness.model.culprit import Proof
-from harness.model.signature import Step
+from harness.model.verdict import Step
 from harness.redact import Private, redact
 from harness.report.answer import report_page
 from harness.report.page import RENDERERS

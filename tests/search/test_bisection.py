@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import knowing
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import Bisection, BisectionStatus, MovedEnd, PositionState, Search, Trial
 from harness.search.bisection import Stage, cut, cut_gap, gaps_of, runs_to_close, survey
 

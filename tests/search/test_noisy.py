@@ -8,7 +8,7 @@ from random import Random
 
 import pytest
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import BisectionStatus, Counts, NoisySearch, Trial
 from harness.search.rates import FLAKY, RATES, TRUSTED_ENDS, UNKNOWN, Posterior
 

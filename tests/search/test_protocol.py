@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import Grid
 from harness.search.protocol import PositionState, foresee, state_of
 

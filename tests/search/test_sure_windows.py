@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import SureScan, Trial, WindowScan
 
 G, B, S = Verdict.GOOD, Verdict.BAD, Verdict.SKIP

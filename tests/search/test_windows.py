@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.signature import Verdict
+from harness.model.verdict import Verdict
 from harness.search import PositionState, Search, Window, WindowScan
 from harness.search.bisection import gaps_of
 from harness.search.windows import stride_for
