@@ -107,6 +107,22 @@ class Evidence:
         scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for))
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
+    def idle(self, edits: Edits) -> frozenset[Unit]:
+        """The regions in functions that neither side called; none of files that were not traced on both sides."""
+        before, after = self.before, self.after
+        if before is None or after is None:
+            return frozenset()
+        found = set()
+        for unit in filter(edits.is_region, edits.all):
+            path, function = edits.path_of(unit), edits.function(unit)
+            home = edits.homes.get(path, path)
+            is_traced = home in before.lines and path in after.lines
+            if not is_traced or not function or not edits.differences[path].is_function(function):
+                continue
+            if function not in before.called.get(home, {}) and function not in after.called.get(path, {}):
+                found.add(unit)
+        return frozenset(found)
+
 
 @frozen
 class _Scale:

@@ -185,9 +185,9 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     traces = trials.traces(sides, wanted) if wanted else ()
     cut = used if len(used) <= _MOST_READ else _that_called(exchange, sides, used, traces)
     edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
-    consistency, pointers = Consistency(edits, ties_of(edits)), Pointers.of(exchange, sides)
     before, after = traces or (None, None)
-    evidence = Evidence(sides, trials.scope.repro.source, before, after, pointers)
+    evidence = Evidence(sides, trials.scope.repro.source, before, after, Pointers.of(exchange, sides))
+    consistency = Consistency(edits, ties_of(edits, evidence.idle(edits)))
     search = LineSearch(
         trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving(), evidence=evidence
     )
@@ -206,8 +206,10 @@ def opened(search: LineSearch, units: frozenset[Unit]) -> LineSearch:
         differences=whole.differences | cut.differences,
         wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in gone} | apart,
     )
-    weights = search.evidence.weights(edits) if search.evidence is not None else dict.fromkeys(edits.all, 1.0)
-    consistency = Consistency(edits, search.consistency.ties if rest else ties_of(edits))
+    weights, idle = dict.fromkeys(edits.all, 1.0), frozenset[Unit]()
+    if search.evidence is not None:
+        weights, idle = search.evidence.weights(edits), search.evidence.idle(edits)
+    consistency = Consistency(edits, search.consistency.ties if rest else ties_of(edits, idle))
     return evolve(search, edits=edits, consistency=consistency, weights=weights, serving=edits.serving())
 
 

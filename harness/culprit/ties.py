@@ -3,7 +3,8 @@
 Each tie is an implication: "if this edit is reverted, that one must be too". Reversed, it says what an edit needs to be
 added to the older release, so one graph serves both directions. Ties come from imports between the changed files. What
 a set lacks within a file is read from its mixed text: a syntax error, or a name that nothing defines. A function that
-returns more or fewer values is tied to the lines that take them apart: half of that may pass by accident.
+returns more or fewer values is tied to the lines that take them apart: half of that may pass by accident. A call that
+passes a parameter by name is tied to a definition that has it only on one side.
 """
 
 from __future__ import annotations
@@ -160,10 +161,10 @@ class Consistency:
 Symbol = tuple[str, str]  # a module by the path of its newer file, and a name in it; "" is the module itself
 
 
-def ties_of(edits: Edits) -> Ties:
-    """The ties between edits, from what the changed files import of each other."""
-    before, after = (_Names.of(edits, is_newer=is_newer) for is_newer in (False, True))
-    return Ties.of((*_by_names(before, after), *_by_returns(before, after)))
+def ties_of(edits: Edits, idle: Collection[Unit] = ()) -> Ties:
+    """The ties between edits, from what the changed files use of each other; `idle` units use nothing."""
+    before, after = (_Names.of(edits, idle, is_newer=is_newer) for is_newer in (False, True))
+    return Ties.of((*_by_names(before, after), *_by_returns(before, after), *_by_parameters(before, after)))
 
 
 @define
@@ -171,7 +172,8 @@ class _Names:
     """The units that define and import names on one side. Unchanged lines belong to the unit `UNCHANGED`.
 
     `returns`, `unpacked` and `calls` have the units that return values from a function, take its result apart, and call
-    it, by its name; the first two by the number of values, too.
+    it, by its name; the first two by the number of values, too. `accepts` and `passes` have the units that declare a
+    parameter and that pass it by name; the parameter "**" takes any name.
     """
 
     defines: dict[Symbol, set[Unit]] = field(factory=dict)
@@ -179,9 +181,11 @@ class _Names:
     returns: dict[str, dict[int, set[Unit]]] = field(factory=dict)
     unpacked: dict[str, dict[int, set[Unit]]] = field(factory=dict)
     calls: dict[str, set[Unit]] = field(factory=dict)
+    accepts: dict[str, list[dict[str, set[Unit]]]] = field(factory=dict)
+    passes: dict[str, dict[str, set[Unit]]] = field(factory=dict)
 
     @classmethod
-    def of(cls, edits: Edits, *, is_newer: bool) -> _Names:
+    def of(cls, edits: Edits, idle: Collection[Unit], *, is_newer: bool) -> _Names:
         """Read all changed Python files of a side."""
         found = cls()
         texts = list(_texts(edits, is_newer=is_newer))
@@ -191,25 +195,33 @@ class _Names:
             for name, line in bound_names(tree.body) if tree is not None else ():
                 found.defines.setdefault((key, name), set()).add(ranges.at(line))
             for node in ast.walk(tree) if tree is not None and key not in edits.wholes else ():
-                found._read(node, ranges)
+                found._read(node, ranges, idle)
             if key in edits.wholes:
                 found.defines.setdefault((key, ""), set()).add(key)
             for one in outline_of(text).imports:
                 for _, origin, line in one.names:
                     unit = ranges.at(line)
-                    for symbol in _taken(origin, path, modules) if unit != UNCHANGED else ():
+                    for symbol in _taken(origin, path, modules) if unit != UNCHANGED and unit not in idle else ():
                         found.uses.setdefault(symbol, set()).add(unit)
         return found
 
-    def _read(self, node: ast.AST, ranges: Ranges) -> None:
-        """Read how many values a function returns, or a statement takes from a call."""
+    def _read(self, node: ast.AST, ranges: Ranges, idle: Collection[Unit]) -> None:
+        """Read what functions accept and return, what statements take apart, and what calls pass."""
         if isinstance(node, ast.FunctionDef):
+            self.accepts.setdefault(node.name, []).append(_parameters(node, ranges))
             for one in ast.walk(node):
                 if isinstance(one, ast.Return) and one.value is not None:
                     size = len(one.value.elts) if isinstance(one.value, ast.Tuple) else 1
                     self._add(self.returns, node.name, size, one, ranges)
+        elif isinstance(node, ast.ClassDef):
+            made = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
+            self.accepts.setdefault(node.name, []).extend(_parameters(one, ranges) for one in made)
         elif isinstance(node, ast.Call):
-            self.calls.setdefault(_called(node), set()).update(_units(node, ranges))
+            called = _called(node)
+            self.calls.setdefault(called, set()).update(_units(node, ranges))
+            for name, units in ((one.arg, _units(one.value, ranges).difference(idle)) for one in node.keywords):
+                if name and units:
+                    self.passes.setdefault(called, {}).setdefault(name, set()).update(units)
         elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
             for target in node.targets:
                 if isinstance(target, ast.Tuple | ast.List):
@@ -227,6 +239,28 @@ def _units(node: ast.stmt | ast.expr, ranges: Ranges) -> frozenset[Unit]:
 
 def _called(node: ast.Call) -> str:
     return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _parameters(node: ast.FunctionDef, ranges: Ranges) -> dict[str, set[Unit]]:
+    """The parameters of a function with the units that declare them; "**" is one that takes any name."""
+    found = {one.arg: set(_units(one, ranges)) for one in (*node.args.args, *node.args.kwonlyargs)}
+    return found | ({"**": set()} if node.args.kwarg is not None else {})
+
+
+def _by_parameters(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
+    """A call that passes a parameter by name needs a definition that has it."""
+    for called in before.accepts.keys() & after.accepts.keys():
+        older, newer = before.accepts[called], after.accepts[called]
+        if called.startswith("__") or max(len(older), len(newer)) > _MOST_PROVIDERS:
+            continue  # too common a name to tell whose it is
+        for one, other, passes, is_newer in (
+            (older, newer, before.passes.get(called, {}), False),
+            (newer, older, after.passes.get(called, {}), True),
+        ):
+            known = {name for definition in other for name in definition}
+            for name in passes.keys() - known if "**" not in known else ():
+                for provider in {unit for definition in one for unit in definition.get(name, ())}:
+                    yield from ((provider, user) if is_newer else (user, provider) for user in passes[name])
 
 
 def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:

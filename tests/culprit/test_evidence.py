@@ -21,6 +21,17 @@ def test_executed_code_weighs_more_and_a_comment_weighs_least(tmp_path):
     assert weights[ran] > weights[idle] > weights[unit(edits, "# two")] > 0
 
 
+def test_a_function_that_neither_side_called_is_idle(tmp_path):
+    edits = edits_of(tmp_path, BEFORE, AFTER)
+    idle = next(one for one in edits.all if edits.function(one) == "idle")
+    trace = Trace(called={"shop/a.py": {"ran": 3, "told": 4}}, lines={"shop/a.py": (1, 2)})
+    other = Trace(called={"shop/a.py": {"ran": 3, "idle": 4, "told": 5}}, lines={"shop/a.py": (1, 2)})
+    assert Evidence(sides_of(), "", trace, trace).idle(edits) == {idle}
+    assert Evidence(sides_of(), "", trace, other).idle(edits) == frozenset()
+    assert Evidence(sides_of(), "", trace).idle(edits) == frozenset()
+    assert Evidence(sides_of(), "", trace, Trace()).idle(edits) == frozenset()
+
+
 def test_without_a_trace_the_traceback_decides(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     weights = Evidence(sides_of(("shop/a.py", "idle", "shop")), "").weights(edits)

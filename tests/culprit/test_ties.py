@@ -141,3 +141,41 @@ def test_a_value_that_became_a_pair_moves_with_those_that_take_it_apart(tmp_path
     edits = edits_of(tmp_path, before, after)
     assert reverted_with(edits, "= f()") == {unit(edits, "return 1")}
     assert reverted_with(edits, "return 1") == {unit(edits, "= f()")}
+
+
+def test_a_call_that_passes_a_parameter_needs_the_definition_that_has_it(tmp_path):
+    before = {"a.py": "def f(x, how=1):\n    return x\n\n\ndef run():\n    return f(1, how=2)\n"}
+    after = {"a.py": "def f(x):\n    return x\n\n\ndef run():\n    return f(1)\n"}
+    edits = edits_of(tmp_path, before, after)
+    assert reverted_with(edits, "return f(1)") == {unit(edits, "def f")}
+    assert reverted_with(edits, "def f") == frozenset()
+
+
+def test_a_parameter_that_came_is_reverted_with_the_calls_that_pass_it(tmp_path):
+    before = {"a.py": "class A:\n    def __init__(self, x):\n        self.x = x\n", "b.py": "def run(A):\n    A(1)\n"}
+    after = {
+        "a.py": "class A:\n    def __init__(self, x, y=0):\n        self.x = x\n",
+        "b.py": "def run(A):\n    A(1, y=2)\n",
+    }
+    edits = edits_of(tmp_path, before, after)
+    assert reverted_with(edits, "def __init__") == {unit(edits, "A(1")}
+    assert reverted_with(edits, "A(1") == frozenset()
+
+
+@pytest.mark.parametrize("other", ["def f(x, **more):\n    return x\n", "def f(x, how=3):\n    return x\n"])
+def test_a_definition_that_takes_the_parameter_on_both_sides_ties_nothing(tmp_path, other):
+    before = {"a.py": "def f(x, how=1):\n    return x\n", "b.py": "def run(f):\n    return f(1, how=2)\n"}
+    edits = edits_of(tmp_path, before, {"a.py": other, "b.py": "def run(f):\n    return f(1)\n"})
+    assert not ties_of(edits).needs
+
+
+def test_an_import_in_a_function_that_never_runs_needs_nothing(tmp_path):
+    before = {"shop/a.py": "X = 1\n", "shop/b.py": "def run():\n    return 1\n"}
+    after = {
+        "shop/a.py": "X = 1\n\n\ndef price():\n    return 2\n",
+        "shop/b.py": "def run():\n    from .a import price\n\n    return price()\n",
+    }
+    edits = edits_of(tmp_path, before, after)
+    user = unit(edits, "import price")
+    assert user in ties_of(edits).closed({unit(edits, "def price")})
+    assert not ties_of(edits, idle={user}).needs
