@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
@@ -11,7 +11,7 @@ from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
 from harness.asking.failures import failing_of
 from harness.model import Verdict
 from harness.model.culprit import Culprit, Finding, Region
-from harness.model.text import counted, listed, listed_in_order, one_line, ranged, sentence_and_table
+from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged, sentence_and_table
 from harness.model.verdict import Step, runs_of
 from harness.planning.worlds import end_words
 from harness.request.question import End, EndKind
@@ -200,7 +200,7 @@ def packages_of(finding: Finding) -> str:
 
 def _where(finding: Finding) -> str:
     if finding.regions:
-        at = listed(_place(region, finding) for region in finding.regions)
+        at = listed(_located(finding.regions, finding))
         return f", in {finding.files[0]}, at {at}" if len(finding.files) == 1 else f", at {at}"
     return f", in {listed(finding.files)}" if finding.files else ""
 
@@ -221,7 +221,7 @@ def _shown(answer: Answer, finding: Finding) -> str:
         older, gone, back = (
             ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
         )
-        along = listed(_place(region, finding) for region in finding.reverted_along)
+        along = listed(_located(finding.reverted_along, finding))
         reverted = f"this reverted (and {along}, which needs it)" if along else "only this reverted"
         return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
     if finding.is_shown_one_way:
@@ -232,7 +232,7 @@ def _shown(answer: Answer, finding: Finding) -> str:
 
 def _needed(finding: Finding) -> str:
     """Name in commas what else had to be added, as imports if it is nothing else."""
-    places = [*(_place(region, finding) for region in finding.needs), *finding.needed_files]
+    places = [*_located(finding.needs, finding), *finding.needed_files]
     if not places:
         return ""
     added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
@@ -242,29 +242,37 @@ def _needed(finding: Finding) -> str:
     return f", with {what} ({listed(places)}{newer}),"
 
 
-def _place(region: Region, finding: Finding) -> str:
-    """Name the lines of a region and their function, and the file unless it is the only one."""
-    at = _numbers(region)
-    at = f"{at} of {region.function}" if region.function else at
-    at = at if finding.files == (region.file,) else f"{at} in {region.file}"
-    older = "" if _is_there(region) else _version(finding, newer=False)
-    return at + (older.replace(" of", " in") if region.function else older)
+def _located(regions: Iterable[Region], finding: Finding) -> list[str]:
+    """Name the lines of regions and their functions, and the files unless there is only one."""
+    told = []
+    for (file, function, is_there), found in _by_place(regions).items():
+        at = numbered_lines(found) + (f" of {function}" if function else "")
+        at += "" if finding.files == (file,) else f" in {file}"
+        older = "" if is_there else _version(finding, newer=False)
+        told.append(at + (older.replace(" of", " in") if function else older))
+    return told
 
 
-def lines_of(region: Region, finding: Finding) -> str:
-    """The lines of a region in the newer release; those that it removed are numbered, and named, as in the older."""
-    at = _numbers(region)
-    return at if _is_there(region) else at + _version(finding, newer=False)
+def _places(finding: Finding) -> str:
+    """Name the functions of a finding's regions, with their files and lines in brackets; without regions its files."""
+    told = []
+    for (file, function, is_there), found in _by_place(finding.regions).items():
+        at = f"{file}, {numbered_lines(found)}" + ("" if is_there else _version(finding, newer=False))
+        told.append(f"{function} ({at})" if function else at)
+    return listed(told or finding.files)
 
 
-def _numbers(region: Region) -> str:
-    first, last = region.after if _is_there(region) else region.before
-    return f"lines {first}-{last}" if last > first else f"line {first}"
+def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tuple[int, int]]]:
+    """The first and last lines of regions by their file and function, and whether the newer release has them.
 
-
-def _is_there(region: Region) -> bool:
-    """Whether the newer release has lines there."""
-    return region.after[1] >= region.after[0]
+    Lines that it removed are numbered as in the older release.
+    """
+    found: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
+    for region in regions:
+        is_there = region.after[1] >= region.after[0]
+        lines = region.after if is_there else region.before
+        found.setdefault((region.file, region.function, is_there), []).append(lines)
+    return found
 
 
 def _version(finding: Finding, *, newer: bool) -> str:
@@ -425,11 +433,6 @@ def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
     return [(_label(known), cause_of(known)), ("Suspect", f"its change of {_places(findings[-1])}")]
 
 
-def _places(finding: Finding) -> str:
-    """Name the regions of a finding, or its files."""
-    return listed([_function_and_lines(region, finding) for region in finding.regions] or finding.files)
-
-
 def _label(culprit: Guilty) -> str:
     if not culprit.is_proved:
         return "Suspect"
@@ -467,7 +470,7 @@ def cause_of(culprit: Guilty) -> str:
         where = _places(finest)
         region = finest.regions[0]
         if did and len(finest.regions) == 1 and did.endswith(f".{region.function}"):
-            return f"{who} {did} ({region.file}, {lines_of(region, finest)})"
+            return f"{who} {did} ({_places(finest).partition(' (')[2]}"
         return f"{who} {did}: {where}" if did else f"{who} changed {where}"
     if did:
         return f"{who} {did}"
@@ -492,12 +495,6 @@ def beyond_head(answer: Answer) -> str:
     if answer.culprit is not None:
         rest = rest.removesuffix(culprit_sentence(answer, answer.culprit))
     return rest.strip()
-
-
-def _function_and_lines(region: Region, finding: Finding) -> str:
-    """Name the function of a region, with its file and lines in brackets."""
-    lines = lines_of(region, finding)
-    return f"{region.function} ({region.file}, {lines})" if region.function else f"{region.file}, {lines}"
 
 
 def html_of(answer: Answer) -> str:

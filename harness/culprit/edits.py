@@ -17,7 +17,7 @@ from harness.culprit.regions import FileDifference, lines_of, serves_only
 from harness.culprit.sides import PackageFiles
 from harness.culprit.syntax import outline_of
 from harness.model.culprit import Region
-from harness.model.text import listed
+from harness.model.text import listed, numbered_lines
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -238,14 +238,14 @@ def _indent(line: str) -> str:
 
 def places(regions: Iterable[Region], *, newer: bool = True) -> str:
     """The places of regions: definition (else file) and lines in the newer or the older text, or else in the other."""
-    return listed(_place(region, newer=newer) for region in regions)
-
-
-def _place(region: Region, *, newer: bool) -> str:
-    texts = (region.after, region.before) if newer else (region.before, region.after)
-    first, last = next((text for text in texts if text[1] >= text[0]), texts[0])
-    lines = f"lines {first}-{last}" if last > first else f"line {first}"
-    return f"{region.function or region.file.rpartition('/')[2]} ({lines})"
+    spans: dict[tuple[str, str], list[tuple[int, int]]] = {}
+    for region in regions:
+        texts = (region.after, region.before) if newer else (region.before, region.after)
+        span = next((text for text in texts if text[1] >= text[0]), texts[0])
+        spans.setdefault((region.file, region.function), []).append(span)
+    return listed(
+        f"{function or file.rpartition('/')[2]} ({numbered_lines(found)})" for (file, function), found in spans.items()
+    )
 
 
 def versions(packages: Iterable[Change], *, newer: bool) -> str:

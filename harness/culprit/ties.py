@@ -233,7 +233,7 @@ class _Names:
             kept.setdefault(name, {}).setdefault(size, set()).update(units)
 
 
-def _units(node: ast.stmt | ast.expr, ranges: Ranges) -> frozenset[Unit]:
+def _units(node: ast.stmt | ast.expr | ast.arg, ranges: Ranges) -> frozenset[Unit]:
     return ranges.within(node.lineno, node.end_lineno or node.lineno)
 
 

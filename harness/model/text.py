@@ -77,6 +77,12 @@ def listed(items: Iterable[str], most: int = 3) -> str:
     return " and ".join([", ".join(names[:-1]), names[-1]]) if len(names) > 1 else "".join(names)
 
 
+def numbered_lines(spans: Iterable[tuple[int, int]]) -> str:
+    """Name lines by their first and last numbers: "line 6", "lines 10-11 and 15"."""
+    told = [f"{first}-{last}" if last > first else f"{first}" for first, last in spans]
+    return f"{'lines' if len(told) > 1 or '-' in told[0] else 'line'} {listed(told)}"
+
+
 def listed_in_order(releases: Iterable[tuple[str, bool]], most: int = 6) -> str:
     """Join the releases marked True; three or more in sequence become "4.51.0 to 4.51.9 (10 releases)"."""
     runs: list[list[str]] = [[]]

@@ -51,7 +51,7 @@ def test_proof_one_way_or_none_makes_a_suspect():
 
 @pytest.mark.parametrize(
     ("count", "places"),
-    [(2, "line 1 and line 2"), (3, "line 1, line 2 and line 3"), (9, "line 1, line 2 and 7 more")],
+    [(2, "lines 1 and 2"), (3, "lines 1, 2 and 3"), (9, "lines 1, 2 and 7 more")],
 )
 def test_only_the_first_two_of_many_places_are_named(count, places):
     lines = tuple(region(line) for line in range(1, count + 1))

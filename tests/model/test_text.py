@@ -8,7 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from harness.model.text import counted, listed, listed_in_order, one_line, parse_size, plain, size_in_words, to_json
+from harness.model.text import (
+    counted,
+    listed,
+    listed_in_order,
+    numbered_lines,
+    one_line,
+    parse_size,
+    plain,
+    size_in_words,
+    to_json,
+)
 
 
 @pytest.mark.parametrize(
@@ -135,3 +145,10 @@ def test_nan_and_infinity_become_null(value):
 def test_unencodable_text_is_replaced():
     told = json.loads(to_json({"a\ud800": "b\udfff \U0001f600 é \ufeff"}))
     assert told == {"a\ufffd": "b\ufffd \U0001f600 é \ufeff"}
+
+
+def test_lines_are_named_once_for_all_their_numbers():
+    assert numbered_lines([(6, 6)]) == "line 6"
+    assert numbered_lines([(10, 11)]) == "lines 10-11"
+    assert numbered_lines([(10, 11), (15, 15), (20, 29)]) == "lines 10-11, 15 and 20-29"
+    assert numbered_lines([(1, 1), (3, 3), (5, 5), (7, 7)]) == "lines 1, 3 and 2 more"
