@@ -10,11 +10,13 @@ import json
 import re
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import quote
 
 import attrs
 from attrs import field, frozen
+
+T = TypeVar("T")
 
 _SECRET = "<secret>"  # noqa: S105 - the placeholder for a secret
 
@@ -104,18 +106,18 @@ def redact(text: str, private: Private = Private()) -> str:
 
 def redacted(value: Any, private: Private) -> Any:
     """Redact every text in a value made of attrs classes, mappings (keys, too), tuples and lists."""
-    return in_every_text(value, cache(lambda text: redact(text, private)))  # many texts of an answer are the same
+    return everywhere(value, str, cache(lambda text: redact(text, private)))  # many texts of an answer are the same
 
 
-def in_every_text(value: Any, change: Callable[[str], str]) -> Any:
-    """Apply `change` to every text in a value made of attrs classes, mappings (keys, too), tuples and lists."""
-    if type(value) is str:
+def everywhere(value: Any, kind: type[T], change: Callable[[T], T]) -> Any:
+    """Apply `change` to every part of one kind in a value of attrs classes, mappings (keys, too), tuples and lists."""
+    if type(value) is kind:
         return change(value)
     if isinstance(value, Mapping):
-        return {in_every_text(key, change): in_every_text(item, change) for key, item in value.items()}
+        return {everywhere(key, kind, change): everywhere(item, kind, change) for key, item in value.items()}
     if isinstance(value, list | tuple):
-        return type(value)(in_every_text(item, change) for item in value)
+        return type(value)(everywhere(item, kind, change) for item in value)
     if attrs.has(type(value)):
-        parts = {part.name: in_every_text(getattr(value, part.name), change) for part in attrs.fields(type(value))}
-        return attrs.evolve(value, **parts)
+        parts = attrs.fields(type(value))
+        return attrs.evolve(value, **{one.name: everywhere(getattr(value, one.name), kind, change) for one in parts})
     return value

@@ -24,7 +24,7 @@ from harness.environment.uv import is_lasting
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
 from harness.model.text import picked
-from harness.redact import hide_secrets, in_every_text, known_secrets
+from harness.redact import everywhere, hide_secrets, known_secrets
 from harness.run.launch import read_log
 
 if TYPE_CHECKING:
@@ -113,7 +113,7 @@ class Store:
         if isinstance(value, Observation):
             parts = {name: self.without_secrets(getattr(value, name)) for name in _WITH_TEXTS}
             return evolve(value, **parts)
-        return in_every_text(value, self._hide)  # type: ignore[no-any-return]
+        return everywhere(value, str, self._hide)  # type: ignore[no-any-return]
 
     def put_from_elsewhere(self, observation: Observation, log: bytes) -> Observation:
         """Store an observation from another machine with its compressed log. Raises `NoSpace`."""

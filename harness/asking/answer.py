@@ -16,6 +16,7 @@ from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
 from harness.model.text import one_line, picked
 from harness.model.verdict import Step
+from harness.redact import everywhere
 from harness.search import Counts, Effect
 
 if TYPE_CHECKING:
@@ -88,10 +89,6 @@ class Boundary:
         """Whether the two candidates are neighbours and both have run."""
         return len(self.suspects) == 1 and len(self.sides) == 2
 
-    def lean(self) -> Boundary:
-        """Return the boundary without what the stored observations have."""
-        return evolve(self, sides=tuple(map(lean_run, self.sides)))
-
     @property
     def untried(self) -> dict[str, str]:
         """The releases between the two that were not run, with the reason; pre-releases do not count."""
@@ -138,11 +135,6 @@ def _shortest(older: Version, newer: Version) -> str:
         parts.pop()
     text = ".".join(map(str, parts))
     return text if older < Version(text) else str(newer)
-
-
-def lean_run(observation: Observation) -> Observation:
-    """Return a run without what its stored observation has."""
-    return evolve(observation, loaded={}, trace=None)
 
 
 SCHEMA = 3
@@ -212,24 +204,6 @@ class Guilty:
             return self.boundary.constraint
         found = constraint_between(change.name, change.before, change.after)
         return found if "<" in found else f"{change.name}=={change.before}"
-
-    def lean(self) -> Guilty:
-        """Return the culprit without what the stored observations have."""
-        companions = tuple(one.lean() for one in self.companions)
-        found = evolve(self, boundary=self.boundary.lean(), companions=companions)
-        if self.deeper is None:
-            return found
-        findings = [
-            evolve(
-                finding,
-                proofs=tuple(
-                    evolve(proof, observation=lean_run(proof.observation) if proof.observation else None)
-                    for proof in finding.proofs
-                ),
-            )
-            for finding in self.deeper.findings
-        ]
-        return evolve(found, deeper=Culprit(tuple(findings)))
 
     def as_json(self) -> Iterator[dict[str, Any]]:
         """Yield each guilty package as part of an answer's JSON."""
@@ -388,20 +362,8 @@ class Answer:
 
     def lean(self) -> Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""
-        return evolve(
-            self,
-            is_known=False,
-            ends=tuple(map(lean_run, self.ends)),
-            verified_by=lean_run(self.verified_by) if self.verified_by is not None else None,
-            failures=tuple(
-                evolve(
-                    failure,
-                    culprits=tuple(one.lean() for one in failure.culprits),
-                    boundary=failure.boundary.lean() if failure.boundary is not None else None,
-                )
-                for failure in self.failures
-            ),
-        )
+        lean: Answer = everywhere(self, Observation, lambda run: evolve(run, loaded={}, trace=None))
+        return evolve(lean, is_known=False)
 
     @property
     def why_at_both(self) -> dict[str, tuple[str, ...]]:

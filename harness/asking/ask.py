@@ -19,7 +19,7 @@ import cattrs
 from attrs import asdict, evolve, frozen
 
 from harness import __version__
-from harness.asking.answer import SCHEMA, Answer, Boundary, Status
+from harness.asking.answer import SCHEMA, Answer, Status
 from harness.asking.kinds import Kind, kind_of, refuse_meaningless
 from harness.asking.wording import sentence_between
 from harness.culprit.line import left_out_words
@@ -29,10 +29,12 @@ from harness.model import Observation, RaisedException, normalized_name
 from harness.model.culprit import Level
 from harness.model.signature import last_exception
 from harness.model.text import listed
+from harness.model.verdict import Step
 from harness.planning.given import other_step, sentence_about, with_files
 from harness.planning.inquiry import Inquiry
 from harness.planning.worlds import unbounded
 from harness.probing.judge import BY_HAND, Person
+from harness.redact import everywhere
 from harness.request.commands import ChosenCommand, chosen_command
 from harness.request.project import Projects
 from harness.request.question import End, EndKind, Ends, Question
@@ -246,15 +248,8 @@ class Known:
         if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
             return None
         told = (*answer.told, "answered from the results of an earlier search; nothing was run")
-        failures = tuple(
-            evolve(
-                failure,
-                culprits=tuple(evolve(one, boundary=_known(one.boundary)) for one in failure.culprits),
-                boundary=_known(failure.boundary) if failure.boundary is not None else None,
-            )
-            for failure in answer.failures
-        )
-        return evolve(answer, failures=failures, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
+        known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
+        return evolve(known, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
 
     def keep(self, answer: Answer) -> None:
         """Keep an answer that found a change; others are searched again, which may find more. Raises `NoSpace`."""
@@ -262,11 +257,6 @@ class Known:
             record = {"schema": SCHEMA, **_converter.unstructure(answer.lean())}
             store = self.session.store
             store.write(f"{_FOLDER}/{self.key}.json", store.without_secrets(json.dumps(record)))
-
-
-def _known(boundary: Boundary) -> Boundary:
-    """Return a boundary none of whose runs were made now."""
-    return evolve(boundary, steps=tuple(evolve(step, cached=True, seconds=0.0) for step in boundary.steps))
 
 
 def _identity(session: Session, inquiry: Inquiry, kind: Kind) -> dict[str, Any] | None:

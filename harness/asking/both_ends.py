@@ -275,7 +275,7 @@ class BothEnds:
                 self.bad_runs.append(again)
                 self.good_runs.append(good_again)
                 return found
-            suspects = found.flaky_among(groups.tests)
+            suspects = frozenset(found.flaky).intersection(groups.tests)
             if suspects and self._depends_on_others(suspects, repro, (self.bad, again), (self.good, good_again)):
                 self.together = suspects
                 return self.newly_failing(self.good_runs, self.bad_runs)

@@ -116,7 +116,6 @@ def _projects(text: str) -> frozenset[str]:
     return frozenset(normalized_name(part) for word in words for part in (word, word.split(".")[0]))
 
 
-FAILS_DIFFERENTLY = "fails differently: "
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
@@ -176,16 +175,7 @@ class FailureJudge(Judge):
             return known.get(judgement.verdict, other), judgement.reason
         if self.signature is None:
             raise ValueError("a group of tests has a signature")
-        group = Group(self.tests, self.signature)
-        judgement = judge_group(observation, group)
-        if judgement.verdict is Verdict.GOOD:
-            return Standing.PASSES, judgement.reason
-        if judgement.verdict is Verdict.BAD:
-            return Standing.FAILS, judgement.reason
-        at_all = fails_at_all(observation, group)
-        if at_all.verdict is Verdict.BAD:
-            return Standing.FAILS_DIFFERENTLY, at_all.reason
-        return Standing.UNTESTED, judgement.reason
+        return standing_of(observation, Group(self.tests, self.signature))
 
 
 @frozen
@@ -226,10 +216,6 @@ class Groups:
     def tests(self) -> tuple[str, ...]:
         """The tests of all groups."""
         return tuple(test for group in self.groups for test in group.tests)
-
-    def flaky_among(self, tests: Iterable[str]) -> frozenset[str]:
-        """The flaky ones of these tests."""
-        return frozenset(self.flaky).intersection(tests)
 
 
 def failures_between(
@@ -300,35 +286,28 @@ def newly_failing(
     )
 
 
-def judge_group(observation: Observation, group: Group) -> Judgement:
-    """Judge a run for one group.
+def standing_of(observation: Observation, group: Group) -> tuple[Standing, str]:
+    """Return how a run stands to one group, and why.
 
-    Bad if one of its tests fails with its signature, good if all of its tests ran and passed. Otherwise skip, with a
-    reason that starts with `FAILS_DIFFERENTLY` or says what kept the tests from running.
+    It fails if one of its tests fails with its signature, and passes if all of its tests ran and passed.
     """
     results = _Results(observation)
-    other: TestResult | None = None
-    for failure in results.all_failures(group.tests):
-        match = group.signature.match(_raising(observation, failure.exception))
-        if match:
-            return Judgement(Verdict.BAD, f"{match} ({failure.id})")
-        other = other or failure
-    if other is not None:
-        return Judgement(Verdict.SKIP, f"{FAILS_DIFFERENTLY}{_titled(other.exception)} ({other.id})")
-    return _good_or_not_run(observation, results, group)
-
-
-def fails_at_all(observation: Observation, group: Group) -> Judgement:
-    """Judge a run for one group, with any failure of its tests counted as bad.
-
-    The exception may change within a range of bad releases, so the tests may fail in earlier releases than those with
-    the current message.
-    """
-    results = _Results(observation)
-    failure = next(iter(results.all_failures(group.tests)), None)
-    if failure is not None:
-        return Judgement(Verdict.BAD, f"{_titled(failure.exception)} ({failure.id})")
-    return _good_or_not_run(observation, results, group)
+    failures = list(results.all_failures(group.tests))
+    for failure in failures:
+        if match := group.signature.match(_raising(observation, failure.exception)):
+            return Standing.FAILS, f"{match} ({failure.id})"
+    if failures:
+        return Standing.FAILS_DIFFERENTLY, f"{_titled(failures[0].exception)} ({failures[0].id})"
+    if not observation.outcome.ran:
+        return Standing.UNTESTED, observation.detail or observation.outcome.value
+    missing = [test for test in group.tests if not results.all_pass(test)]
+    if not missing:
+        count = len(group.tests)
+        return Standing.PASSES, "the test passed" if count == 1 else f"all {count} tests passed"
+    what = "was skipped" if results.of(missing[0]) else "did not run"
+    more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
+    detail = observation.detail if observation.outcome is not Outcome.COMPLETED else ""
+    return Standing.UNTESTED, f"{missing[0]} {what}{more}" + (f"; {detail}" if detail else "")
 
 
 def seen_by(observation: Observation, group: Group) -> Observation:
@@ -336,16 +315,16 @@ def seen_by(observation: Observation, group: Group) -> Observation:
 
     So code for repros, such as a `Judge` with the group's signature, also works for a group of tests.
     """
-    judgement, results = judge_group(observation, group), _Results(observation)
-    if judgement.verdict is Verdict.GOOD:
-        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=judgement.reason)
-    failures = list(results.all_failures(group.tests))
-    if judgement.verdict is Verdict.BAD:
+    standing, reason = standing_of(observation, group)
+    if standing is Standing.PASSES:
+        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=reason)
+    failures = list(_Results(observation).all_failures(group.tests))
+    if standing is Standing.FAILS:
         failures = [one for one in failures if group.signature.match(_raising(observation, one.exception))]
     if failures:
         return evolve(_raising(observation, failures[0].exception), detail=_titled(failures[0].exception))
     if observation.outcome.ran:
-        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=judgement.reason)
+        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=reason)
     return observation
 
 
@@ -537,20 +516,6 @@ def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
     """Return the exception of the group at the bad end, followed by its causes."""
     raised = seen_by(bad, group).exception
     return tuple(raised.chain()) if raised is not None else ()
-
-
-def _good_or_not_run(observation: Observation, results: _Results, group: Group) -> Judgement:
-    if not observation.outcome.ran:
-        return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
-    missing = [test for test in group.tests if not results.all_pass(test)]
-    if not missing:
-        count = len(group.tests)
-        return Judgement(Verdict.GOOD, "the test passed" if count == 1 else f"all {count} tests passed")
-    skipped = [test for test in missing if results.of(test)]
-    what = "was skipped" if missing[0] in skipped else "did not run"
-    more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
-    detail = observation.detail if observation.outcome is not Outcome.COMPLETED else ""
-    return Judgement(Verdict.SKIP, f"{missing[0]} {what}{more}" + (f"; {detail}" if detail else ""))
 
 
 def _raising(observation: Observation, raised: RaisedException | None) -> Observation:

@@ -100,13 +100,6 @@ class PackedWheel:
 
 
 @frozen
-class Unfetchable:
-    """A wheel could not be downloaded; `words` are pip's error message."""
-
-    words: str
-
-
-@frozen
 class Wheels:
     """A folder of wheels for one interpreter; existing wheels are not downloaded again."""
 
@@ -115,8 +108,11 @@ class Wheels:
     interpreter: Interpreter
     _digests: dict[str, str] = field(factory=dict, init=False, repr=False, eq=False)
 
-    def fetch(self, pins: Iterable[Pin]) -> tuple[PackedWheel, ...] | Unfetchable:
-        """Download the wheels of these pins and check their hashes. Raises `NoNetwork` and `NoSpace`."""
+    def fetch(self, pins: Iterable[Pin]) -> tuple[PackedWheel, ...] | str:
+        """Download the wheels of these pins and check their hashes; returns pip's error message if that fails.
+
+        Raises `NoNetwork` and `NoSpace`.
+        """
         wanted = tuple(pins)
         missing = [pin for pin in wanted if self._find(pin) is None]
         for file in (pin.wheel for pin in missing if pin.wheel):
@@ -127,11 +123,11 @@ class Wheels:
         for group in ([p for p in missing if p.sha256], [p for p in missing if not p.sha256]):
             words = self._download(group) if group else ""
             if words:
-                return Unfetchable(words)
+                return words
         found = [self._find(pin) for pin in wanted]
         for pin, wheel in zip(wanted, found, strict=True):
             if wheel is None:
-                return Unfetchable(f"pip found no wheel of {pin.name} {pin.version} with the hash in the lock")
+                return f"pip found no wheel of {pin.name} {pin.version} with the hash in the lock"
         return tuple(wheel for wheel in found if wheel is not None)
 
     def size(self, wheels: Iterable[PackedWheel]) -> int:
@@ -356,8 +352,8 @@ class Packer:
             fetching = f"{one.label}: fetching its wheels, {len(absent)} in all{_of(size)}"
             self.reporter.report(Note(f"{i} of {len(asked)}  {fetching}"))
             fetched = wheels.fetch(absent)
-            if isinstance(fetched, Unfetchable):
-                failed.append((one.label, fetched.words))
+            if isinstance(fetched, str):
+                failed.append((one.label, fetched))
                 continue
             packed_probe = self._packed_probe(evolve(one, probe=probe), resolution, resolution.lock, fetched, output)
             key = packed_probe.probe.key

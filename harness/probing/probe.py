@@ -110,6 +110,10 @@ class Around:
         """The other one."""
         raise NotImplementedError
 
+    def prober_of(self, probe: Probe) -> Probing:  # noqa: ARG002 - for several of them
+        """The one that does what concerns a probe."""
+        return self.prober
+
     @property
     def store(self) -> Store:
         """Where observations are kept."""
@@ -122,44 +126,35 @@ class Around:
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """Return the lock of a probe."""
-        return self.prober.resolve(probe, cancel=cancel)
+        return self.prober_of(probe).resolve(probe, cancel=cancel)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
-        return self.prober.known(probe)
+        return self.prober_of(probe).known(probe)
 
 
 @frozen
-class Probers:
+class Probers(Around):
     """Probers by the full version of their interpreter; a probe goes to the one of its `Combination.python`."""
 
     by_python: Mapping[str, Probing]
 
     @property
-    def store(self) -> Store:
-        """Where observations are kept, the same for all."""
-        return next(iter(self.by_python.values())).store
+    def prober(self) -> Probing:
+        """The first of them, whose store is that of all."""
+        return next(iter(self.by_python.values()))
 
-    @property
-    def builder(self) -> Builder:
-        """Builds environments with the first of the interpreters."""
-        return next(iter(self.by_python.values())).builder
-
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
-        """Return the lock of a probe."""
-        return self.by_python[probe.combination.python].resolve(probe, cancel=cancel)
-
-    def known(self, probe: Probe) -> Observation | None:
-        """Return an earlier observation of a probe from the store, or None."""
-        return self.by_python[probe.combination.python].known(probe)
+    def prober_of(self, probe: Probe) -> Probing:
+        """The one of the probe's interpreter."""
+        return self.by_python[probe.combination.python]
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Resolve a probe and build its environment, or return an observation without a run."""
-        return self.by_python[probe.combination.python].prepare(probe, cancel=cancel)
+        return self.prober_of(probe).prepare(probe, cancel=cancel)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a prepared probe. Raises `Cancelled` when `cancel` is set."""
-        return self.by_python[prepared.probe.combination.python].execute(prepared, cancel=cancel)
+        return self.prober_of(prepared.probe).execute(prepared, cancel=cancel)
 
 
 def seed_of(probe: Probe, lock: Lock) -> int:

@@ -8,14 +8,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.asking.failures import (
-    FAILS_DIFFERENTLY,
     BadIs,
     Group,
+    Standing,
     failing_of,
-    fails_at_all,
-    judge_group,
     newly_failing,
     seen_by,
+    standing_of,
 )
 from harness.model import (
     Device,
@@ -69,7 +68,7 @@ def test_tests_that_miss_one_fixture_are_one_group():
     good, after = run(*ok("a.py::one", "a.py::two")), run(*(bad(f"a.py::{t}", missing(t)) for t in ("one", "two")))
     groups = newly_failing(good, after)
     assert names_in(groups) == [("a.py::one", "a.py::two")]
-    assert judge_group(after, groups.groups[0]).verdict is Verdict.BAD
+    assert standing_of(after, groups.groups[0])[0] is Standing.FAILS
 
 
 def test_newly_failing_tests_are_grouped_by_how_they_fail():
@@ -144,7 +143,7 @@ def test_modules_failing_for_the_same_reason_are_one_group():
     groups = newly_failing(good, run(bad("a.py", wrapped[0]), bad("b.py", wrapped[1])))
     assert names_in(groups) == [("a.py::x", "b.py::y")]
     assert groups.groups[0].signature.exception == "ImportError"
-    assert judge_group(run(bad("a.py", wrapped[0])), groups.groups[0]).verdict is Verdict.BAD
+    assert standing_of(run(bad("a.py", wrapped[0])), groups.groups[0])[0] is Standing.FAILS
 
 
 def test_failed_assertions_are_grouped_by_test_whatever_they_compare():
@@ -154,7 +153,7 @@ def test_failed_assertions_are_grouped_by_test_whatever_they_compare():
     groups = newly_failing(good, after)
     assert names_in(groups) == [("a.py::one[1]", "a.py::one[2]"), ("a.py::two",)]
     other = evolve(differs, message="assert 'x' == 2")
-    assert judge_group(run(bad("a.py::two", other)), groups.groups[1]).verdict is Verdict.BAD
+    assert standing_of(run(bad("a.py::two", other)), groups.groups[1])[0] is Standing.FAILS
 
 
 def test_without_a_message_the_frame_in_a_package_decides():
@@ -174,8 +173,8 @@ def test_parameters_printed_differently_are_the_same_test():
     good, after = run(*ok("a.py::t[1.0]", "a.py::t[2.0]")), run(bad("a.py::t[np.float64(1.0)]"))
     (group,) = newly_failing(good, after).groups
     assert group.tests == ("a.py::t[1.0]", "a.py::t[2.0]")
-    assert judge_group(after, group).verdict is Verdict.BAD
-    assert judge_group(run(*ok("a.py::t[np.float64(1.0)]")), group).verdict is Verdict.GOOD
+    assert standing_of(after, group)[0] is Standing.FAILS
+    assert standing_of(run(*ok("a.py::t[np.float64(1.0)]")), group)[0] is Standing.PASSES
 
 
 # -- what one run says to one group
@@ -184,30 +183,27 @@ GROUP = Group(("a.py::one", "a.py::two"), Signature(exception="AttributeError", 
 
 
 @pytest.mark.parametrize(
-    ("observation", "verdict", "any_failure"),
+    ("observation", "verdict", "standing"),
     [
-        (run(*ok("a.py::one", "a.py::two")), Verdict.GOOD, Verdict.GOOD),
-        (run(*ok("a.py::one", "a.py::two"), bad("other::three")), Verdict.GOOD, Verdict.GOOD),
-        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.XPASSED)), Verdict.GOOD, Verdict.GOOD),
-        (run(*ok("a.py::one"), bad("a.py::two")), Verdict.BAD, Verdict.BAD),
-        (run(bad("a.py::one", FLOAT), bad("a.py::two")), Verdict.BAD, Verdict.BAD),
-        (run(*ok("a.py::one"), bad("a.py::two", FLOAT)), Verdict.SKIP, Verdict.BAD),
-        (run(bad("a.py", MISSING)), Verdict.SKIP, Verdict.BAD),
-        (run(*ok("a.py::one"), bad("a.py::two", None)), Verdict.SKIP, Verdict.BAD),
-        (run(*ok("a.py::one")), Verdict.SKIP, Verdict.SKIP),
-        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.SKIPPED)), Verdict.SKIP, Verdict.SKIP),
-        (run(), Verdict.SKIP, Verdict.SKIP),
-        (run(outcome=Outcome.UNRESOLVABLE, detail="no lock"), Verdict.SKIP, Verdict.SKIP),
-        (run(*ok("a.py::one", "a.py::two"), outcome=Outcome.TIMED_OUT), Verdict.GOOD, Verdict.GOOD),
+        (run(*ok("a.py::one", "a.py::two")), Verdict.GOOD, Standing.PASSES),
+        (run(*ok("a.py::one", "a.py::two"), bad("other::three")), Verdict.GOOD, Standing.PASSES),
+        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.XPASSED)), Verdict.GOOD, Standing.PASSES),
+        (run(*ok("a.py::one"), bad("a.py::two")), Verdict.BAD, Standing.FAILS),
+        (run(bad("a.py::one", FLOAT), bad("a.py::two")), Verdict.BAD, Standing.FAILS),
+        (run(*ok("a.py::one"), bad("a.py::two", FLOAT)), Verdict.SKIP, Standing.FAILS_DIFFERENTLY),
+        (run(bad("a.py", MISSING)), Verdict.SKIP, Standing.FAILS_DIFFERENTLY),
+        (run(*ok("a.py::one"), bad("a.py::two", None)), Verdict.SKIP, Standing.FAILS_DIFFERENTLY),
+        (run(*ok("a.py::one")), Verdict.SKIP, Standing.UNTESTED),
+        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.SKIPPED)), Verdict.SKIP, Standing.UNTESTED),
+        (run(), Verdict.SKIP, Standing.UNTESTED),
+        (run(outcome=Outcome.UNRESOLVABLE, detail="no lock"), Verdict.SKIP, Standing.UNTESTED),
+        (run(*ok("a.py::one", "a.py::two"), outcome=Outcome.TIMED_OUT), Verdict.GOOD, Standing.PASSES),
     ],
 )
-def test_a_run_is_judged_by_the_tests_of_the_group(observation, verdict, any_failure):
-    judgement, at_all = judge_group(observation, GROUP), fails_at_all(observation, GROUP)
-    assert judgement.verdict is verdict
-    assert at_all.verdict is any_failure
-    assert judgement.reason
-    fails_differently = verdict is Verdict.SKIP and any_failure is Verdict.BAD
-    assert judgement.reason.startswith(FAILS_DIFFERENTLY) is fails_differently
+def test_a_run_is_judged_by_the_tests_of_the_group(observation, verdict, standing):
+    found, reason = standing_of(observation, GROUP)
+    assert found is standing
+    assert reason
     # The same, where a free-standing repro's judge sees it.
     assert judge(seen_by(observation, GROUP), GROUP.signature).verdict is verdict
 
@@ -243,9 +239,8 @@ def test_every_group_is_bad_at_the_bad_end_and_good_at_the_good_end(data):
     good, after = end(), end()
     groups = newly_failing(good, after)
     for group in groups.groups:
-        assert judge_group(good, group).verdict is Verdict.GOOD
-        assert judge_group(after, group).verdict is Verdict.BAD
-        assert fails_at_all(after, group).verdict is Verdict.BAD
+        assert standing_of(good, group)[0] is Standing.PASSES
+        assert standing_of(after, group)[0] is Standing.FAILS
     told = [*groups.tests, *groups.failing_at_both, *groups.not_run]
     assert len(told) == len(set(told))
     broken = {t.id for t in good.tests if t.outcome.value == "passed"} & {
