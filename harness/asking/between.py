@@ -31,12 +31,12 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
-from harness.model import Change, Observation, Outcome, Repro, Verdict, normalized_name
+from harness.model import Change, Observation, Outcome, Repro, Verdict, name_of, normalized_name
 from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry
 from harness.planning.releases import merged_requirements, scope_of
-from harness.planning.worlds import Versions, World, Worlds, limits_of, name_of
+from harness.planning.worlds import Versions, World, Worlds, limits_of
 from harness.request.question import TODAY, EndKind, Ends, newest_end
 
 if TYPE_CHECKING:

@@ -12,7 +12,6 @@ from datetime import UTC
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
-from packaging.requirements import Requirement
 
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.boundaries import boundary_of, certainty_of, status_of
@@ -36,7 +35,7 @@ from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
-from harness.model import Change, Combination, Lock, Release, Verdict, normalized_name
+from harness.model import Change, Combination, Lock, Release, Verdict, name_of, normalized_name
 from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.model.lock import AsOf
 from harness.planning.releases import scope_of, told_holds, why_left_out
@@ -318,7 +317,7 @@ def _combination(scope: Scope, day: AsOf, span: Range, question: Inquiry, commit
     folder = project_folder(repository, commit.sha, scope.subject)
     declared = declared_requirements(project_files(repository, repository.tree(commit.sha), folder))
     said = {required_name(text) for text in question.with_} | {scope.subject}
-    own = tuple(text for text in declared or () if normalized_name(Requirement(text).name) not in said)
+    own = tuple(text for text in declared or () if name_of(text) not in said)
     moment = repository.dates([commit.sha])[commit.sha].astimezone(UTC)
     is_era = day.is_era
     base = f"{scope.subject}=={span.base.version}"

@@ -28,11 +28,11 @@ from harness.asking.failures import (
 from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
 from harness.culprit.sides import exchanged
 from harness.events import LevelBegan, Progress
-from harness.model import Change, Judgement, Lock, Observation, Release, Repro, Verdict
+from harness.model import Change, Judgement, Lock, Observation, Release, Repro, Verdict, name_of
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
-from harness.planning.worlds import Versions, World, name_of
+from harness.planning.worlds import Versions, World
 from harness.probing import Probe
 from harness.scheduling.scheduler import PATIENCE_S, Engine
 from harness.search import FewestChanges, Trial

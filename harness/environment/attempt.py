@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
 from attrs import evolve, field, frozen
-from packaging.requirements import Requirement
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 from packaging.version import Version
 
 from harness.environment.index import Index, public_version
-from harness.errors import UnknownProject
-from harness.model import Combination, Lock, Pin, Release, normalized_name
+from harness.model import Combination, Lock, Pin, Release, name_of, normalized_name
 from harness.model.lock import ANY_SOURCE
 
 if TYPE_CHECKING:
@@ -61,7 +59,7 @@ class Attempt:
         """Constraint lines."""
         floors = [f"{project}>={version}" for project, version in sorted(self.floors.items())]
         held = _held_at_a_release(self.combination.holds)
-        return [*self.combination.holds, *floors, *(cap for cap in self.caps if project_of(cap) not in held)]
+        return [*self.combination.holds, *floors, *(cap for cap in self.caps if name_of(cap) not in held)]
 
     @property
     def options(self) -> Iterator[str]:
@@ -113,14 +111,9 @@ def may_be_built(project: str, combination: Combination) -> bool:
     return ANY_SOURCE in combination.from_source or project in map(normalized_name, combination.from_source)
 
 
-def project_of(requirement: str) -> str:
-    """The normalised name of the project that a requirement is for."""
-    return normalized_name(Requirement(requirement).name)
-
-
 def _held_at_a_release(holds: Sequence[str]) -> frozenset[str]:
     """Projects that are held at one release, whatever its upload time. A range names no release."""
-    return frozenset(project_of(hold) for hold in holds if "==" in hold or "<=" in hold)
+    return frozenset(name_of(hold) for hold in holds if "==" in hold or "<=" in hold)
 
 
 def with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
@@ -148,15 +141,10 @@ def caps(projects: Collection[str], index: Index, as_of: datetime) -> tuple[str,
 
     A project without any date is not limited. Raises `NoNetwork`.
     """
-
-    def of_one(project: str) -> tuple[str, ...]:
-        try:
-            return tuple(_caps(project, index.releases(project), as_of))
-        except UnknownProject:
-            return ()
-
+    names = sorted(projects)
     with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
-        return tuple(cap for found in pool.map(of_one, sorted(projects)) for cap in found)
+        pages = zip(names, pool.map(index.known_releases, names), strict=True)
+        return tuple(cap for name, releases in pages for cap in _caps(name, releases, as_of))
 
 
 def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Iterator[str]:

@@ -27,11 +27,11 @@ import attrs
 import cattrs
 import platformdirs
 from attrs import field, frozen
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.atomic import write_whole
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
-from harness.model import Pin, Release, normalized_name
+from harness.model import Pin, Release, normalized_name, parsed_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -158,13 +158,22 @@ class Index:
             self._memory[name] = found
         return self._memory[name]
 
+    def known_releases(self, project: str) -> tuple[Release, ...]:
+        """Every release of a project, none if the index does not have it. Otherwise like `releases`."""
+        try:
+            return self.releases(project)
+        except UnknownProject:
+            return ()
+
     def release(self, project: str, version: str) -> Release | None:
         """One release, or None if the index has none of that version (a local version label is ignored)."""
-        try:
-            wanted = Version(version)
-        except InvalidVersion:
-            return None
-        return next((r for r in self.releases(project) if r.version == public_version(wanted)), None)
+        wanted = parsed_version(version)
+        releases = self.releases(project) if wanted is not None else ()
+        return next((r for r in releases if wanted and r.version == public_version(wanted)), None)
+
+    def known_release(self, project: str, version: str) -> Release | None:
+        """One release, or None if the index has none of that version, or no such project. Otherwise like `release`."""
+        return self.release(project, version) if self.known_releases(project) else None
 
     def size_of(self, pin: Pin) -> int | None:
         """The bytes of a wheel, from its lock or from pages fetched before; None if unknown. Fetches no page."""
@@ -183,10 +192,7 @@ class Index:
 
     def lacks_dates(self, project: str) -> bool:
         """Whether a page of some index lists a file of this project without upload time. Raises `NoNetwork`."""
-        try:
-            self.releases(project)
-        except UnknownProject:
-            return False
+        self.known_releases(project)
         return self._undated[normalized_name(project)]
 
     def projects_without_dates(self, kept: Iterable[str] = ()) -> frozenset[str]:
@@ -527,14 +533,6 @@ def _said(status: int) -> str:
         return f"{status} {HTTPStatus(status).phrase}"
     except ValueError:
         return str(status)
-
-
-def parsed_version(text: str | None) -> Version | None:
-    """The version in a text, None if it is not one (PEP 440)."""
-    try:
-        return Version(text) if text else None
-    except InvalidVersion:  # from before PEP 440; installers ignore them too
-        return None
 
 
 def public_version(version: Version) -> Version:

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.environment.attempt import (
     PAGES_AT_ONCE,
@@ -28,7 +28,6 @@ from harness.environment.attempt import (
     looser,
     may_be_built,
     of_a_torch_backend,
-    project_of,
     projects_without_wheels,
     read_lock,
     undated_in,
@@ -43,8 +42,7 @@ from harness.environment.source_builds import (
     without_requirements,
 )
 from harness.environment.uv import Uv, spoken_by_uv
-from harness.errors import UnknownProject
-from harness.model import Combination, Lock, Pin, normalized_name
+from harness.model import Combination, Lock, Pin, name_of, normalized_name, parsed_version
 from harness.model.lock import NO_SOURCE
 
 if TYPE_CHECKING:
@@ -139,8 +137,8 @@ class Resolver:
     def _with_later(self, asked: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
         """The attempt with the later dates of its holds, also for the projects whose dates are caps."""
         attempt = with_later(asked, by_hold)
-        moved = attempt.later.keys() & {project_of(cap) for cap in attempt.caps}
-        found = [cap for cap in attempt.caps if project_of(cap) not in moved]
+        moved = attempt.later.keys() & {name_of(cap) for cap in attempt.caps}
+        found = [cap for cap in attempt.caps if name_of(cap) not in moved]
         for date, names in itertools.groupby(sorted(moved, key=lambda name: attempt.later[name]), attempt.later.get):
             found += caps(frozenset(names), self.index, date) if date is not None else ()
         return evolve(attempt, caps=tuple(found))
@@ -167,8 +165,8 @@ class Resolver:
         Both are empty if the holds pulled nothing back.
         """
         combination = attempt.combination
-        held = {project_of(hold) for hold in combination.holds}
-        free = {project_of(text) for text in combination.requirements if "==" not in text} - held
+        held = {name_of(hold) for hold in combination.holds}
+        free = {name_of(text) for text in combination.requirements if "==" not in text} - held
         moved = [name for name in sorted(free) if near is None or answer.version_of(name) != near.version_of(name)]
         if not any(answer.version_of(name) for name in moved):
             return {}, ""
@@ -219,7 +217,7 @@ class Resolver:
                 f"the held packages allow other packages up to {newest:%Y-%m-%d}, later than the requested date"
             )
         if near is not None:
-            asked_for = {project_of(requirement) for requirement in asked.requirements if "==" in requirement}
+            asked_for = {name_of(requirement) for requirement in asked.requirements if "==" in requirement}
             told += [
                 str(change)
                 for change in near.diff(lock)
@@ -239,11 +237,11 @@ class Resolver:
             return attempt
         kept = {pin.name for pin in near.pins} if near is not None else set()
         undated = self.index.projects_without_dates(kept)
-        pinned = {project_of(text) for text in combination.requirements if "==" in text}
+        pinned = {name_of(text) for text in combination.requirements if "==" in text}
         is_backed = self.uv.has_torch_backend
         if not is_backed and not self.index.is_of_several:
             return evolve(attempt, undated=undated, caps=caps(undated - pinned, self.index, as_of))
-        named = frozenset(project_of(text) for text in (*combination.requirements, *combination.holds))
+        named = frozenset(name_of(text) for text in (*combination.requirements, *combination.holds))
         found = frozenset(name for name in named if self.index.lacks_dates(name))
         found |= of_a_torch_backend(named) if is_backed else frozenset()
         for _ in range(_TURNS):
@@ -332,7 +330,7 @@ class Resolver:
         names = wheels.keys() - attempt.undated
         if combination.as_of is None or not names:
             return offered
-        pinned = {project_of(text) for text in combination.requirements if "==" in text}
+        pinned = {name_of(text) for text in combination.requirements if "==" in text}
         more = caps(names - pinned, self.index, combination.as_of)
         return {**offered, "undated": attempt.undated | names, "caps": (*attempt.caps, *more)}
 
@@ -383,7 +381,7 @@ class Resolver:
         if self.builds is None or combination.as_of is None or near is not None or attempt.ignores_dates:
             return {}
         lock = read_lock(answer, self.interpreter)
-        pinned = {project_of(text) for text in combination.requirements if "==" in text}
+        pinned = {name_of(text) for text in combination.requirements if "==" in text}
         asked = [
             pin
             for pin in lock.pins
@@ -411,15 +409,13 @@ class Resolver:
 
     def _was_passed_over(self, pin: Pin, combination: Combination) -> bool:
         """Whether a release without a wheel may have been preferred to this one on the day."""
-        try:
-            releases = self.index.releases(pin.name)
-            chosen = Version(pin.version)
-        except (UnknownProject, InvalidVersion):
+        chosen = parsed_version(pin.version)
+        if chosen is None:
             return False
         tags, day = frozenset(self.interpreter.wheel_tags()), combination.as_of
         sources = [
             release.version
-            for release in releases
+            for release in self.index.known_releases(pin.name)
             if release.left_out_because(python=self.interpreter.version, tags=tags, build_from_source=True) is None
             and not release.has_wheel_for(tags)
             and release.uploaded is not None
@@ -431,10 +427,7 @@ class Resolver:
 
     def _has_no_wheel(self, project: str, version: str) -> bool:
         """Whether a release has only a source distribution for this interpreter."""
-        try:
-            release = self.index.release(project, version)
-        except UnknownProject:
-            return False
+        release = self.index.known_release(project, version)
         tags = frozenset(self.interpreter.wheel_tags())
         return release is not None and release.has_sdist and not release.has_wheel_for(tags)
 

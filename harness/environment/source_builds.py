@@ -27,12 +27,12 @@ from attrs import asdict, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.attempt import best_wheel, file_name, is_source, project_of, projects_without_wheels
+from harness.environment.attempt import best_wheel, file_name, is_source, projects_without_wheels
 from harness.environment.index import download
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
 from harness.environment.workspace import Workspace, acquire, claimed_folder
 from harness.events import SILENT, Note, Reporter
-from harness.model import Pin, normalized_name
+from harness.model import Pin, name_of, normalized_name
 from harness.model.text import one_line
 
 if TYPE_CHECKING:
@@ -361,7 +361,7 @@ class OfflineBuild:
             if not more or self.depth == _DEEPEST:
                 return answer
             for name in more:
-                text = next((text for text in wanted if project_of(text) == name), name)
+                text = next((text for text in wanted if name_of(text) == name), name)
                 failed = self._build_requirement(text, links, cancel)
                 if failed is not None:
                     return failed
@@ -385,7 +385,7 @@ class OfflineBuild:
 
     def _build_requirement(self, text: str, links: Path, cancel: threading.Event | None) -> UvAnswer | None:
         """Build a wheel of a requirement that has none into `links`; the failure, if there is one."""
-        name = project_of(text)
+        name = name_of(text)
         options = (*self.dated, "--no-deps", "--only-binary", ":all:", "--no-binary", name)
         (links / "uv.toml").write_text(without_requirements([name]), encoding="utf-8")
         answer, found = compiled(self.uv, self.interpreter, [text], options, links, cancel)

@@ -17,13 +17,12 @@ import re
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
-from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import canonicalize_name
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.errors import BadMatrix
-from harness.model import Release, normalized_name
+from harness.model import Release, name_of, normalized_name, parsed_version
 from harness.model.culprit import PinnedCommit, revision_of
 
 if TYPE_CHECKING:
@@ -105,7 +104,7 @@ def selection(project: str, value: str) -> Selection | None:
     """
     text = value.strip()
     if value[:1].isdigit():
-        if not _is_version(value):
+        if parsed_version(value) is None:
             raise ValueError(_NEITHER)
         return None
     if text == "main" or text.startswith("@"):
@@ -254,14 +253,6 @@ def _grouped(releases: Iterable[Release], by: Callable[[Release], Hashable]) -> 
     for release in releases:
         groups.setdefault(by(release), []).append(release)
     return list(groups.values())
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 @frozen
@@ -503,7 +494,7 @@ def _part(axis: str, value: Value) -> str:
 
 
 def _without(requirements: tuple[str, ...], projects: set[str]) -> tuple[str, ...]:
-    return tuple(text for text in requirements if normalized_name(Requirement(text).name) not in projects)
+    return tuple(text for text in requirements if name_of(text) not in projects)
 
 
 def _matches(choice: Mapping[str, Value], exclusion: Mapping[str, tuple[Value, ...]]) -> bool:

@@ -13,7 +13,8 @@ from datetime import UTC, datetime
 from itertools import zip_longest
 
 from attrs import field, frozen
-from packaging.version import InvalidVersion, Version
+
+from harness.model.release import parsed_version
 
 ANY_SOURCE, NO_SOURCE = ":all:", ":none:"  # in place of a project's name
 
@@ -151,11 +152,10 @@ class Change:
         """
         if self.before is None or self.after is None:
             return 0
-        try:
-            before, after = (Version(text).release for text in (self.before, self.after))
-        except InvalidVersion:
+        before, after = parsed_version(self.before), parsed_version(self.after)
+        if before is None or after is None:
             return _SMALLEST_STEP
-        parts = zip_longest(before, after, fillvalue=0)
+        parts = zip_longest(before.release, after.release, fillvalue=0)
         return next((i for i, (old, new) in enumerate(parts) if old != new), _SMALLEST_STEP)
 
     def __str__(self) -> str:

@@ -6,7 +6,9 @@ import itertools
 from typing import Any
 
 from attrs import fields, frozen
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
+
+from harness.model.release import parsed_version
 
 KINDS = ("crash", "import error", "wrong number", "changed default", "changed output", "slower", "more memory", "hang")
 _VERSIONS = ("last_good", "first_bad", "last_bad", "fixed_in", "good_again")
@@ -68,9 +70,8 @@ class Regression:
 
     def has(self, version: str) -> bool | None:
         """Whether a release of the subject has the bug; None if it is not a version."""
-        try:
-            given = Version(version)
-        except InvalidVersion:
+        given = parsed_version(version)
+        if given is None:
             return None
         if self.first_bad is not None and given < Version(self.first_bad):
             return False
@@ -120,10 +121,9 @@ def _check_order(found: Regression) -> None:
     versions = {}
     for key in _VERSIONS:
         text = getattr(found, key)
-        try:
-            versions[key] = None if text is None else Version(text)
-        except InvalidVersion:
-            raise ValueError(f"known.{_shown(key)} = {text!r} is not a version") from None
+        versions[key] = parsed_version(text)
+        if text is not None and versions[key] is None:
+            raise ValueError(f"known.{_shown(key)} = {text!r} is not a version")
     if found.never_worked == (found.first_bad is not None):
         raise ValueError("known needs either last-good and first-bad, or never-worked = true")
     for one, other in (("last_good", "first_bad"), ("last_bad", "fixed_in")):

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from attrs import frozen
+from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
@@ -21,12 +22,23 @@ def normalized_name(name: str) -> str:
     return str(canonicalize_name(name))
 
 
+def name_of(requirement: str) -> str:
+    """The normalised name of the project that a requirement is for."""
+    return normalized_name(Requirement(requirement).name)
+
+
+def parsed_version(text: str | None) -> Version | None:
+    """The version in a text, None if it is not one (PEP 440)."""
+    try:
+        return Version(text) if text else None
+    except InvalidVersion:  # from before PEP 440; installers ignore them too
+        return None
+
+
 def version_order(release: str) -> tuple[int, Version | str]:
     """A sort key by version (PEP 440); invalid versions come last."""
-    try:
-        return 0, Version(release)
-    except InvalidVersion:
-        return 1, release
+    version = parsed_version(release)
+    return (0, version) if version is not None else (1, release)
 
 
 @frozen

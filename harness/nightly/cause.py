@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
-from packaging.requirements import Requirement
 
 from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.asking.boundaries import boundary_of, candidates_of
@@ -23,8 +22,8 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
 from harness.environment import Index, Uninstallable
-from harness.errors import BadRepository, UnknownProject
-from harness.model import Change, Lock, Observation, Repro, Signature, Verdict, normalized_name
+from harness.errors import BadRepository
+from harness.model import Change, Lock, Observation, Repro, Signature, Verdict, name_of, normalized_name
 from harness.model.culprit import Culprit, Level, PinnedCommit
 from harness.model.text import listed
 from harness.model.verdict import Step
@@ -35,8 +34,6 @@ from harness.request.question import Policy
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
-
-    from packaging.version import Version
 
     from harness.culprit.trials import Trials
     from harness.matrix import Cell
@@ -125,7 +122,8 @@ def newest_releases(cell: Cell, index: Index) -> NewestReleases:
     for commit in cell.commits:
         project = commit.project
         try:
-            newest = newest_tag(Repository.open(Path(commit.folder)), project, commit.sha, _released(index, project))
+            released = frozenset(release.version for release in index.known_releases(project)) or None
+            newest = newest_tag(Repository.open(Path(commit.folder)), project, commit.sha, released)
         except BadRepository as error:
             return NewestReleases(why_not=error.message)
         if newest is None:
@@ -134,14 +132,6 @@ def newest_releases(cell: Cell, index: Index) -> NewestReleases:
     if all(found.commits[commit.project] == commit.sha for commit in cell.commits):
         return NewestReleases(why_not=f"the newest release, {found}, is this commit")
     return found
-
-
-def _released(index: Index, project: str) -> frozenset[Version] | None:
-    """Return the versions of a project on the index, None if it has no such project."""
-    try:
-        return frozenset(release.version for release in index.releases(normalized_name(project)))
-    except UnknownProject:
-        return None
 
 
 _PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects
@@ -262,10 +252,7 @@ class _Turned:
         change, searched = culprit.packages[0], trials.tally.searched
         before, after = self._closest(culprit)
         versions = searched.axis.names if searched is not None else (change.before, change.after)
-        try:
-            releases = [trials.index.release(change.name, version) for version in versions if version]
-        except UnknownProject:
-            releases = []
+        releases = [trials.index.known_release(change.name, version) for version in versions if version]
         candidates = candidates_of(tuple(release for release in releases if release is not None))
         boundary = boundary_of(searched, candidates) if searched is not None else Boundary("", candidates=candidates)
         steps: tuple[Step, ...] = ()
@@ -414,4 +401,4 @@ def _named(repository: Repository, sha: str) -> ReleaseSource:
 
 
 def _without(requirements: tuple[str, ...], project: str) -> tuple[str, ...]:
-    return tuple(text for text in requirements if normalized_name(Requirement(text).name) != project)
+    return tuple(text for text in requirements if name_of(text) != project)

@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING
 
 import cattrs
 from attrs import field, frozen
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.matrix import Value
 from harness.matrix.cells import PACKAGES, label_of
-from harness.model import Change, Lock, Signature
+from harness.model import Change, Lock, Signature, parsed_version
 from harness.model.culprit import Commit, revision_of
 from harness.model.signature import given_parts, normalized_message
 from harness.report.archive import read_records
@@ -294,7 +294,7 @@ def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iter
 
 def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:
     """Return a cell's version of a package, None if the value is not a version (for example, a range)."""
-    return _version(str(choice.get(axis, "")))
+    return parsed_version(str(choice.get(axis, "")))
 
 
 def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
@@ -363,15 +363,8 @@ def _meant(axis: str, value: Value) -> str:
 def _stepped(change: Change, was: str | None, now: str | None) -> bool:
     if was == now:
         return False
-    versions = [_version(text) for text in (change.before, change.after, was, now)]
+    versions = [parsed_version(text) for text in (change.before, change.after, was, now)]
     before, after, here, there = versions
     if before is None or after is None or here is None or there is None:
         return (was, now) == (change.before, change.after)
     return here < after <= there if before < after else there <= after < here
-
-
-def _version(text: str | None) -> Version | None:
-    try:
-        return None if text is None else Version(text)
-    except InvalidVersion:
-        return None

@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from harness.environment.index import parsed_version
+from harness.environment.index import public_version
 from harness.environment.resolve import ERA_MARGIN
-from harness.errors import UnknownProject, UnknownRelease, UserMistake
-from harness.model import Combination, Device, Lock, Release, Repro, normalized_name
+from harness.errors import UnknownRelease, UserMistake
+from harness.model import Combination, Device, Lock, Release, Repro, name_of, normalized_name, parsed_version
 from harness.model.lock import AsOf
 from harness.model.repro import Bounds
 from harness.planning.inquiry import Inquiry, Scope
@@ -219,10 +219,8 @@ def releases_on_line(
     Releases uploaded after `until` are left out, except the ends. Both are empty if the project has no releases on the
     index, or an end is no version. Raises `NoNetwork`.
     """
-    try:
-        known = index.releases(project)
-        named = tuple(Version(Version(end).public) for end in ends)
-    except (UnknownProject, InvalidVersion):
+    known, named = index.known_releases(project), tuple(map(public_version, filter(None, map(parsed_version, ends))))
+    if not known or len(named) < 2:
         return (), {}
     tags = frozenset(interpreter.wheel_tags())
     kept: list[Release] = []
@@ -296,7 +294,7 @@ def merged_requirements(
     merged: list[str] = []
     replaced = set(said)
     for text in own:
-        name = normalized_name(Requirement(text).name)
+        name = name_of(text)
         if name in said:
             merged += said.pop(name)
         elif name not in left_out and name not in replaced:

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
 from harness.environment.interpreter import accepted_tags
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
-from harness.errors import UnknownProject, UserMistake
-from harness.model import Combination, Lock, Release, Repro, normalized_name
+from harness.errors import UserMistake
+from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
 from harness.model.lock import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
@@ -125,12 +125,8 @@ def limits_of(world: World, index: Index, interpreter: Interpreter) -> tuple[str
         installed = world.lock.version_of(normalized_name(requirement.name))
         if installed is None or not requirement.specifier:
             continue
-        try:
-            current = Version(installed)
-            newest = _newest(requirement.name, world, index, interpreter)
-        except (UnknownProject, InvalidVersion):
-            continue
-        if newest is not None and newest > current and newest not in requirement.specifier:
+        current, newest = parsed_version(installed), _newest(requirement.name, world, index, interpreter)
+        if current is not None and newest is not None and newest > current and newest not in requirement.specifier:
             found[text] = None
     return tuple(found)
 
@@ -139,7 +135,7 @@ def _newest(project: str, world: World, index: Index, interpreter: Interpreter) 
     tags = frozenset(interpreter.wheel_tags())
     fitting = (
         release.version
-        for release in index.releases(project)
+        for release in index.known_releases(project)
         if release.left_out_because(python=interpreter.version, tags=tags) is None
         and release.uploaded is not None
         and world.as_of is not None
@@ -153,11 +149,6 @@ def _pin(text: str, pinned: Mapping[str, str]) -> str:
     return f"{unbounded(text)}=={pinned[name_of(text)]}"
 
 
-def name_of(text: str) -> str:
-    """Return the normalised name of the project that a requirement names."""
-    return normalized_name(Requirement(text).name)
-
-
 def unbounded(text: str) -> str:
     """Return a requirement with its extras and without its versions."""
     requirement = Requirement(text)
@@ -169,11 +160,9 @@ def prereleases_of(lock: Lock) -> tuple[str, ...]:
     return tuple(pin.name for pin in lock.pins if _is_prerelease(pin.version))
 
 
-def _is_prerelease(version: str) -> bool:
-    try:
-        return Version(version).is_prerelease
-    except InvalidVersion:
-        return False
+def _is_prerelease(text: str) -> bool:
+    version = parsed_version(text)
+    return version is not None and version.is_prerelease
 
 
 _WORDS = 400
@@ -413,7 +402,7 @@ def _that_can_be_had(
     told: list[str] = []
     for text in exact.requirements:
         name, version = exact_version(text) or (name_of(text), "")
-        release = _release(index, name, version)
+        release = index.known_release(name, version)
         if release is None:
             why = "is not on the index"
         elif release.has_wheel_for(tags):
@@ -437,13 +426,6 @@ def _that_can_be_had(
     return tuple(kept), tuple(told)
 
 
-def _release(index: Index, name: str, version: str) -> Release | None:
-    try:
-        return index.release(name, version)
-    except UnknownProject:
-        return None
-
-
 _KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
 
 
@@ -455,7 +437,7 @@ def wheel_hint(words: str, combination: Combination, index: Index, uv: Uv) -> st
     """
     pinned = dict(filter(None, map(exact_version, combination.requirements)))
     projects = sorted(projects_without_wheels(words))
-    exact = [release for name in projects if name in pinned and (release := _release(index, name, pinned[name]))]
+    exact = [release for name in projects if name in pinned and (release := index.known_release(name, pinned[name]))]
     if exact:
         return hint_for_releases(exact, uv)
     moment = combination.as_of or datetime.now(UTC)
@@ -500,10 +482,7 @@ def _fits(release: Release, python: str) -> bool:
 
 def _has_wheels(project: str, python: str, moment: datetime, index: Index) -> bool:
     """Whether the newest release of a day has a wheel; that any older one has says nothing about a solution."""
-    try:
-        releases = index.releases(project)
-    except UnknownProject:
-        return False
+    releases = index.known_releases(project)
     then = [one for one in releases if one.uploaded is not None and one.uploaded <= moment and one.wheels]
     newest = next((one for one in reversed(then) if not one.version.is_prerelease), then[-1] if then else None)
     return newest is not None and _fits(newest, python)

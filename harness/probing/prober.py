@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import Factory, evolve, field, frozen
-from packaging.version import InvalidVersion, Version
 
 from harness.environment import (
     CannotBuild,
@@ -27,7 +26,7 @@ from harness.environment.interpreter import meets
 from harness.environment.trees import NotKept, Trees
 from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
-from harness.model import Device, Lock, Observation, Outcome, normalized_name
+from harness.model import Device, Lock, Observation, Outcome, normalized_name, parsed_version
 from harness.model.repro import MAKE
 from harness.probing.probe import (
     Prepared,
@@ -418,7 +417,4 @@ def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
 
 def same_version(version: str, other: str) -> bool:
     """Whether two texts are the same version (PEP 440), such as 1.0 and 1.0.0."""
-    try:
-        return Version(version) == Version(other)
-    except InvalidVersion:
-        return version == other
+    return version == other or None is not parsed_version(version) == parsed_version(other)

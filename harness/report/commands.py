@@ -17,7 +17,7 @@ from attrs import evolve
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
-from harness.model import Lock, Observation, Pin, Repro, Signature, normalized_name
+from harness.model import Lock, Observation, Pin, Repro, Signature, name_of
 from harness.run.commands import typed
 
 
@@ -26,7 +26,7 @@ def asked_for(requirements: Iterable[str]) -> set[str]:
     names = set()
     for text in requirements:
         try:
-            names.add(normalized_name(Requirement(text).name))
+            names.add(name_of(text))
         except InvalidRequirement:
             continue
     return names
@@ -160,7 +160,7 @@ def _requirements(pyproject: dict[str, Any]) -> Iterator[str]:
 
 def _name(text: str) -> str:
     try:
-        return normalized_name(Requirement(text).name)
+        return name_of(text)
     except InvalidRequirement:
         return ""
 

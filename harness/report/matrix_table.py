@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.environment.index import parsed_version
 from harness.matrix.cells import MADE, PACKAGES, PARAMETERS, project_of
-from harness.model import Verdict
+from harness.model import Verdict, parsed_version
 from harness.model.text import listed
 
 if TYPE_CHECKING:

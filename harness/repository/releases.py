@@ -15,10 +15,10 @@ from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.errors import BadRepository
-from harness.model import normalized_name
+from harness.model import normalized_name, parsed_version
 
 if TYPE_CHECKING:
     from harness.repository.git import Repository
@@ -216,10 +216,8 @@ def _read(tag: str, project: str) -> tuple[Version, int] | None:
         rank = _rank(text[: match.start()], project)
         if rank is not None:
             for number in (match.group(), match.group().replace("_", ".")):
-                try:
-                    return Version(number), rank
-                except InvalidVersion:
-                    continue
+                if (version := parsed_version(number)) is not None:
+                    return version, rank
         match = _NUMBER.search(text, match.start() + 1)
     return None
 

@@ -17,11 +17,10 @@ from typing import Any
 from attrs import evolve, frozen
 from packaging.markers import InvalidMarker, Marker, UndefinedEnvironmentName, default_environment
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.version import InvalidVersion, Version
 
 from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
-from harness.model import normalized_name
+from harness.model import normalized_name, parsed_version
 from harness.redact import hide_secrets
 from harness.repository.git import without_credentials
 
@@ -345,7 +344,7 @@ def installed_pins(python: Path) -> Pins:
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue
-        if not _is_version(release):
+        if parsed_version(release) is None:
             told.append(f"{project} is installed without a version: left out")
             continue
         if origin.startswith("file:"):
@@ -357,14 +356,6 @@ def installed_pins(python: Path) -> Pins:
     if not pins:
         raise UserMistake(f"nothing is installed in the environment of {python}")
     return Pins(tuple(dict.fromkeys(pins)), tuple(told), installed.version)
-
-
-def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return True
 
 
 def _shown(address: str) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import re
 from datetime import UTC, datetime, timedelta
 
-from packaging.requirements import InvalidRequirement, Requirement
+from packaging.requirements import InvalidRequirement
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
-from harness.model import normalized_name
+from harness.model import name_of
 from harness.model.lock import AsOf, moment_of
 
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)\Z")
@@ -27,7 +27,7 @@ def version_of(text: str) -> Version:
 def required_name(text: str) -> str:
     """Return the normalised name of the project that a requirement is for. Raises `UserMistake`."""
     try:
-        return normalized_name(Requirement(text).name)
+        return name_of(text)
     except InvalidRequirement as error:
         raise UserMistake(
             f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="for example 'torch==2.8.0'"

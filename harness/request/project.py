@@ -18,7 +18,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.environment.source_builds import OfflineBuild
 from harness.environment.workspace import claimed_folder
-from harness.errors import UnknownProject, UserMistake
+from harness.errors import UserMistake
 from harness.model.text import counted, listed
 from harness.repository.declared import read_ini, read_toml
 from harness.repository.git import git_output
@@ -196,13 +196,11 @@ class Projects:
         """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""
         if self.index is None:
             return True
-        try:
-            releases = self.index.releases(required_name(text))
-        except UnknownProject:
-            return False
+        releases = self.index.known_releases(required_name(text))
         version, tags = self.interpreter.version, frozenset(self.interpreter.wheel_tags())
         compiled = any(not wheel.endswith("-any.whl") for release in releases for wheel in release.wheels)
-        return not compiled or any(release.left_out_because(python=version, tags=tags) is None for release in releases)
+        fitting = (release.left_out_because(python=version, tags=tags) is None for release in releases)
+        return any(fitting) if compiled else bool(releases)
 
 
 def _is_installable(tree: Path) -> bool:

@@ -22,7 +22,7 @@ from attrs import define, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.errors import UserMistake
-from harness.model import normalized_name
+from harness.model import name_of, normalized_name
 from harness.model.text import listed
 from harness.repository.declared import Declared, declared_in, read_ini, read_toml
 from harness.request.lockfiles import read_requirement_file
@@ -403,7 +403,7 @@ def _without_tools(
     A tool is used if a file imports it or a text in a test contains its name. Without `is_mixed` the requirements are
     meant for tests, so only tools that format, check, publish or start tests are left out.
     """
-    named = {text: normalized_name(Requirement(text).name) for text in requirements}
+    named = {text: name_of(text) for text in requirements}
     pattern = _NO_TEST_TOOLS if is_mixed else _CHECKS
     tools = {text: name for text, name in named.items() if pattern.match(name)}
     used = _used(tree) if tools else frozenset()
