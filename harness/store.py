@@ -48,6 +48,22 @@ _WITH_TEXTS = tuple(part.name for part in fields(Observation) if part.name not i
 _T = TypeVar("_T")
 
 _converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
+# A value of a matrix keeps the type that TOML gave it. cattrs can't tell a union of plain types apart.
+_converter.register_structure_hook_func(lambda kind: kind == str | int | float | bool, lambda value, _: value)
+
+
+def as_record(value: Any, schema: int) -> dict[str, Any]:
+    """Return a value of attrs classes as it is stored, without what has its default."""
+    return {"schema": schema, **_converter.unstructure(value)}
+
+
+def read_record(path: Path, kind: type[_T], schema: int) -> _T | None:
+    """Return the value that a record has; None if it can't be read or has another schema."""
+    try:
+        record = json.loads(path.read_text(encoding="utf-8"))
+        return _converter.structure(record, kind) if record.get("schema") == schema else None
+    except _UNREADABLE:
+        return None
 
 
 def observation_key(
@@ -91,7 +107,7 @@ class Store:
         A record that can't be read counts as absent. So does a record of an earlier version that may be a temporary
         failure of the index.
         """
-        found = self._read(self._record(key))
+        found = read_record(self._record(key), Observation, SCHEMA)
         return found if found is not None and is_kept(found) else None
 
     def put(self, observation: Observation) -> Observation:
@@ -104,8 +120,8 @@ class Store:
             return observation
         if observation.log:
             self._hide_in_log(self.root / observation.log)
-        record = {"schema": SCHEMA, **_converter.unstructure(observation)}
-        self._write(self._record(observation.key), json.dumps(record, indent=1, sort_keys=True))
+        record = json.dumps(as_record(observation, SCHEMA), indent=1, sort_keys=True)
+        self._write(self._record(observation.key), record)
         return observation
 
     def without_secrets(self, value: _T) -> _T:
@@ -126,11 +142,7 @@ class Store:
 
     def get_resolution(self, key: str) -> StoredResolution | None:
         """The stored answer for a resolution key (`Combination.resolution_key`), or None."""
-        try:
-            record = json.loads((self.root / "locks" / f"{key}.json").read_text(encoding="utf-8"))
-            found = _converter.structure(record, StoredResolution) if record.get("schema") == SCHEMA else None
-        except _UNREADABLE:
-            return None
+        found = read_record(self.root / "locks" / f"{key}.json", StoredResolution, SCHEMA)
         return found if found is not None and (found.lock is not None or is_lasting(found.words)) else None
 
     def put_resolution(self, key: str, resolution: StoredResolution, question: Mapping[str, Any]) -> None:
@@ -141,7 +153,7 @@ class Store:
         if resolution.lock is None and not is_lasting(resolution.words):
             return
         told = evolve(resolution, drift=self.without_secrets(resolution.drift), words=self._hide(resolution.words))
-        record = {"schema": SCHEMA, "question": self.without_secrets(dict(question)), **_converter.unstructure(told)}
+        record = {**as_record(told, SCHEMA), "question": self.without_secrets(dict(question))}
         self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
 
     def forget_resolution(self, key: str) -> None:
@@ -183,8 +195,13 @@ class Store:
 
     def observations(self) -> Iterator[Observation]:
         """Every observation, the oldest first."""
-        found = filter(None, map(self._read, (self.root / "observations").glob("*/*.json")))
+        found = self.records("observations/*", Observation, SCHEMA)
         yield from sorted(found, key=lambda observation: (observation.started, observation.key))
+
+    def records(self, folder: str, kind: type[_T], schema: int) -> list[_T]:
+        """The values of the records in a folder; those that can't be read, or have another schema, are skipped."""
+        found = (read_record(path, kind, schema) for path in self.root.glob(f"{folder}/*.json"))
+        return [one for one in found if one is not None]
 
     def frame(self) -> pd.DataFrame:
         """The observations as a table: one row each, with columns for distributions, parameters and metrics."""
@@ -209,13 +226,6 @@ class Store:
 
     def _record(self, key: str) -> Path:
         return self.root / "observations" / key[:2] / f"{key}.json"
-
-    def _read(self, path: Path) -> Observation | None:
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            return _converter.structure(record, Observation) if record.get("schema") == SCHEMA else None
-        except _UNREADABLE:
-            return None
 
     def _write(self, path: Path, text: str) -> None:
         with self._disk():

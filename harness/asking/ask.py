@@ -15,7 +15,6 @@ import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-import cattrs
 from attrs import asdict, evolve, frozen
 
 from harness import __version__
@@ -40,6 +39,7 @@ from harness.request.project import Projects
 from harness.request.question import End, EndKind, Ends, Question
 from harness.request.repros import required_python, similar_package, typed_words
 from harness.session import Session, at_python, open_session
+from harness.store import as_record, read_record
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -220,7 +220,6 @@ def _depth(question: Question, kind: Kind) -> Level:
 
 
 _FOLDER = "answers/known"
-_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
 
 
 @frozen
@@ -240,11 +239,7 @@ class Known:
     def answer(self) -> Answer | None:
         """Return the answer, None if there is none or one of its runs is gone."""
         store = self.session.store
-        try:
-            record = json.loads((store.root / f"{_FOLDER}/{self.key}.json").read_text(encoding="utf-8"))
-            answer = _converter.structure(record, Answer) if self.key and record.pop("schema") == SCHEMA else None
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
-            return None
+        answer = read_record(store.root / f"{_FOLDER}/{self.key}.json", Answer, SCHEMA) if self.key else None
         if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
             return None
         told = (*answer.told, "answered from the results of an earlier search; nothing was run")
@@ -254,9 +249,8 @@ class Known:
     def keep(self, answer: Answer) -> None:
         """Keep an answer that found a change; others are searched again, which may find more. Raises `NoSpace`."""
         if self.key and answer.status.is_change:
-            record = {"schema": SCHEMA, **_converter.unstructure(answer.lean())}
-            store = self.session.store
-            store.write(f"{_FOLDER}/{self.key}.json", store.without_secrets(json.dumps(record)))
+            record, store = json.dumps(as_record(answer.lean(), SCHEMA)), self.session.store
+            store.write(f"{_FOLDER}/{self.key}.json", store.without_secrets(record))
 
 
 def _identity(session: Session, inquiry: Inquiry, kind: Kind) -> dict[str, Any] | None:

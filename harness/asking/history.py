@@ -45,18 +45,7 @@ class RowState(enum.StrEnum):
     @property
     def symbol(self) -> str:
         """One character, lower case if the release was not run."""
-        return _SYMBOLS[self]
-
-
-_SYMBOLS = {
-    RowState.GOOD: "G",
-    RowState.BAD: "B",
-    RowState.SKIP: "S",
-    RowState.BETWEEN_GOOD: "g",
-    RowState.BETWEEN_BAD: "b",
-    RowState.UNKNOWN: "?",
-    RowState.LEFT_OUT: "x",
-}
+        return "GBSgb?x"[list(RowState).index(self)]
 
 
 @frozen

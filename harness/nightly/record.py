@@ -14,7 +14,6 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-import cattrs
 from attrs import field, frozen
 from packaging.version import Version
 
@@ -23,7 +22,7 @@ from harness.matrix.cells import PACKAGES, label_of
 from harness.model import Change, Lock, Signature, parsed_version
 from harness.model.culprit import Commit, revision_of
 from harness.model.signature import given_parts, normalized_message
-from harness.report.archive import read_records
+from harness.store import as_record
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
@@ -35,10 +34,6 @@ if TYPE_CHECKING:
 SCHEMA = 1
 FOLDER = "nights"
 _RESUMED_WITHIN = timedelta(hours=24)
-
-_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
-# A cell's value keeps the type that TOML gave it. cattrs can't tell a union of plain types apart.
-_converter.register_structure_hook_func(lambda kind: kind == str | int | float | bool, lambda value, _: value)
 
 
 class Standing(enum.StrEnum):
@@ -192,14 +187,12 @@ class NightArchive:
 
     def put(self, night: Night) -> Path:
         """Write a night, replacing an earlier state of the same night; returns the path. Raises `NoSpace`."""
-        record = {"schema": SCHEMA, **_converter.unstructure(night)}
         name = f"{night.matrix}-{night.began.strftime('%Y-%m-%dT%H%M%SZ')}"
-        return self.store.write(f"{FOLDER}/{name}.json", json.dumps(record, indent=1))
+        return self.store.write(f"{FOLDER}/{name}.json", json.dumps(as_record(night, SCHEMA), indent=1))
 
     def all(self) -> tuple[Night, ...]:
         """Return every night, the newest last. Records that can't be read are skipped."""
-        found = read_records(self.store, FOLDER, SCHEMA, Night, _converter)
-        return tuple(sorted(found, key=lambda night: (night.start, night.matrix)))
+        return tuple(sorted(self.store.records(FOLDER, Night, SCHEMA), key=lambda night: (night.start, night.matrix)))
 
     def before(self, start: datetime) -> tuple[Night, ...]:
         """Return the nights that began before a time."""

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
-import cattrs
 from attrs import frozen
 
 from harness.asking.answer import Answer, Asked
@@ -18,15 +17,13 @@ from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
 from harness.model.signature import given_parts
+from harness.store import as_record
 
 if TYPE_CHECKING:
     from harness.store import Store
 
 SCHEMA = 2
 _FOLDER = "answers"
-T = TypeVar("T")
-
-_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
 
 
 @frozen
@@ -82,8 +79,8 @@ class Archive:
 
     def put(self, kept: KeptAnswer) -> None:
         """Store an answer; it replaces an earlier answer to the same question. Raises `NoSpace`."""
-        record = {"schema": SCHEMA, **_converter.unstructure(kept)}
-        self.store.write(f"{_FOLDER}/{kept.id}.json", json.dumps(record, indent=1, sort_keys=True))
+        record = json.dumps(as_record(kept, SCHEMA), indent=1, sort_keys=True)
+        self.store.write(f"{_FOLDER}/{kept.id}.json", record)
 
     def put_again(self, id_: str, kept: str) -> bool:
         """Make an answer the newest, at the time `kept`; returns whether it is stored. Raises `NoSpace`."""
@@ -116,18 +113,4 @@ class Archive:
 
     def all(self) -> list[KeptAnswer]:
         """Return all answers, the newest last; skips records that can't be read."""
-        found = read_records(self.store, _FOLDER, SCHEMA, KeptAnswer, _converter)
-        return sorted(found, key=lambda kept: (kept.kept, kept.id))
-
-
-def read_records(store: Store, folder: str, schema: int, kind: type[T], converter: cattrs.Converter) -> list[T]:
-    """Return the records of a schema in a folder of the results; skips those that can't be read."""
-    found = []
-    for path in (store.root / folder).glob("*.json"):
-        try:
-            record = json.loads(path.read_text(encoding="utf-8"))
-            if record.get("schema") == schema:
-                found.append(converter.structure(record, kind))
-        except (OSError, ValueError, KeyError, TypeError, AttributeError, cattrs.BaseValidationError):
-            continue
-    return found
+        return sorted(self.store.records(_FOLDER, KeptAnswer, SCHEMA), key=lambda kept: (kept.kept, kept.id))

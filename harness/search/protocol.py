@@ -76,16 +76,7 @@ class PositionState(enum.StrEnum):
     @property
     def symbol(self) -> str:
         """One character for display."""
-        return _SYMBOLS[self]
-
-
-_SYMBOLS = {
-    PositionState.UNTRIED: "?",
-    PositionState.GOOD: "G",
-    PositionState.BAD: "B",
-    PositionState.SKIP: "S",
-    PositionState.EXCLUDED: "-",
-}
+        return "?GBS-"[list(PositionState).index(self)]
 
 
 def state_of(verdict: Verdict | None, *, matters: bool) -> PositionState:

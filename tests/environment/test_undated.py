@@ -92,7 +92,7 @@ class Pages:
     def __init__(self, *releases):
         self._releases = releases
 
-    def releases(self, project):
+    def known_releases(self, project):
         """The releases it was created with."""
         return self._releases
 
