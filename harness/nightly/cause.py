@@ -152,25 +152,35 @@ def cause_of(
     `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
     """
     begun = time.monotonic()
-    subject = normalized_name(suspicion.subject)
-    turned = _Turned(trials_of, subject, suspicion.probe, older, newer, signature, depth, suspicion.is_fix, again)
-    answer = _Parts(suspicion, turned, suspicion.moved).find() if suspicion.moved else turned.package()
+    cause = _Cause(trials_of, suspicion, older, newer, signature, depth, again)
+    answer = cause.of_parts() if suspicion.moved else cause.package()
     return evolve(answer, wall_s=time.monotonic() - begun)
 
 
 @frozen
-class _Turned:
-    """Two runs of a cell with different verdicts, the older first, and the probe of the newer."""
+class _Cause:
+    """The search for what made the difference between two runs of a cell, the older first.
+
+    The parts of the change are the commits that moved, and the other packages if they did; `_ran` has the runs of
+    mixtures of both nights, by the parts that were as in the newer one.
+    """
 
     trials_of: Callable[[Scope], Trials]
-    subject: str
-    probe: Probe
+    suspicion: Suspicion
     older: Observation
     newer: Observation
     signature: Signature
     depth: Level
-    is_fix: bool
     again: tuple[Observation, ...] = ()
+    _ran: dict[tuple[str, ...], Observation] = field(factory=dict, init=False, eq=False, repr=False)
+
+    @property
+    def subject(self) -> str:
+        return normalized_name(self.suspicion.subject)
+
+    @property
+    def is_fix(self) -> bool:
+        return self.suspicion.is_fix
 
     @property
     def verdicts(self) -> tuple[Verdict, Verdict]:
@@ -185,14 +195,14 @@ class _Turned:
     @property
     def asked(self) -> Asked:
         """The question as a user would have asked it."""
-        as_of = self.probe.combination.as_of
+        as_of = self.suspicion.probe.combination.as_of
         return Asked.of(self.scope, as_of=as_of.isoformat() if as_of else "none", depth=self.depth.value)
 
     @property
     def scope(self) -> Scope:
-        combination = self.probe.combination
+        combination = self.suspicion.probe.combination
         return Scope(
-            evolve(self.probe.repro, signature=self.signature),
+            evolve(self.suspicion.probe.repro, signature=self.signature),
             combination.python,
             _without(combination.requirements, self.subject),
             combination.holds,
@@ -293,6 +303,85 @@ class _Turned:
 
         return min(((one, other) for one in older for other in newer), key=distance)
 
+    def of_parts(self) -> Answer:
+        """Find the cause: a commit, or a package."""
+        older, newer = self.locks
+        parts = [commit.project for commit in self.suspicion.moved] + ([_PACKAGES] if older.id != newer.id else [])
+        alone = self._alone(parts) if len(parts) > 1 else (parts[0], True)
+        if alone is None:
+            names = listed(f"the commit of {part}" if part else "the other packages" for part in parts)
+            return self.unsearched(f"none of {names} made the difference alone")
+        part, others_are_new = alone
+        if part == _PACKAGES:
+            return self._packages(others_are_new=others_are_new).package()
+        return self._commits(part, others_are_new=others_are_new)
+
+    def _alone(self, parts: list[str]) -> tuple[str, bool] | None:
+        """Return the part that makes the difference alone, and whether that was with all others as tonight; or None."""
+        was, now = self.verdicts
+        trials = self.trials()
+        for part in parts:
+            if self._run(trials, {part}) is now:
+                return part, False
+        for part in parts:
+            if self._run(trials, set(parts) - {part}) is was:
+                return part, True
+        return None
+
+    def _run(self, trials: Trials, newer: set[str]) -> Verdict:
+        """Return the verdict with these parts as tonight and all others as they were."""
+        lock = self.locks[_PACKAGES in newer]
+        said = listed(sorted(part or "the other packages" for part in newer))
+        probe = evolve(self.suspicion.probe_at(self._at(newer)), lock=lock)
+        proof = trials.proof(f"the last night's cell with {said} as tonight", probe, self.verdicts[1])
+        if proof.observation is not None:
+            self._ran[tuple(sorted(newer))] = proof.observation
+        return proof.verdict
+
+    def _at(self, newer: set[str]) -> dict[str, str]:
+        return {project: sha for project, sha in self.suspicion.before.items() if project not in newer}
+
+    def _packages(self, *, others_are_new: bool) -> _Cause:
+        """Return the search between two runs that differ in the other packages only, with the commits of one night."""
+        probe = self.suspicion.probe_at({} if others_are_new else self._at(set()))
+        suspicion = evolve(self.suspicion, probe=probe)
+        if others_are_new:
+            moved = tuple(sorted(commit.project for commit in self.suspicion.moved))
+            return evolve(self, suspicion=suspicion, older=self._ran.get(moved, self.older))
+        return evolve(self, suspicion=suspicion, newer=self._ran.get((_PACKAGES,), self.newer))
+
+    def _commits(self, project: str, *, others_are_new: bool) -> Answer:
+        """Find the commit of a project that made the difference, with the packages and other commits of one night."""
+        suspicion = self.suspicion
+        pinned = next(commit for commit in self.suspicion.moved if commit.project == project)
+        repro = suspicion.probe_at({} if others_are_new else self._at({project}), without=project).repro
+        named = evolve(self, suspicion=evolve(suspicion, subject=project))
+        trials, lock, (was, now) = named.trials(repro), self.locks[others_are_new], self.verdicts
+        repository = Repository.open(Path(pinned.folder))
+        source = CommitSource(
+            trials,
+            Sides(Side(lock, was, self.older), Side(lock, now, self.newer)),
+            newer=_named(repository, pinned.sha),
+            older=_named(repository, suspicion.before[project]),
+            files=CommitFiles(repository, Layout({}), {}, suspicion.bench.projects[suspicion.cell.python], project),
+            url=self._address(pinned),
+        )
+        chain = repository.first_parents(source.base, pinned.sha)
+        span = f"{repository.describe(source.base).short} to {pinned.sha[:10]}"
+        trials.begin(Level.COMMIT, f"{len(chain)} commits of {project} from {span}: which one?")
+        answer = commits_answer(named.asked, source, chain, Certainty())
+        return evolve(answer, culprit_probes=trials.tally.ran_now)
+
+    def _address(self, pinned: PinnedCommit) -> str:
+        """Return the web page of a project's repository, from its URL or else from its metadata; "" if unknown."""
+        if address := known_address(pinned.git):
+            return address
+        built = self.suspicion.bench.commit(self.suspicion.cell, pinned)
+        if isinstance(built, str) or built.built is None:
+            return ""
+        metadata = next(built.built.glob("*.dist-info/METADATA"), None)
+        return (repository_url(metadata.read_text(encoding="utf-8")) or "") if metadata is not None else ""
+
 
 def _release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
     """Say which release broke or fixed it, and the verdicts before and after."""
@@ -305,95 +394,6 @@ def _release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
     if change.before is None:
         return f"{change.name} {change.after} {verb} it: it was {was} without it."
     return f"{change.name} {change.after} {verb} it: {change.before} is {was}, {change.after} is {now}."
-
-
-@frozen
-class _Parts:
-    """The parts of a change between two nights: the commits that moved, and the other packages if they did."""
-
-    suspicion: Suspicion
-    turned: _Turned
-    moved: tuple[PinnedCommit, ...]
-    _ran: dict[tuple[str, ...], Observation] = field(factory=dict, init=False, eq=False, repr=False)
-
-    def find(self) -> Answer:
-        """Find the cause: a commit, or a package."""
-        older, newer = self.turned.locks
-        parts = [commit.project for commit in self.moved] + ([_PACKAGES] if older.id != newer.id else [])
-        alone = self._alone(parts) if len(parts) > 1 else (parts[0], True)
-        if alone is None:
-            names = listed(f"the commit of {part}" if part else "the other packages" for part in parts)
-            return self.turned.unsearched(f"none of {names} made the difference alone")
-        part, others_are_new = alone
-        if part == _PACKAGES:
-            return self._packages(others_are_new=others_are_new).package()
-        return self._commits(part, others_are_new=others_are_new)
-
-    def _alone(self, parts: list[str]) -> tuple[str, bool] | None:
-        """Return the part that makes the difference alone, and whether that was with all others as tonight; or None."""
-        was, now = self.turned.verdicts
-        trials = self.turned.trials()
-        for part in parts:
-            if self._run(trials, {part}) is now:
-                return part, False
-        for part in parts:
-            if self._run(trials, set(parts) - {part}) is was:
-                return part, True
-        return None
-
-    def _run(self, trials: Trials, newer: set[str]) -> Verdict:
-        """Return the verdict with these parts as tonight and all others as they were."""
-        lock = self.turned.locks[_PACKAGES in newer]
-        said = listed(sorted(part or "the other packages" for part in newer))
-        probe = evolve(self.suspicion.probe_at(self._at(newer)), lock=lock)
-        proof = trials.proof(f"the last night's cell with {said} as tonight", probe, self.turned.verdicts[1])
-        if proof.observation is not None:
-            self._ran[tuple(sorted(newer))] = proof.observation
-        return proof.verdict
-
-    def _at(self, newer: set[str]) -> dict[str, str]:
-        return {project: sha for project, sha in self.suspicion.before.items() if project not in newer}
-
-    def _packages(self, *, others_are_new: bool) -> _Turned:
-        """Return the two runs that differ in the other packages only, with the commits of one night."""
-        turned = self.turned
-        probe = self.suspicion.probe_at({} if others_are_new else self._at(set()))
-        if others_are_new:
-            moved = tuple(sorted(commit.project for commit in self.moved))
-            return evolve(turned, probe=probe, older=self._ran.get(moved, turned.older))
-        return evolve(turned, probe=probe, newer=self._ran.get((_PACKAGES,), turned.newer))
-
-    def _commits(self, project: str, *, others_are_new: bool) -> Answer:
-        """Find the commit of a project that made the difference, with the packages and other commits of one night."""
-        suspicion = self.suspicion
-        pinned = next(commit for commit in self.moved if commit.project == project)
-        repro = suspicion.probe_at({} if others_are_new else self._at({project}), without=project).repro
-        turned = evolve(self.turned, subject=normalized_name(project))
-        trials, lock, (was, now) = turned.trials(repro), turned.locks[others_are_new], turned.verdicts
-        repository = Repository.open(Path(pinned.folder))
-        source = CommitSource(
-            trials,
-            Sides(Side(lock, was, turned.older), Side(lock, now, turned.newer)),
-            newer=_named(repository, pinned.sha),
-            older=_named(repository, suspicion.before[project]),
-            files=CommitFiles(repository, Layout({}), {}, suspicion.bench.projects[suspicion.cell.python], project),
-            url=self._address(pinned),
-        )
-        chain = repository.first_parents(source.base, pinned.sha)
-        span = f"{repository.describe(source.base).short} to {pinned.sha[:10]}"
-        trials.begin(Level.COMMIT, f"{len(chain)} commits of {project} from {span}: which one?")
-        answer = commits_answer(turned.asked, source, chain, Certainty())
-        return evolve(answer, culprit_probes=trials.tally.ran_now)
-
-    def _address(self, pinned: PinnedCommit) -> str:
-        """Return the web page of a project's repository, from its URL or else from its metadata; "" if unknown."""
-        if address := known_address(pinned.git):
-            return address
-        built = self.suspicion.bench.commit(self.suspicion.cell, pinned)
-        if isinstance(built, str) or built.built is None:
-            return ""
-        metadata = next(built.built.glob("*.dist-info/METADATA"), None)
-        return (repository_url(metadata.read_text(encoding="utf-8")) or "") if metadata is not None else ""
 
 
 def _named(repository: Repository, sha: str) -> ReleaseSource:
