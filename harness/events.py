@@ -139,7 +139,6 @@ class Reporter(Protocol):
 
     def report(self, event: Event) -> None:
         """Handle one event. Notes and warnings can come from any thread, other events from the searching thread."""
-        ...
 
 
 @frozen

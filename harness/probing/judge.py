@@ -154,7 +154,6 @@ class Person(Protocol):
 
     def judge(self, shown: Shown, cancel: threading.Event | None) -> Verdict | Wish:
         """Return the verdict on a run, or another wish. Raises `Cancelled` when `cancel` is set."""
-        ...
 
 
 @frozen

@@ -66,7 +66,6 @@ class Knows(Protocol):
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe, or None."""
-        ...
 
 
 class Prepares(Protocol):
@@ -74,11 +73,9 @@ class Prepares(Protocol):
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Resolve a probe and build its environment, or return an observation without a run."""
-        ...
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a prepared probe."""
-        ...
 
 
 class Probing(Prepares, Knows, Protocol):
@@ -90,16 +87,13 @@ class Probing(Prepares, Knows, Protocol):
     @property
     def store(self) -> Store:
         """Where observations are kept."""
-        ...
 
     @property
     def builder(self) -> Builder:
         """Builds environments on this machine, to inspect them."""
-        ...
 
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
         """Return the lock of a probe."""
-        ...
 
 
 class Around:

@@ -278,15 +278,12 @@ class Workers(Protocol):
     @property
     def address(self) -> str:
         """The address that the user gave."""
-        ...
 
     def members(self, kind: Kind) -> dict[str, Member]:
         """Return the workers of a kind by name. Warns once about each that is left out (`left_out_because`)."""
-        ...
 
     def warn_once(self, sentence: str) -> None:
         """Report a warning unless it was reported before."""
-        ...
 
     def run(
         self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
@@ -295,11 +292,9 @@ class Workers(Protocol):
 
         Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left.
         """
-        ...
 
     def close(self) -> None:
         """Disconnect."""
-        ...
 
 
 @frozen
