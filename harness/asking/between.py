@@ -31,7 +31,7 @@ from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
-from harness.model import Change, Observation, Outcome, Repro, Verdict, name_of, normalized_name
+from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
 from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry
@@ -340,7 +340,10 @@ class Between:
         units = {
             change.name: change
             for change in good.lock.diff(bad.lock)
-            if change.name not in held and subject in ("", change.name) and _can_be_put_back(change, bad)
+            if change.name not in held
+            and subject in ("", change.name)
+            # One that only the bad end has can be left out unless that end is a day.
+            and (change.before is not None or bad.near is not None)
         }
         if not units:
             return _unsure(group, "no package can be downgraded")
@@ -483,8 +486,3 @@ def passes_whole(left: Groups, run: Observation) -> bool:
     """Whether nothing newly fails in a whole run; a command without test results must also have completed."""
     is_whole = run.outcome is Outcome.COMPLETED or (bool(run.tests) and run.outcome is not Outcome.TIMED_OUT)
     return not left.groups and is_whole
-
-
-def _can_be_put_back(change: Change, bad: World) -> bool:
-    """Whether a package can be changed back; one that only the bad end has can be left out unless that end is a day."""
-    return change.before is not None or bad.near is not None

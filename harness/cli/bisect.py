@@ -7,16 +7,15 @@ import select
 import sys
 import threading
 from pathlib import Path
+from typing import Any
 
 import click
-from attrs import frozen
 from click.core import ParameterSource
 
 from harness.asking.ask import ask
 from harness.cli.options import (
     SectionCommand,
     completed,
-    grouped,
     json_option,
     option,
     repro_options,
@@ -117,18 +116,6 @@ class _Command(SectionCommand):
         return super().parse_args(ctx, joined)
 
 
-@frozen
-class AskedFor:
-    """The question as the user typed it: the package, what to run, the two ends, and how deep to go."""
-
-    subject: str | None
-    repro: str | None
-    run: str | None
-    good: str | None
-    bad: str | None
-    depth: str | None
-
-
 @click.command(cls=_Command)
 @subject_argument(required=False)
 @repro_options
@@ -151,15 +138,14 @@ class AskedFor:
 @option("Output", "--diff", is_flag=True, help="Show the changed lines; the report always has them.")
 @json_option("the answer as JSON")
 @settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
-@grouped("asked", AskedFor)
 def bisect(
-    asked: AskedFor,
     project: ChosenProject,
     constraints: Path | None,
     policy: Policy,
     diff: bool,
     as_json: bool,
     settings: Settings,
+    **asked: Any,
 ) -> None:
     """Find the release of SUBJECT that broke a repro, or of whatever package did.
 
@@ -179,7 +165,7 @@ def bisect(
     harness bisect python --run pytest
     harness bisect matplotlib --repro plot.py --ask
     """
-    question = Question(asked.subject, asked.repro, asked.run, asked.good, asked.bad, asked.depth, policy, project)
+    question = Question(**asked, policy=policy, project=project)
     if policy.ask and not sys.stdin.isatty():
         raise UserMistake("--ask needs a terminal at which you judge each run")
     console, person = Console(stderr=True), AtTheTerminal() if policy.ask else None

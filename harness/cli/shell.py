@@ -263,18 +263,13 @@ def interactive_shell(shell: str, settings: Path, env: dict[str, str]) -> list[s
 
     bash and zsh read the user's own settings first, and PATH is set again after these. Other shells get PS1.
     """
-    return list(_interactive(shell, settings, env))
-
-
-def _interactive(shell: str, settings: Path, env: dict[str, str]) -> Iterator[str]:
-    yield shell
     kind = Path(shell).name
     if kind == "bash":
         (settings / "bashrc").write_text(_BASH, encoding="utf-8")
-        yield from ("--rcfile", str(settings / "bashrc"), "-i")
-    elif kind == "zsh":
+        return [shell, "--rcfile", str(settings / "bashrc"), "-i"]
+    if kind == "zsh":
         (settings / ".zshrc").write_text(_ZSH, encoding="utf-8")
         env |= {"HARNESS_SHELL_ZDOTDIR": env.get("ZDOTDIR", env.get("HOME", "")), "ZDOTDIR": str(settings)}
-        yield "-i"
-    else:
-        env["PS1"] = f"({env['HARNESS_SHELL']}) $ "
+        return [shell, "-i"]
+    env["PS1"] = f"({env['HARNESS_SHELL']}) $ "
+    return [shell]

@@ -450,8 +450,5 @@ def _not_newer(lock: Lock) -> Iterator[str]:
     """Options that exclude files which were added to a locked release later than everything in the lock."""
     for pin in lock.pins:
         if pin.uploaded:
-            yield from ("--exclude-newer-package", f"{pin.name}={_a_second_after(pin.uploaded)}")
-
-
-def _a_second_after(moment: str) -> str:
-    return (datetime.fromisoformat(moment) + timedelta(seconds=1)).isoformat()
+            after = datetime.fromisoformat(pin.uploaded) + timedelta(seconds=1)
+            yield from ("--exclude-newer-package", f"{pin.name}={after.isoformat()}")

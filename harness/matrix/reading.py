@@ -75,7 +75,8 @@ class _Reader:
         axes = self._axes(document.get("axes", {}), "axes")
         if "repro" not in axes and not include:
             raise self._bad("axes.repro must name a repro")
-        tables = {f"include {number}": _tuples(inclusion) for number, inclusion in enumerate(include, start=1)}
+        included = ({axis: (value,) for axis, value in inclusion.choice.items()} for inclusion in include)
+        tables = {f"include {number}": table for number, table in enumerate(included, start=1)}
         self._know_commits({"axes": axes, **tables}, repositories)
         exclude = []
         for entry, key in self._entries(document, "exclude"):
@@ -214,10 +215,6 @@ def _mistake(axis: str, value: str) -> str:
         except ValueError as error:
             return str(error)
     return ""
-
-
-def _tuples(inclusion: Inclusion) -> dict[str, tuple[Value, ...]]:
-    return {axis: (value,) for axis, value in inclusion.choice.items()}
 
 
 def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:

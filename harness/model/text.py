@@ -139,9 +139,9 @@ def picked(value: Any, names: str) -> dict[str, Any]:
     }
 
 
-def to_json(value: Any, *, indent: int | None = 1) -> str:
+def to_json(value: Any) -> str:
     """Return a value as JSON. NaN and infinities become null, because JSON has none."""
-    return json.dumps(finite(value), indent=indent, allow_nan=False)
+    return json.dumps(finite(value), indent=1, allow_nan=False)
 
 
 def finite(value: Any) -> Any:

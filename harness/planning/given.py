@@ -40,18 +40,16 @@ class Giver:
 
         `as_of` is the text of the question's day. Raises `NotMade`, `NoInput` and `UserMistake`.
         """
-        repro = self.with_inputs(repro)
-        if (made := made_of(repro, made_with)) is None:
-            return repro
-        found = self.made(repro, made, asked, as_of)
-        if found.flaw:
-            log = self.prober.store.log_path(found.run) if found.run else None
-            shown = log is not None and log.is_file()
-            raise NotMade(found.flaw, hint=f"zcat {log} shows its output" if shown else "--made-with names another")
-        return repro.with_given(found, step=USE)
+        repro = self.given_if_made(repro, asked, as_of, made_with)
+        for found in repro.given:
+            if found.flaw:
+                log = self.prober.store.log_path(found.run) if found.run else None
+                shown = log is not None and log.is_file()
+                raise NotMade(found.flaw, hint=f"zcat {log} shows its output" if shown else "--made-with names another")
+        return repro
 
     def given_if_made(
-        self, repro: Repro, asked: Combination, as_of: str | None, made_with: tuple[str, ...], *, run: bool = True
+        self, repro: Repro, asked: Combination, as_of: str | None, made_with: tuple[str, ...] = (), *, run: bool = True
     ) -> Repro:
         """Like `given`, but the repro says so if its first step failed, or, without `run`, if it was not made yet."""
         repro = self.with_inputs(repro)

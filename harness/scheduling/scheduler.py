@@ -245,10 +245,6 @@ class _Work(Generic[C]):
         return self.running or self.preparing
 
 
-def _unchanged(verdict: Verdict) -> Verdict:
-    return verdict
-
-
 @frozen
 class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
@@ -266,7 +262,7 @@ class Engine(Generic[C]):
     judge: Callable[[C, Observation, bool], Judgement]
     reporter: Reporter
     progress: Callable[[], Progress]
-    as_told: Callable[[Verdict], Verdict] = _unchanged
+    as_told: Callable[[Verdict], Verdict] = lambda verdict: verdict
     is_proof: bool = False
     patience_s: float = 0.0
     clock: Callable[[], float] = time.monotonic

@@ -52,7 +52,9 @@ class Bisection:
             if end is not None and not 0 <= end < count:
                 raise ValueError(f"position {end} is not between 0 and {count - 1}")
         if good is not None and bad is not None and (good <= bad if find_fix else good >= bad):
-            raise ValueError(f"good {good} and bad {bad} are in the wrong order to find a {_goal(find_fix)}")
+            raise ValueError(
+                f"good {good} and bad {bad} are in the wrong order to find a {'fix' if find_fix else 'regression'}"
+            )
         self._count = count
         self._find_fix = find_fix
         self._confirm = confirm
@@ -246,10 +248,6 @@ class Bisection:
         elif trial.position == self._good and not self._steps:
             bad = testable - _EXPECTED
         return {Verdict.BAD: bad, Verdict.GOOD: testable - bad, Verdict.SKIP: _UNTESTABLE}
-
-
-def _goal(find_fix: bool) -> str:
-    return "fix" if find_fix else "regression"
 
 
 class BisectionStatus(enum.StrEnum):

@@ -24,10 +24,6 @@ PASSES = 12  # passes of the bad end that show that there is no bug: at a rate o
 _NO_CHANGE = (BisectionStatus.NO_FAILURE, BisectionStatus.NOT_A_REGRESSION, BisectionStatus.NOT_FIXED)
 
 
-def _one_second(position: int) -> float:  # noqa: ARG001 - without known durations, all are equal
-    return 1.0
-
-
 class NoisySearch:
     """Search over positions 0 (oldest) to count - 1 (newest); its candidates are `Trial`s.
 
@@ -44,7 +40,7 @@ class NoisySearch:
         bad: int | None = None,
         find_fix: bool = False,
         confidence: float = CONFIDENCE,
-        seconds: Callable[[int], float] = _one_second,
+        seconds: Callable[[int], float] = lambda _: 1.0,
         prior: Prior = FLAKY,
     ) -> None:
         self._count = count
