@@ -12,10 +12,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from docutils import nodes
+from known_regressions import sections_of
 from sphinx.util.docutils import SphinxDirective
 
 from harness import errors
-from harness.catalogue.entries import all_entries, sections_of
+from harness.catalogue.entries import all_entries
 from harness.model import Outcome
 from harness.model.regression import known_keys
 from harness.model.repro import TOP_KEYS, Bounds
