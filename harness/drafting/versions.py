@@ -12,9 +12,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
-from harness.model import normalized_name
+from harness.model import normalized_name, parsed_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -379,11 +379,7 @@ def _best(counts: Counter[str]) -> str:
 
 
 def _is_version(text: str) -> bool:
-    try:
-        Version(text)
-    except InvalidVersion:
-        return False
-    return "." in text
+    return "." in text and parsed_version(text) is not None
 
 
 def _public(text: str) -> str:

@@ -325,55 +325,55 @@ def read_page(index_url: str, name: str) -> list[Release]:
     Returns an empty list if the index does not have the project. Raises `NoNetwork`, and `IndexFault` if the server
     refuses, fails or is not an index.
     """
-    import requests
     from pypi_simple import ACCEPT_ANY, PYPI_SIMPLE_ENDPOINT
 
     url = f"{index_url or PYPI_SIMPLE_ENDPOINT}{name}/"
     if url.startswith("file:"):
         page = Path(unquote(urlsplit(url).path)) / "index.html"
         return _from_html(page.read_text(encoding="utf-8", errors="replace"), url, name) if page.is_file() else []
+    found = _fetched(url, headers={"Accept": ACCEPT_ANY})
+    if found is None:
+        return []
+    response, body = found
+    kind = response.headers.get("content-type", "").lower()
+    return parse_page(body, kind, response.encoding, url=response.url, name=name)
+
+
+def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None:
+    """Download a file of an index. Raises `NoNetwork`, and `IndexFault` if it is not the file with this hash."""
+    host = host_of(url)
+    if url.startswith("file:"):
+        body = Path(unquote(urlsplit(url).path)).read_bytes()
+    elif (found := _fetched(url, auth=_login(settings, url))) is not None:
+        _, body = found
+    else:
+        raise failing_status(host, HTTPStatus.NOT_FOUND)
+    if sha256 and hashlib.sha256(body).hexdigest() != sha256:
+        raise no_list(host, f"{target.name} is not the file that the index lists")
+    target.write_bytes(body)
+
+
+def _fetched(url: str, **options: Any) -> tuple[Response, bytes] | None:
+    """A server's answer with its content; None if it has nothing at this address. Raises `NoNetwork`, `IndexFault`."""
+    import requests
+
     host = host_of(url)
     try:
-        with requests.get(url, headers={"Accept": ACCEPT_ANY}, timeout=_SILENCE_S, stream=True) as response:
+        with requests.get(url, timeout=_SILENCE_S, stream=True, **options) as response:
             status = response.status_code
             if status == requests.codes.not_found or (status == 403 and host in _FORBIDS_WHAT_IT_LACKS):
-                return []
+                return None
             if status in _REFUSALS:
                 raise access_refused(host, status)
             if status != requests.codes.ok:
                 raise failing_status(host, status)
-            body = b"".join(_pieces(response, host))
-            kind = response.headers.get("content-type", "").lower()
-            charset, where = response.encoding, response.url
+            return response, b"".join(_pieces(response, host))
     except requests.TooManyRedirects as error:
         raise no_list(host, "it redirects in a circle") from error
     except requests.RequestException as error:
         raise unreachable(host, _cause(error)) from error
     except (UnicodeError, ValueError) as error:  # an invalid address, or a redirect to one
         raise no_list(host, "it redirects to an invalid address") from error
-    return parse_page(body, kind, charset, url=where, name=name)
-
-
-def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None:
-    """Download a file of an index. Raises `NoNetwork`, and `IndexFault` if it is not the file with this hash."""
-    import requests
-
-    host = host_of(url)
-    if url.startswith("file:"):
-        body = Path(unquote(urlsplit(url).path)).read_bytes()
-    else:
-        try:
-            with requests.get(url, auth=_login(settings, url), timeout=_SILENCE_S, stream=True) as response:
-                if response.status_code in _REFUSALS:
-                    raise access_refused(host, response.status_code)
-                if response.status_code != requests.codes.ok:
-                    raise failing_status(host, response.status_code)
-                body = b"".join(_pieces(response, host))
-        except requests.RequestException as error:
-            raise unreachable(host, _cause(error)) from error
-    if sha256 and hashlib.sha256(body).hexdigest() != sha256:
-        raise no_list(host, f"{target.name} is not the file that the index lists")
-    target.write_bytes(body)
 
 
 def _login(settings: PipSettings, url: str) -> tuple[str, str] | None:

@@ -355,11 +355,6 @@ class Covering:
     covered: int
     pairs: int
 
-    @property
-    def share(self) -> float:
-        """The share of pairs that is covered, 0 to 1."""
-        return self.covered / self.pairs if self.pairs else 1.0
-
 
 def pairwise(cells: Sequence[Cell]) -> Covering:
     """Choose the cells to run; includes are always kept. The choice is deterministic.

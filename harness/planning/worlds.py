@@ -26,7 +26,7 @@ from harness.planning.releases import check_ends, era_of
 from harness.probing import Probe
 from harness.request.commands import unpinned
 from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
-from harness.request.question import End, EndKind, Ends, day_end
+from harness.request.question import End, EndKind, Ends, day_end, release_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -221,7 +221,7 @@ class Worlds:
 
     def at_release(self, version: str, other: World) -> World:
         """Make the world of another end with the subject at a release. Raises `UserMistake`."""
-        return self._at(End(EndKind.RELEASE, version), other)
+        return self._at(release_end(version), other)
 
     def required(self) -> tuple[Worlds, World] | None:
         """Make the world of the exact versions that a repro requires, on the day of the newest of them.

@@ -9,10 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from attrs import field, fields, frozen
-from packaging.version import InvalidVersion, Version
 
 from harness.arguments import check_between, check_fields
 from harness.errors import UserMistake
+from harness.model import parsed_version
 from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
 
@@ -60,19 +60,17 @@ def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -
         if moment > now + timedelta(days=1):
             raise UserMistake(f"{option} {text} is in the future", hint="today means the newest releases")
         return End(EndKind.DAY, text, moment=moment)
-    try:
-        Version(text)
-    except InvalidVersion as error:
-        if commits:
-            return End(EndKind.COMMIT, text)
-        is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
-        what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
-        raise UserMistake(
-            what,
-            hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
-            "with --git also a commit",
-        ) from error
-    return End(EndKind.RELEASE, text)
+    if parsed_version(text) is not None:
+        return End(EndKind.RELEASE, text)
+    if commits:
+        return End(EndKind.COMMIT, text)
+    is_path = "/" in text or path.suffix in (".txt", ".toml", ".lock", ".yml", ".yaml")
+    what = f"{option} {text}: there is no such file" if is_path else f"{text!r} is not a version, a day or a file"
+    raise UserMistake(
+        what,
+        hint="an end is a release (1.26.4), a day (2025-06-20, today), a lock or requirements file, or a Python; "
+        "with --git also a commit",
+    )
 
 
 def day_end(moment: datetime) -> End:

@@ -56,7 +56,6 @@ def test_every_occurring_pair_is_in_a_kept_cell(matrix):
     chosen = pairwise(cells)
     assert pairs(chosen.cells) == pairs(cells)
     assert chosen.covered == chosen.pairs
-    assert chosen.share == 1.0
     assert [cell for cell in cells if cell.included] == [cell for cell in chosen.cells if cell.included]
     assert sorted(cell.name for cell in (*chosen.cells, *chosen.left_out)) == sorted(cell.name for cell in cells)
     assert pairwise(cells) == chosen
