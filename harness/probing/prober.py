@@ -28,6 +28,7 @@ from harness.errors import MissingProgram
 from harness.events import SILENT, Reporter
 from harness.model import Device, Lock, Observation, Outcome, normalized_name, parsed_version
 from harness.model.repro import MAKE
+from harness.model.text import listed
 from harness.probing.probe import (
     Prepared,
     Probe,
@@ -39,10 +40,10 @@ from harness.probing.probe import (
     seed_of,
     unresolvable_key,
 )
-from harness.run.commands import program_of
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, MemoryGate, NoGpu
+from harness.run.programs import program_of
 from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
@@ -57,7 +58,7 @@ if TYPE_CHECKING:
     from harness.run.sandbox import Sandbox
     from harness.store import Store
 
-_TOLD = 3
+_TOLD = 4
 
 
 @frozen
@@ -409,10 +410,7 @@ def _differing(lock: Lock, ran: Ran, mixture: Mixture | None) -> str:
         for pin in lock.pins
         if pin.version and pin.name not in free and not same_version(pin.version, seen.get(pin.name, ""))
     ]
-    if not differences:
-        return ""
-    more = f" and {len(differences) - _TOLD} more" if len(differences) > _TOLD else ""
-    return f"the run saw other packages than its lock: {', '.join(differences[:_TOLD])}{more}"
+    return f"the run saw other packages than its lock: {listed(differences, _TOLD)}" if differences else ""
 
 
 def same_version(version: str, other: str) -> bool:

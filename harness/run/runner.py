@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Outcome, Repro
-from harness.run.commands import collection_of, missing_program, mistake_in, needs_network, program_of, write_stubs
+from harness.run.commands import collection_of
 from harness.run.devices import hidden, passed_variables
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.launch import (
@@ -30,6 +30,7 @@ from harness.run.launch import (
     user_path,
 )
 from harness.run.process import NoSandbox, run_guarded
+from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
 from harness.run.result import LeftBehind, Ran, not_started, read_imports, result_of
 from harness.run.sandbox import FileAccess, Sandbox
 

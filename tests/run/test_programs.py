@@ -12,7 +12,7 @@ import pytest
 
 from harness.errors import MissingProgram
 from harness.model import Device, Observation, Outcome, capture_signature
-from harness.run.commands import missing_program, user_tools
+from harness.run.programs import missing_program, user_tools
 
 
 @pytest.fixture(scope="module")

@@ -1,0 +1,278 @@
+"""What is wrong with a command itself: a program that the environment lacks, no tests, a wrong path.
+
+A `pytest` from the user's PATH would run with the user's packages instead of the probed ones. A failure that comes from
+a wrong command would be found in every release or in none, if the harness took it for the bug.
+"""
+
+from __future__ import annotations
+
+import difflib
+import os
+import re
+import shutil
+import sys
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+
+from harness.model import Outcome, TestOutcome
+from harness.model.observation import WHOLE_RUN
+from harness.run.commands import TestTool, is_python, program_at, recognised
+from harness.run.result import Ran
+
+# Tools that are Python packages, even if a file with this name on the user's PATH is something else.
+_SAME_NAME = (
+    *("accelerate", "coverage", "deepspeed", "hatch", "ipython", "jupyter", "mypy", "nox", "pdm", "poetry", "pytest"),
+    *("ray", "tox", "trl"),
+)
+_PYTHON_TOOLS = {
+    **dict(zip(_SAME_NAME, _SAME_NAME, strict=True)),
+    "huggingface-cli": "huggingface-hub",
+    "py.test": "pytest",
+    "torchrun": "torch",
+    "transformers-cli": "transformers",
+}
+_SYSTEM = frozenset({"/usr/local/sbin", "/usr/local/bin", "/usr/sbin", "/usr/bin", "/sbin", "/bin"})
+_PYTHON_NAME = re.compile(r"(python|pypy)[\d.]*|pip[\d.]*")
+_SHEBANG = re.compile(rb"#![^\n]*(python|pypy)|#!/bin/sh\n'''exec'")
+# Part of Debian and written in Python. Libraries call it, and it uses no packages.
+_HARMLESS = frozenset({"lsb_release"})
+_STUB = """#!/bin/sh
+echo "${0##*/}: command not found in the environment of the probe; add the package that has it with --with NAME" >&2
+exit 127
+"""
+_NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re.MULTILINE)
+_NO_TOOL = re.compile(r"python[\d.]*: No module named (?P<name>[\w.]+)")
+_NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>\w+)[\w.]*'")
+_NO_FILE = re.compile(r"python[\d.]*: can't open file '(?P<name>[^'\n]+)'")
+_SYNTAX = re.compile(
+    r'File "(?P<file>[^"\n]+)", line (?P<line>\d+)\n(?:(?!\s*(?:E\s+)?File ")[^\n]*\n){0,4}?(?:E\s+)?'
+    r"(?P<error>(?:Syntax|Indentation|Tab)Error: [^\n]*)"
+)
+_NO_NETWORK = re.compile(
+    r"Temporary failure in name resolution|Name or service not known|getaddrinfo failed|Failed to resolve"
+    r"|Network is unreachable|We couldn't connect to 'https?://|LocalEntryNotFoundError|ENETUNREACH"
+)
+_RAN_NO_TESTS = re.compile(r"no tests ran in|^Ran 0 tests|^NO TESTS RAN", re.MULTILINE)
+_PYTEST_USAGE = re.compile(r"^ERROR: (?:usage:.*|file or directory not found: .*|not found: .*)", re.MULTILINE)
+
+
+def program_of(argv: Sequence[str]) -> str:
+    """Return the program that a command starts, as written; for `python -m`, with the module."""
+    at = program_at(argv)
+    if at >= len(argv):
+        return ""
+    module = argv[at + 2 : at + 3] if is_python(argv[at]) and argv[at + 1 : at + 2] == ("-m",) else ()
+    return " -m ".join((argv[at], *module))
+
+
+def missing_program(
+    argv: Sequence[str], python: Path, path: str, invoked_from: Path, beside: Sequence[Path] = ()
+) -> str:
+    """Return in one sentence why a command can't run in the environment of `python`, "" if it can.
+
+    `path` is the user's PATH; `invoked_from` is the base of relative program paths; `beside` are further folders with
+    modules, and with programs below `bin`.
+    """
+    at = program_at(argv)
+    if at >= len(argv):
+        return ""
+    program, own = argv[at], python.parent
+    if any((folder / "bin" / program).exists() for folder in beside):
+        return ""
+    if os.sep in program:
+        return _unfit_script(invoked_from / program, own)
+    if (own / program).exists():
+        return _missing_module(argv, at, python, beside) if is_python(program) else ""
+    found = shutil.which(program, path=path)
+    if program in _PYTHON_TOOLS or _PYTHON_NAME.fullmatch(program) or (found is not None and _is_python_tool(found)):
+        if is_python(program):
+            return f"{program} is not the Python of the environment; write python, or choose it with --python"
+        return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
+    if found is None and program != "env":
+        close = difflib.get_close_matches(program, [*_PYTHON_TOOLS, "python"], n=1, cutoff=0.75)
+        advice = f"did you mean {close[0]}?" if close else f"add its package, such as --with {program}"
+        return f"{program} is neither in the environment nor on the PATH; {advice}"
+    return ""
+
+
+def write_stubs(folder: Path, python: Path, path: str) -> None:
+    """Write stubs to a folder that is on the PATH after the environment's programs and before the user's.
+
+    For each of the user's Python tools that the environment lacks, the stub says so and exits with 127. This also works
+    if a shell or another program starts it.
+    """
+    folder.mkdir()
+    stub = folder / ".stub"
+    stub.write_text(_STUB, encoding="ascii")
+    stub.chmod(0o755)
+    for name, real in user_tools(path):
+        if not (python.parent / name).exists():
+            (folder / name).symlink_to(real or stub)
+
+
+@lru_cache(maxsize=8)
+def user_tools(path: str) -> tuple[tuple[str, str], ...]:
+    """Return the Python tools on a PATH, each with the first program of that name that is no Python tool, or ""."""
+    first: dict[str, str] = {}
+    hidden: set[str] = set()
+    for folder in dict.fromkeys(path.split(os.pathsep)):
+        try:
+            entries = sorted(os.scandir(folder), key=lambda entry: entry.name) if folder else []
+        except OSError:
+            continue
+        for entry in entries:
+            if entry.name in first or entry.name.startswith("_") or not os.access(entry.path, os.X_OK):
+                continue
+            if entry.name in _PYTHON_TOOLS or _PYTHON_NAME.fullmatch(entry.name) or _is_python_tool(entry.path):
+                hidden.add(entry.name)
+            else:
+                first[entry.name] = entry.path
+    return tuple((name, first.get(name, "")) for name in sorted(hidden))
+
+
+def _is_python_tool(file: str) -> bool:
+    """Whether a file is a Python script, in a virtual environment, or a shim such as pyenv's."""
+    folder, _, name = file.rpartition("/")
+    if name in _HARMLESS:
+        return False
+    head = _head(file)
+    if head.startswith(b"#!") and _SHEBANG.match(head):
+        return True
+    return folder not in _SYSTEM and (_is_venv(folder) or (head.startswith(b"#!") and _has_python(folder)))
+
+
+@lru_cache(maxsize=64)
+def _is_venv(folder: str) -> bool:
+    return Path(folder, "..", "pyvenv.cfg").exists()
+
+
+@lru_cache(maxsize=64)
+def _has_python(folder: str) -> bool:
+    return Path(folder, "python").exists() or Path(folder, "python3").exists()
+
+
+def _unfit_script(script: Path, own: Path) -> str:
+    """Why a script can't run by its path, "" if it can: its first line may name another Python."""
+    line = _head(str(script)).partition(b"\n")[0].decode("utf-8", "replace")
+    words = line.removeprefix("#!").split() if line.startswith("#!") else []
+    if words and is_python(words[0]) and Path(words[0]).parent != own:
+        return f"{script} runs with {words[0]}, not with the environment's Python; write python {script.name}"
+    return ""
+
+
+def _head(file: str) -> bytes:
+    try:
+        with open(file, "rb", buffering=0, opener=lambda path, flags: os.open(path, flags | os.O_NONBLOCK)) as opened:
+            return opened.read(200) or b""
+    except OSError:
+        return b""
+
+
+def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence[Path]) -> str:
+    """Why `python -m X` can't run: the environment lacks X. Returns "" if only a run could show that."""
+    value = _module(argv[at + 1 :])
+    top = value.partition(".")[0]
+    folders = list(python.parent.parent.glob("lib*/python*/site-packages"))
+    if top in sys.stdlib_module_names or not _is_closed(python, folders) or not top.isidentifier():
+        return ""
+    if any((folder / top).exists() or list(folder.glob(f"{top}.*")) for folder in (*beside, *folders)):
+        return ""
+    return f"python -m {value}: {top} is not in the environment; add --with {_PYTHON_TOOLS.get(top, top)}"
+
+
+def _module(words: Sequence[str]) -> str:
+    """The module after -m, "" if there is none."""
+    for before, word, value in zip(("", *words), words, words[1:], strict=False):
+        if word == "-m":
+            return value
+        if word == "-c" or not (word.startswith("-") or before in ("-W", "-X")):
+            return ""
+    return ""
+
+
+def _is_closed(python: Path, folders: Sequence[Path]) -> bool:
+    """Whether only these folders are importable: a virtual environment whose `.pth` files add no others."""
+    try:
+        settings = (python.parent.parent / "pyvenv.cfg").read_text(encoding="utf-8").lower().replace(" ", "")
+    except (OSError, UnicodeDecodeError):
+        return False
+    if "include-system-site-packages=true" in settings:
+        return False
+    paths = [file for folder in folders for file in folder.glob("*.pth") if file.name != "_virtualenv.pth"]
+    return bool(folders) and not any(_leads_away(file) for file in paths)
+
+
+def _leads_away(file: Path) -> bool:
+    try:
+        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
+    except OSError:
+        return True
+    return any("editable" in line or Path(line.strip()).is_absolute() for line in lines)
+
+
+def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
+    """Return one sentence about what is wrong with the command, "" if nothing is.
+
+    `argv` is empty for a script, which can only have a syntax error, or import the user's own project, which is not
+    installed in the environment.
+    """
+    if ran.outcome not in (Outcome.EXITED, Outcome.RAISED, Outcome.NO_REPORT):
+        return ""
+    own = _syntax_error(ran) or _own_project(ran, invoked_from)
+    if own or not argv:
+        return own
+    if ran.exit_code == 127 and (found := _last(_NOT_FOUND, ran.tail)):
+        return f"{found}: command not found; if a Python package provides it, add that with --with"
+    if ran.exit_code == 126:
+        return "the command can't be executed (exit code 126)"
+    if found := _last(_NO_TOOL, ran.tail):
+        return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
+    if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
+        return f"no such file: {found}"
+    return _test_tool(ran, argv)
+
+
+def _syntax_error(ran: Ran) -> str:
+    """Say that a file of the user's own is not Python; "" if none is, or if there are results of other tests."""
+    found = list(_SYNTAX.finditer(ran.tail))
+    if not found or any(test.outcome is not TestOutcome.ERROR for test in ran.tests):
+        return ""
+    last = found[-1]
+    if any(part in last["file"] for part in ("/site-packages/", "/lib/python3")):
+        return ""
+    return f"{last['error'].strip()} ({Path(last['file']).name}, line {last['line']})"
+
+
+def needs_network(ran: Ran) -> str:
+    """Say that a run in a sandbox without network needs it; "" if it does not. A model hub says so in many words."""
+    if ran.outcome not in (Outcome.EXITED, Outcome.RAISED) or not _NO_NETWORK.search(ran.tail):
+        return ""
+    return "it needs the network, which runs don't have in the sandbox; --network allows it"
+
+
+def _own_project(ran: Ran, invoked_from: Path) -> str:
+    """Say that the run imports the user's own project, which is not installed in the environment; "" if it does not."""
+    found = [match["name"] for match in _NO_MODULE.finditer(ran.tail)]
+    for name in dict.fromkeys(reversed(found)):
+        for folder in (invoked_from, invoked_from / "src"):
+            if (folder / name).is_dir() or (folder / f"{name}.py").is_file():
+                return f"No module named {name!r}: {folder / name} is not installed in the environment"
+    return ""
+
+
+def _test_tool(ran: Ran, argv: Sequence[str]) -> str:
+    command = recognised(argv)
+    if any(test.id != WHOLE_RUN for test in ran.tests):
+        return ""
+    if ran.exit_code in (0, 5) and (command is not None or _RAN_NO_TESTS.search(ran.tail)):
+        return "no tests were found"
+    if ran.exit_code == 4 and (usage := _PYTEST_USAGE.search(ran.tail)):
+        return f"pytest usage error: {usage[0].removeprefix('ERROR: ').strip()}"
+    if ran.exit_code == 2 and command is not None and command.tool is TestTool.UNITTEST and "usage:" in ran.tail:
+        return "unittest usage error"
+    return ""
+
+
+def _last(pattern: re.Pattern[str], text: str) -> str:
+    return next((match["name"] for match in reversed(list(pattern.finditer(text)))), "")
