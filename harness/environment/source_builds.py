@@ -10,7 +10,6 @@ fetched and the build starts again. A requirement that has no wheel is built in 
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import re
@@ -142,9 +141,7 @@ class SourceBuilds:
 
     def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> Source | None:
         with claimed_folder(self.workspace.scratch, "sources-") as here:
-            (here / "uv.toml").write_text(without_requirements([name]), encoding="utf-8")
-            options = ("--no-deps", "--only-binary", ":all:", "--no-binary", name)
-            _, lock = compiled(self.uv, self.interpreter, [f"{name}=={version}"], options, here, cancel)
+            _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here, cancel)
             return _sources_in(lock).get(name)
 
     def build(self, source: Source, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
@@ -262,11 +259,11 @@ def _named(pin: Pin) -> str:
 
 
 def _sources_in(lock: dict[str, Any]) -> dict[str, Source]:
-    found = (_source_of(package) for package in lock.get("packages", []))
+    found = (_source_in(package) for package in lock.get("packages", []))
     return {source.pin.name: source for source in found if source is not None}
 
 
-def _source_of(package: dict[str, Any]) -> Source | None:
+def _source_in(package: dict[str, Any]) -> Source | None:
     sdist = package.get("sdist")
     url = str(sdist.get("url") or "") if isinstance(sdist, dict) else ""
     if not isinstance(sdist, dict) or not url or package.get("wheels"):
@@ -287,10 +284,8 @@ def _source_of(package: dict[str, Any]) -> Source | None:
 def exact_version(requirement: str) -> tuple[str, str] | None:
     """The project and the version that a requirement names with ==, None if it names none."""
     parsed = Requirement(requirement)
-    with contextlib.suppress(StopIteration):
-        version = next(one.version for one in parsed.specifier if one.operator == "==" and "*" not in one.version)
-        return normalized_name(parsed.name), version
-    return None
+    exact = (one.version for one in parsed.specifier if one.operator == "==" and "*" not in one.version)
+    return next(((normalized_name(parsed.name), version) for version in exact), None)
 
 
 _ROUNDS = 5  # times that a build may ask for more
@@ -385,11 +380,7 @@ class OfflineBuild:
 
     def _build_requirement(self, text: str, links: Path, cancel: threading.Event | None) -> UvAnswer | None:
         """Build a wheel of a requirement that has none into `links`; the failure, if there is one."""
-        name = name_of(text)
-        options = (*self.dated, "--no-deps", "--only-binary", ":all:", "--no-binary", name)
-        (links / "uv.toml").write_text(without_requirements([name]), encoding="utf-8")
-        answer, found = compiled(self.uv, self.interpreter, [text], options, links, cancel)
-        (links / "uv.toml").unlink()
+        answer, found = _source_of(self.uv, self.interpreter, text, self.dated, links, cancel)
         sources = [package.get("sdist") for package in found.get("packages", [])]
         if answer.returncode != 0 or not sources or not isinstance(sources[0], dict):
             return answer if answer.returncode else UvAnswer(1, f"error: there is no file of {text}")
@@ -431,6 +422,18 @@ def compiled(
     words += ["--format", "pylock.toml", "--output-file", lock.name]
     answer = uv.call(*words, cwd=folder, cancel=cancel)
     return answer, tomllib.loads(lock.read_text(encoding="utf-8")) if answer.returncode == 0 else {}
+
+
+def _source_of(
+    uv: Uv, interpreter: Interpreter, text: str, dated: Sequence[str], folder: Path, cancel: threading.Event | None
+) -> tuple[UvAnswer, dict[str, Any]]:
+    """Resolve one requirement to its source distribution, without building it; as `compiled`."""
+    name, settings = name_of(text), folder / "uv.toml"
+    settings.write_text(without_requirements([name]), encoding="utf-8")
+    options = (*dated, "--no-deps", "--only-binary", ":all:", "--no-binary", name)
+    compiled_to = compiled(uv, interpreter, [text], options, folder, cancel)
+    settings.unlink()
+    return compiled_to
 
 
 def without_requirements(projects: Iterable[str]) -> str:
