@@ -13,9 +13,9 @@ import posixpath
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
-from typing import Any
+from typing import Any, TypeVar
 
 from attrs import evolve, field, fields_dict, frozen
 from packaging.requirements import InvalidRequirement, Requirement
@@ -27,6 +27,8 @@ from harness.model.regression import Regression, parse_regression
 from harness.model.release import normalized_name
 from harness.model.signature import Signature, check_pattern
 from harness.model.text import parse_size
+
+_T = TypeVar("_T")
 
 MAKE, USE = "make", "use"
 ARTIFACTS, INPUTS = "HARNESS_ARTIFACTS", "HARNESS_INPUTS"
@@ -334,9 +336,9 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
         params=_params(table, where),
         summary=_summary(source),
         reported=_text(table.get("reported"), "reported", where) or "",
-        known=_known(table, where),
+        known=_parsed(parse_regression, table.get("known"), where),
         made=_made(table.get("made"), where),
-        inputs=_inputs(table.get("inputs", {}), where),
+        inputs=_parsed(parse_inputs, table.get("inputs"), where) or (),
     )
 
 
@@ -360,7 +362,7 @@ def _case(name: str, table: Any, where: str) -> Case:
         params=_params(table, where),
         signature=_signature(table.get("signature"), where),
         subjects=_subjects(table, where),
-        known=_known(table, where),
+        known=_parsed(parse_regression, table.get("known"), where),
     )
 
 
@@ -375,16 +377,9 @@ def _made(table: Any, where: str) -> Made | None:
     return Made(_requirements(table["with"], where), _subjects(table, where))
 
 
-def _inputs(table: Any, where: str) -> tuple[Input, ...]:
+def _parsed(parse: Callable[[Any], _T], table: Any, where: str) -> _T | None:
     try:
-        return parse_inputs(table)
-    except ValueError as error:
-        raise BadRepro(f"{where}: {error}") from error
-
-
-def _known(table: dict[str, Any], where: str) -> Regression | None:
-    try:
-        return parse_regression(table["known"]) if "known" in table else None
+        return parse(table) if table is not None else None
     except ValueError as error:
         raise BadRepro(f"{where}: {error}") from error
 

@@ -211,9 +211,7 @@ class Repository:
         for line in self.lines("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags"):
             sha, _, name = line.partition(" ")
             found[name] = sha
-        asked = "".join(f"{sha}^{{commit}}\n" for sha in found.values()).encode()
-        answers = self.call("cat-file", "--batch-check", given=asked).decode().splitlines() if found else []
-        resolved = (line.split(" ") for line in answers)
+        resolved = self._checked(f"{sha}^{{commit}}" for sha in found.values())
         return {name: words[0] for name, words in zip(found, resolved, strict=True) if words[1:2] == ["commit"]}
 
     def tree(self, sha: str) -> dict[str, Entry]:
@@ -246,11 +244,13 @@ class Repository:
 
     def known(self, blobs: Iterable[str]) -> frozenset[str]:
         """Return those of these hashes that the repository has, in any commit."""
-        wanted = list(dict.fromkeys(blobs))
-        if not wanted:
-            return frozenset()
-        answer = self.call("cat-file", "--batch-check", given="\n".join(wanted).encode() + b"\n").decode()
-        return frozenset(line.split(" ")[0] for line in answer.splitlines() if not line.endswith(" missing"))
+        return frozenset(words[0] for words in self._checked(dict.fromkeys(blobs)) if words[-1] != "missing")
+
+    def _checked(self, names: Iterable[str]) -> list[list[str]]:
+        """What git says of each of these objects: its hash, kind and size, or its name and "missing"."""
+        asked = "".join(f"{name}\n" for name in names).encode()
+        answer = self.call("cat-file", "--batch-check", given=asked) if asked else b""
+        return [line.split(" ") for line in answer.decode().splitlines()]
 
     def is_ancestor(self, older: str, newer: str) -> bool:
         """Whether one commit is in the history of another. Raises `BadRepository` if they have no common history."""

@@ -164,28 +164,24 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
     for package in packages:
         by_name.setdefault(package["name"], []).append(package)
     own = [package for package in packages if _is_own(package)]
-    waiting = [(need, package) for package in own or packages for need in _needs(package, everything=True)]
+    waiting = [need for package in own or packages for need in _needs(package)]
     reached: dict[tuple[str, str], dict[str, Any]] = {}
     chosen: set[tuple[str, str, str]] = set()
     if not own:
         reached = {(package["name"], package.get("version", "")): package for package in packages}
     while waiting:
-        need, _ = waiting.pop()
+        need = waiting.pop()
         if not _holds(need.get("marker", ""), environment):
             continue
         for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
             key = (package["name"], package.get("version", ""))
             extras = {extra for extra in need.get("extra", ()) if (*key, extra) not in chosen}
             chosen |= {(*key, extra) for extra in extras}  # extras may need each other
-            waiting += [
-                (further, package)
-                for extra, wants in package.get("optional-dependencies", {}).items()
-                if extra in extras
-                for further in wants
-            ]
+            optional = package.get("optional-dependencies", {})
+            waiting += [further for extra, wants in optional.items() if extra in extras for further in wants]
             if key not in reached:
                 reached[key] = package
-                waiting += [(further, package) for further in package.get("dependencies", ())]
+                waiting += package.get("dependencies", ())
     for package in sorted(reached.values(), key=lambda package: package["name"]):
         if not _is_own(package):
             source = package.get("source", {})
@@ -200,12 +196,11 @@ def _is_own(package: Mapping[str, Any]) -> bool:
     return "virtual" in source or source.get("editable") == "."
 
 
-def _needs(package: Mapping[str, Any], *, everything: bool) -> Iterator[dict[str, Any]]:
+def _needs(package: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
     yield from package.get("dependencies", ())
-    if everything:
-        for kind in ("optional-dependencies", "dev-dependencies"):
-            for wants in package.get(kind, {}).values():
-                yield from wants
+    for kind in ("optional-dependencies", "dev-dependencies"):
+        for wants in package.get(kind, {}).values():
+            yield from wants
 
 
 def _of_this_fork(
@@ -321,12 +316,11 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
             else:
                 told.append(f"{where} is not on an index: left out")
             continue
-        if (text := plain_requirement(str(asked.req), path)) is not None:
-            found.append(text)
+        found.append(plain_requirement(str(asked.req), path))
     return Pins(tuple(found), tuple(told))
 
 
-def plain_requirement(text: str, path: Path) -> str | None:
+def plain_requirement(text: str, path: Path) -> str:
     """Return a requirement without its marker. Raises `UserMistake` if it is invalid."""
     try:
         requirement = Requirement(text)

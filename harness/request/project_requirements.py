@@ -443,10 +443,8 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
     found: dict[str, str] = {}
     for word in _words_of_settings(tree):
         option = word.split("=")[0]
-        known = next((project for name, project in _OPTIONS.items() if option == name), None)
-        if known is None:
-            known = next((project for name, project in _OPTIONS.items() if option.startswith(f"{name}-")), None)
-        known = known or _SETTINGS.get(word.lower())
+        more = next((project for name, project in _OPTIONS.items() if option.startswith(f"{name}-")), None)
+        known = _OPTIONS.get(option) or more or _SETTINGS.get(word.lower())
         if known is not None:
             found.setdefault(known, word)
     nodes = [node for path in test_files(tree) for node in nodes_of(path)]
@@ -467,12 +465,7 @@ def _imports(path: Path, module: str) -> bool:
             return False
     except OSError:
         return False
-    names = (
-        [alias.name for alias in node.names] if isinstance(node, ast.Import) else [node.module or ""]
-        for node in nodes_of(path)
-        if isinstance(node, (ast.Import, ast.ImportFrom))
-    )
-    return any(name.split(".")[0] == module for found in names for name in found)
+    return module in _modules(nodes_of(path))
 
 
 def _words_of_settings(tree: Path) -> Iterator[str]:
@@ -512,14 +505,8 @@ def nodes_of(path: Path) -> list[ast.AST]:
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
     """Yield the names in one node of a test file that show a tool in use, each with its project."""
-    if isinstance(node, ast.Import):
-        names = [alias.name.split(".")[0] for alias in node.names]
-        yield from ((name, MODULES[name]) for name in names if name in MODULES)
-    elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-        name = node.module.split(".")[0]
-        if name in MODULES:
-            yield name, MODULES[name]
-    elif isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+    yield from ((name, MODULES[name]) for name in _modules([node]) if name in MODULES)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         if node.name.startswith("test") or node.decorator_list:
             yield from ((arg.arg, _FIXTURES[arg.arg]) for arg in node.args.args if arg.arg in _FIXTURES)
     elif isinstance(node, ast.Attribute) and node.attr in _MARKS and getattr(node.value, "attr", "") == "mark":
