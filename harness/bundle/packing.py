@@ -29,6 +29,7 @@ from harness.errors import BadRepro, HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Device, Lock, Observation, Pin, normalized_name
 from harness.model.repro import parse_repro
+from harness.model.text import counted
 from harness.probing import Probe, Prober, next_attempt, probe_key, seed_of
 from harness.probing.portable import PortableProbe, converter
 from harness.probing.prober import same_version
@@ -417,7 +418,7 @@ class Packer:
         _copy_python(_RUN / "inside", tools / "inside")
         _copy_python(_pip(), output / "installer" / "pip")
         shutil.copy(_SCRIPT, output / "run.py")
-        count = f"{len(packed.probes)} probe{'s' if len(packed.probes) > 1 else ''}"
+        count = counted(len(packed.probes), "probe")
         repro = packed.probes[0].probe.repro.path.removesuffix(".py")
         platform, minor = self.interpreter.platform, self.interpreter.minor
         readme = _README.format(count=count, repro=repro, minor=minor, platform=platform)

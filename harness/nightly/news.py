@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
-from harness.model.text import listed, picked
+from harness.model.text import counted, listed, picked
 from harness.nightly.record import FOLDER, Break, CellRecord, Night, NightArchive, Past, Standing
 from harness.redact import Private, redacted
 from harness.report.page import Page
@@ -72,8 +72,8 @@ def one_line(night: Night, past: Past) -> str:
             lead += "cells that are already bad get no report; "
     else:
         lead = "" if news_of(night, past) else "nothing changed; "
-    cells = f"{len(night.cells)} {'cell' if len(night.cells) == 1 else 'cells'}"
-    return f"{night.matrix}, night of {night.start[:10]}: {lead}{cells}: {', '.join(counts)}; {night.ran} run now"
+    told = f"{lead}{counted(len(night.cells), 'cell')}: {', '.join(counts)}; {night.ran} run now"
+    return f"{night.matrix}, night of {night.start[:10]}: {told}"
 
 
 def exit_code(night: Night, past: Past) -> int:

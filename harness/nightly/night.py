@@ -188,17 +188,10 @@ def _shown(judgement: Judgement, observation: Observation, signature: Signature 
 
 def _record(run: CellRun, seen: Seen, compared: Compared) -> CellRecord:
     cell, baseline = run.cell, compared.baseline
-    good = baseline.observation if baseline is not None and baseline.standing is Standing.GOOD else ""
-    if seen.shown is Shown.GOOD:
-        good = seen.observation
-    elif not good and baseline is not None:
-        good = baseline.good
     commits = {commit.project: commit.sha for commit in cell.commits}
-    good_commits: dict[str, str] = {}
-    if seen.shown is Shown.GOOD:
-        good_commits = commits
-    elif baseline is not None:
-        good_commits = baseline.commits if baseline.standing is Standing.GOOD else baseline.good_commits
+    good, good_commits = seen.observation, commits
+    if seen.shown is not Shown.GOOD:
+        good, good_commits = (baseline.good, baseline.good_commits) if baseline is not None else ("", {})
     return CellRecord(
         name=cell.name,
         choice=dict(cell.choice),

@@ -12,7 +12,7 @@ from packaging.version import Version
 
 from harness.matrix.cells import PACKAGES, Selection, Value, Word, selection
 from harness.model import Device, Observation
-from harness.nightly.record import CellRecord, Past, version_on
+from harness.nightly.record import Past, version_on
 from harness.scheduling.scheduler import Lanes, Priority
 
 if TYPE_CHECKING:
@@ -86,9 +86,9 @@ def estimated_s(cells: Iterable[Cell], past: Past, *, on_gpu: bool = False) -> f
     known = [record for record in past.cells.values() if record.seconds > 0]
     if not known:
         return None
-    mean = _mean_s(known, on_gpu=on_gpu)
-    names = {record.name: record for record in known}
-    return sum(_mean_s([names[cell.name]], on_gpu=on_gpu) if cell.name in names else mean for cell in cells)
+    seconds = {record.name: record.seconds if record.on_gpu or not on_gpu else 0.0 for record in known}
+    mean = fmean(seconds.values())
+    return sum(seconds.get(cell.name, mean) for cell in cells)
 
 
 class OutOfTimeError(Exception):
@@ -189,10 +189,6 @@ def _counted(axis: str, values: tuple[Value, ...]) -> str:
 
 def _projects(axes: list[str]) -> str:
     return " and ".join(axis.removeprefix(PACKAGES) for axis in axes)
-
-
-def _mean_s(records: Iterable[CellRecord], *, on_gpu: bool) -> float:
-    return fmean(record.seconds if record.on_gpu or not on_gpu else 0.0 for record in records)
 
 
 def _share(seconds: float, minutes: float | None) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
@@ -235,13 +236,11 @@ class Triage:
     def _again(self, probe: Probe, lock: Lock) -> Observation:
         """Run a lock again, unless a repeated run of it is already from this night."""
         prober = self._prober(probe)
-        attempt = 1
-        while True:
-            prepared = prober.prepare(evolve(probe, lock=lock, attempt=attempt))
-            if not prepared.cached or (prepared.observation and prepared.observation.started >= self.start):
-                break
-            attempt += 1
-        return self._execute(prepared)
+        attempts = (prober.prepare(evolve(probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
+        prepared = (
+            one for one in attempts if not one.cached or (one.observation and one.observation.started >= self.start)
+        )
+        return self._execute(next(prepared))
 
     def _execute(self, prepared: Prepared) -> Observation:
         observation = self._prober(prepared.probe).execute(prepared)
@@ -252,12 +251,10 @@ class Triage:
     def _known(self, suspicion: Suspicion, older: Lock, newer: Lock) -> Break | None:
         """Return a break with this pattern whose culprit came between two runs, else an open one without a culprit."""
         same = [known for known in self.known().values() if known.pattern == suspicion.record.pattern]
-        came = [
-            known
-            for known in same
-            if (suspicion.has_come_with(known) if known.commits else came_between(known.culprit, older, newer))
-        ]
-        return next(iter([*came, *(known for known in same if known.is_open and not known.culprit)]), None)
+        for known in same:
+            if suspicion.has_come_with(known) if known.commits else came_between(known.culprit, older, newer):
+                return known
+        return next((known for known in same if known.is_open and not known.culprit), None)
 
     def _older(self, suspicion: Suspicion) -> Observation | None:
         return self.store.get(suspicion.baseline.observation if suspicion.is_fix else suspicion.record.good)

@@ -25,6 +25,7 @@ from harness.catalogue.matching import sentence_on
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome, RaisedException
+from harness.model.text import listed
 from harness.nightly.tracker import MOST, Wanted
 from harness.report.page import Page
 from harness.request.question import End, EndKind
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 FILE = "green.txt"
 _HEAD = re.compile(r"^# harness watch: (\{.*\})$", re.MULTILINE)
 _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+)$", re.MULTILINE)
-_IN_A_SENTENCE = 3
+_IN_A_SENTENCE = 4
 
 
 class NightStatus(enum.StrEnum):
@@ -117,9 +118,7 @@ class ProjectWatch:
             passed = "The tests pass" if observation.outcome is Outcome.COMPLETED else "Nothing new fails"
             return self._night(NightStatus.PASSES, f"{passed} with the newest packages.", green)
         if green is not None and green.is_same(lock):
-            failed = green.news(observation)
-            more = f" and {len(failed) - _IN_A_SENTENCE} more" if len(failed) > _IN_A_SENTENCE else ""
-            shown = ", ".join(failed[:_IN_A_SENTENCE]) + more or self.command
+            shown = listed(green.news(observation), _IN_A_SENTENCE) or self.command
             sentence = f"Not caused by an upgrade: {shown} failed with the same packages it passed with."
             return self._night(NightStatus.NOT_PACKAGES, sentence, green)
         path = self.state / FILE

@@ -10,7 +10,7 @@ from attrs import frozen
 
 from harness.model import RaisedException, StackFrame
 from harness.model.release import version_order
-from harness.model.text import plain
+from harness.model.text import counted, plain
 
 _LOG_LINES = 200
 _LOG_WIDTH = 2000
@@ -78,7 +78,7 @@ def _lines(frame: StackFrame) -> Iterator[str]:
 def _counted(frames: list[StackFrame]) -> str:
     owners = Counter(frame.package or "Python itself" for frame in frames)
     named = ", ".join(f"{owner} {count}" for owner, count in owners.items()) if len(owners) > 1 else next(iter(owners))
-    return f"  ... {len(frames)} {'frame' if len(frames) == 1 else 'frames'} of {named}"
+    return f"  ... {counted(len(frames), 'frame')} of {named}"
 
 
 def _cut(line: str, width: int = _WIDTH) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from harness.matrix.running import Standing
 
 
-_SHOWN_FILES = 5
+_SHOWN_FILES = 6
 _SHOWN_CHANGES = 6
 _REASON = 160
 
@@ -266,9 +266,8 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
 
 def altered_in_words(files: tuple[str, ...]) -> str:
     """One sentence about the files that a run changed in its environment."""
-    more = f" and {len(files) - _SHOWN_FILES} more" if len(files) > _SHOWN_FILES else ""
-    shown = ", ".join(file.rpartition("site-packages/")[2] for file in files[:_SHOWN_FILES])
-    return f"changed files of its environment, which was thrown away: {shown}{more}"
+    shown = listed((file.rpartition("site-packages/")[2] for file in files), _SHOWN_FILES)
+    return f"changed files of its environment, which was thrown away: {shown}"
 
 
 def _described(machine: dict[str, object]) -> str:
