@@ -271,7 +271,7 @@ def newly_failing(
         if not failures:
             not_run += [test] if not at_bad.all_pass(test) else []
             continue
-        raised = failures[0].exception or RaisedException("Failed", "")
+        raised = failures[0].exception or _FAILED
         found.setdefault(_key(test, failures[0], raised), []).append((test, raised))
     groups = tuple(
         Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]))
@@ -489,9 +489,8 @@ def _signature(failures: Sequence[RaisedException]) -> Signature:
 
 
 def _root(raised: RaisedException) -> RaisedException:
-    while raised.cause is not None:
-        raised = raised.cause
-    return raised
+    *_, root = raised.chain()
+    return root
 
 
 def _foreign_frame(raised: RaisedException) -> str:
@@ -501,15 +500,10 @@ def _foreign_frame(raised: RaisedException) -> str:
 
 
 def _told(raised: RaisedException) -> str:
-    """Return the first sentence of a message; for a missing fixture without the test that requests it."""
-    sentence = _first_sentence(raised.message)
+    """Return the first sentence of a message, normalised; for a missing fixture without the test that requests it."""
+    line = next((line for line in raised.message.splitlines() if line.strip()), "")
+    sentence = normalized_message(_SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
     return sentence.split(",")[0] if raised.name == "FixtureLookupError" else sentence
-
-
-def _first_sentence(message: str) -> str:
-    """Return the first sentence of the first line that is not empty, normalised."""
-    line = next((line for line in message.splitlines() if line.strip()), "")
-    return normalized_message(_SENTENCE_END.split(line.strip(), maxsplit=1)[0])[:_MESSAGE_LIMIT]
 
 
 def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
@@ -519,7 +513,7 @@ def _raised_by(bad: Observation, group: Group) -> tuple[RaisedException, ...]:
 
 
 def _raising(observation: Observation, raised: RaisedException | None) -> Observation:
-    return evolve(observation, outcome=Outcome.RAISED, exception=raised or RaisedException("Failed", ""))
+    return evolve(observation, outcome=Outcome.RAISED, exception=raised or _FAILED)
 
 
 def _titled(raised: RaisedException | None, width: int = 200) -> str:

@@ -52,11 +52,11 @@ def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
     """Return the sentence about the change; `is_elsewhere` says that the culprit is another package."""
     subject = answer.subject
     if answer.status is Status.FIXED:
-        lead = f"{subject} {answer.first_good} fixed it"
-        lead = f"Users no longer hit it from {subject} {answer.first_good} on" if is_elsewhere else lead
+        fix = f"{subject} {answer.first_good}"
+        lead = f"Users no longer hit it from {fix} on" if is_elsewhere else f"{fix} fixed it"
         return f"{lead}: {answer.last_bad} is bad, {answer.first_good} is good."
-    lead = f"{subject} {answer.first_bad} broke it"
-    lead = f"Users hit it from {subject} {answer.first_bad} on" if is_elsewhere else lead
+    cause = f"{subject} {answer.first_bad}"
+    lead = f"Users hit it from {cause} on" if is_elsewhere else f"{cause} broke it"
     return f"{lead}: {answer.last_good} is good, {answer.first_bad} is bad."
 
 
@@ -95,10 +95,10 @@ def _how_far(answer: Answer) -> str:
     newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
     older = effect.bad if answer.first_good else effect.good
     runs = effect.good_runs + effect.bad_runs
-    medians = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer} (medians of {runs} runs)"
+    goes = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}"
     if effect.spread == 0:
-        return f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}, the same in all {runs} runs."
-    return f"{medians}: {_difference(effect, flip=answer.first_good is not None)}."
+        return f"{goes}, the same in all {runs} runs."
+    return f"{goes} (medians of {runs} runs): {_difference(effect, flip=answer.first_good is not None)}."
 
 
 def _difference(effect: Effect, *, flip: bool = False) -> str:
@@ -287,11 +287,8 @@ def _version(finding: Finding, *, newer: bool) -> str:
 
 def sentence_between(answer: Answer) -> str:
     """Return one sentence that answers the question; it says which of the project's own bounds were lifted."""
-    sentence = _sentence_between(answer)
-    if not answer.lifted:
-        return sentence
-    lead = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: "
-    return lead + sentence
+    lifted = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: " if answer.lifted else ""
+    return lifted + _sentence_between(answer)
 
 
 def _sentence_between(answer: Answer) -> str:
@@ -306,7 +303,7 @@ def _sentence_between(answer: Answer) -> str:
                 return f"{answer.repro} fails {_end(answer, 'bad')}, and no older packages could be tried: {maybe}."
             tried = f"every older set of packages that was tried, too, back to {answer.back_to}"
             return f"{answer.repro} fails with {tried}: {maybe}."
-        case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is not None:
+        case Status.NOT_A_REGRESSION:
             return (
                 f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "
                 f"{listed(answer.failing_at_both) or answer.repro} fails at both ends."
@@ -355,18 +352,16 @@ def _found_between(answer: Answer) -> str:
 def _since(group: Failure) -> str:
     if not group.culprits:
         return f"for an unknown reason ({group.note})"
-    main = list(group.culprits)
     joined: dict[str, None] = {}
     told: set[str] = set()
-    for culprit in main:
-        if culprit.package in told:
-            continue
-        told |= {culprit.package, *culprit.together_with}
-        joined[_culprit(culprit, main, group.tests)] = None
+    for culprit in group.culprits:
+        if culprit.package not in told:
+            told |= {culprit.package, *culprit.together_with}
+            joined[_culprit(culprit, group.culprits, group.tests)] = None
     return f"since {' and '.join(joined)}"
 
 
-def _culprit(culprit: Guilty, others: list[Guilty], tests: tuple[str, ...]) -> str:
+def _culprit(culprit: Guilty, others: tuple[Guilty, ...], tests: tuple[str, ...]) -> str:
     boundary = culprit.boundary
     if boundary.is_fix:
         text = f"{culprit.package} {boundary.first_good or boundary.last_bad}"
@@ -443,11 +438,8 @@ def _workaround(answer: Answer) -> str:
     """The constraints; between two worlds also whether the newest packages that they allow were run."""
     if not answer.constraints or not answer.ends:
         return answer.constraint
-    sure = "a run with it passed" if len(answer.constraints) == 1 else "a run with them passed"
-    if answer.failing_at_both:
-        sure = (
-            "nothing else newly fails with it" if len(answer.constraints) == 1 else "nothing else newly fails with them"
-        )
+    them = "it" if len(answer.constraints) == 1 else "them"
+    sure = f"nothing else newly fails with {them}" if answer.failing_at_both else f"a run with {them} passed"
     return f"{answer.constraint} ({sure if answer.constraints_verified else 'not confirmed by a run'})"
 
 
