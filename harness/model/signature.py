@@ -210,7 +210,7 @@ def capture_signature(observation: Observation, log: str = "") -> Signature | No
         return None
     match observation.outcome:
         case Outcome.RAISED if raised is not None:
-            return evolve(captured, exception=raised.name, message=_first_sentence(raised.message) or None)
+            return evolve(captured, exception=raised.name, message=_first_line(raised.message) or None)
         case Outcome.EXITED:
             return evolve(captured, exit_code=observation.exit_code, output=_last_exception_line(log))
         case Outcome.TIMED_OUT:
@@ -246,10 +246,9 @@ def _found(pattern: str, log: str) -> str | None:
     return str(match[0]) if match is not None else None
 
 
-def _first_sentence(message: str) -> str:
+def _first_line(message: str) -> str:
     """The first line, which identifies an error; later lines are mostly advice and dumps."""
-    lines = [line for line in message.strip().splitlines() if line.strip()]
-    return normalized_message(lines[0]) if lines else ""
+    return next((normalized_message(line) for line in message.strip().splitlines() if line.strip()), "")
 
 
 # A message may have the placeholder itself.

@@ -10,14 +10,14 @@ import hashlib
 import json
 from typing import TYPE_CHECKING, Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.asking.answer import Answer, Asked
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level
 from harness.model.signature import given_parts
-from harness.store import as_record
+from harness.store import as_record, read_record
 
 if TYPE_CHECKING:
     from harness.store import Store
@@ -84,15 +84,10 @@ class Archive:
 
     def put_again(self, id_: str, kept: str) -> bool:
         """Make an answer the newest, at the time `kept`; returns whether it is stored. Raises `NoSpace`."""
-        name = f"{_FOLDER}/{id_}.json"
-        try:
-            record = json.loads((self.store.root / name).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            return False
-        self.store.write(name, json.dumps({**record, "kept": kept}, indent=1, sort_keys=True))
-        return True
+        known = read_record(self.store.root / f"{_FOLDER}/{id_}.json", KeptAnswer, SCHEMA)
+        if known is not None:
+            self.put(evolve(known, kept=kept))
+        return known is not None
 
     def get(self, prefix: str | None = None) -> KeptAnswer:
         """Return the answer whose id starts with `prefix` (default: the newest answer).

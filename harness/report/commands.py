@@ -23,13 +23,7 @@ from harness.run.commands import typed
 
 def asked_for(requirements: Iterable[str]) -> set[str]:
     """The normalised names of requirements; invalid requirements are ignored."""
-    names = set()
-    for text in requirements:
-        try:
-            names.add(name_of(text))
-        except InvalidRequirement:
-            continue
-    return names
+    return {name for text in requirements if (name := _name(text))}
 
 
 def side_command(

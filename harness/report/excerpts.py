@@ -33,11 +33,7 @@ def trimmed_traceback(raised: RaisedException, packages: Collection[str], repro_
 
     The other frames are counted, except the innermost one.
     """
-    blocks = []
-    one: RaisedException | None = raised
-    while one is not None:
-        blocks.append("\n".join(_block(one, packages, repro_file)))
-        one = one.cause
+    blocks = ["\n".join(_block(one, packages, repro_file)) for one in raised.chain()]
     text = "\n\nThe above exception was the direct cause of the following exception:\n\n".join(reversed(blocks))
     return plain(text)
 

@@ -19,6 +19,7 @@ from harness.model.release import version_order
 from harness.model.text import counted, listed
 from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
+from harness.report.excerpts import in_environment
 from harness.report.matrix_table import Choice, Pivot, axis_name, differences, parts, pivot
 from harness.search import Counts
 from harness.terminal.console import (
@@ -266,7 +267,7 @@ def print_observation(console: Console, observation: Observation, verdict: Verdi
 
 def altered_in_words(files: tuple[str, ...]) -> str:
     """One sentence about the files that a run changed in its environment."""
-    shown = listed((file.rpartition("site-packages/")[2] for file in files), _SHOWN_FILES)
+    shown = listed(map(in_environment, files), _SHOWN_FILES)
     return f"changed files of its environment, which was thrown away: {shown}"
 
 
