@@ -498,13 +498,12 @@ class StepsBack:
         if self.package:
             worlds = evolve(worlds, subject=self.package)
         newest = bad.lock.version_of(self.package) if self.package else bad.end.text
-        tags = frozenset(worlds.interpreter.wheel_tags())
         older = [
             str(release.version)
             for release in worlds.index.releases(worlds.subject)
             if newest is not None
             and release.version < Version(Version(newest).public)
-            and release.left_out_because(python=worlds.interpreter.version, tags=tags) is None
+            and release.left_out_because(worlds.interpreter.target) is None
         ]
         positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
         for position in positions:

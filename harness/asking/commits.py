@@ -217,11 +217,10 @@ def _own_repository(session: Session, question: Inquiry) -> str:
 
 def _usable(session: Session, question: Inquiry) -> list[Release]:
     """Return the releases of the subject that can be installed on this machine."""
-    wheel_tags = frozenset(session.interpreter.wheel_tags())
     return [
         release
         for release in session.index.releases(normalized_name(question.subject))
-        if why_left_out(release, question, session.interpreter, wheel_tags) is None
+        if why_left_out(release, question, session.interpreter) is None
     ]
 
 

@@ -123,7 +123,7 @@ def _kept_near(
     inside = (since is None or version_of(since) <= bad) and (until is None or bad <= version_of(until))
     if release is None or not inside:
         return None
-    left_out = why_left_out(release, question, interpreter, frozenset(interpreter.wheel_tags()))
+    left_out = why_left_out(release, question, interpreter)
     return bounds.bad if left_out is None else None
 
 

@@ -22,7 +22,7 @@ from harness.cli.search_options import project_options
 from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
 from harness.events import Event, Judged, LevelBegan, Note, Progress, Reporter, SearchBegan, Started, Warned
-from harness.matrix import Matrix, Target, expanded, read_matrix
+from harness.matrix import Matrix, expanded, read_matrix
 from harness.matrix.running import CommitLookup, Sessions, known_as, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.nightly.news import as_json as night_as_json
@@ -163,7 +163,7 @@ def _as_of(matrix: Matrix, sessions: Sessions, start: datetime, known: Mapping[s
         return [release for release in releases if release.uploaded is None or release.uploaded <= start]
 
     interpreters = dict.fromkeys(session.interpreter for session in sessions.by_python.values())
-    targets = [Target(one.version, frozenset(one.wheel_tags())) for one in interpreters]
+    targets = [one.target for one in interpreters]
     commits = CommitLookup(matrix.repositories, sessions.first.workspace.clones, start, known)
     return expanded(matrix, releases_of, targets, commits.find)
 

@@ -6,6 +6,7 @@ import json
 import platform
 import re
 import subprocess
+from functools import lru_cache
 from importlib.metadata import distributions
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,7 +16,7 @@ from packaging import tags as wheel_tags
 from packaging.specifiers import SpecifierSet
 
 from harness.errors import UserMistake
-from harness.model import Lock, Pin, normalized_name
+from harness.model import Lock, Pin, Target, normalized_name
 
 if TYPE_CHECKING:
     from harness.environment.uv import Uv
@@ -62,6 +63,11 @@ class Interpreter:
     def libraries(self) -> tuple[Path, ...]:
         """The standard library, and Python's own shared libraries beside it."""
         return (self.stdlib, *self.stdlib.parent.glob("libpython*"))
+
+    @property
+    def target(self) -> Target:
+        """What a release must support to be installed for it."""
+        return target_of(self.version)
 
     def wheel_tags(self) -> list[wheel_tags.Tag]:
         """The tags of wheels that it can install, best first (PEP 425)."""
@@ -119,6 +125,12 @@ def accepted_tags(python: str) -> list[wheel_tags.Tag]:
             python_version=(major, minor), interpreter=f"cp{major}{minor}", platforms=platforms
         ),
     ]
+
+
+@lru_cache(maxsize=64)
+def target_of(python: str) -> Target:
+    """What a release must support to be installed for a CPython of a version on this machine."""
+    return Target(python, frozenset(accepted_tags(python)))
 
 
 @frozen

@@ -412,12 +412,12 @@ class Resolver:
         chosen = parsed_version(pin.version)
         if chosen is None:
             return False
-        tags, day = frozenset(self.interpreter.wheel_tags()), combination.as_of
+        target, day = self.interpreter.target, combination.as_of
         sources = [
             release.version
             for release in self.index.known_releases(pin.name)
-            if release.left_out_because(python=self.interpreter.version, tags=tags, build_from_source=True) is None
-            and not release.has_wheel_for(tags)
+            if release.left_out_because(target, build_from_source=True) is None
+            and not release.has_wheel_for(target)
             and release.uploaded is not None
             and day is not None
             and release.uploaded <= day
@@ -428,8 +428,7 @@ class Resolver:
     def _has_no_wheel(self, project: str, version: str) -> bool:
         """Whether a release has only a source distribution for this interpreter."""
         release = self.index.known_release(project, version)
-        tags = frozenset(self.interpreter.wheel_tags())
-        return release is not None and release.has_sdist and not release.has_wheel_for(tags)
+        return release is not None and release.has_sdist and not release.has_wheel_for(self.interpreter.target)
 
     def _answer(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> str | Unresolvable:
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:

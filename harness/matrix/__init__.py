@@ -1,4 +1,4 @@
 """A matrix: a file of axes, includes and excludes, expanded into cells. Expanding runs nothing."""
 
-from harness.matrix.cells import Cell, LeftOut, Matrix, Target, Value, expanded
+from harness.matrix.cells import Cell, LeftOut, Matrix, Value, expanded
 from harness.matrix.reading import read_matrix

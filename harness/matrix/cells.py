@@ -22,13 +22,11 @@ from packaging.utils import canonicalize_name
 from packaging.version import Version
 
 from harness.errors import BadMatrix
-from harness.model import Release, name_of, normalized_name, parsed_version
+from harness.model import Release, Target, name_of, normalized_name, parsed_version
 from harness.model.culprit import PinnedCommit, revision_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
-
-    from packaging.tags import Tag
 
 
 Value = str | int | float | bool
@@ -75,14 +73,6 @@ class LeftOut:
     project: str
     version: str
     reason: str
-
-
-@frozen
-class Target:
-    """An interpreter that a release must support: its version ("3.11.7") and its wheel tags."""
-
-    version: str
-    tags: frozenset[Tag]
 
 
 _NEITHER = (
@@ -235,10 +225,7 @@ class Expansion:
         return [release for release in pre if not finals or release.version > max(finals)]
 
     def _left_out_because(self, release: Release) -> str | None:
-        reasons = [
-            release.left_out_because(python=target.version, tags=target.tags, prereleases=True)
-            for target in self.targets
-        ]
+        reasons = [release.left_out_because(target, prereleases=True) for target in self.targets]
         if None in reasons:
             return None
         # A hint about an option of `harness probe` does not help here.

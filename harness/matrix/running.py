@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from harness.environment.interpreter import accepted_tags
+from harness.environment.interpreter import target_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
-from harness.matrix import Cell, Matrix, Target, expanded
+from harness.matrix import Cell, Matrix, expanded
 from harness.model import Combination, Judgement, Mixture, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import PinnedCommit
 from harness.model.lock import AsOf
@@ -183,9 +183,9 @@ def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter, cl
         *matrix.axes.get("python", ()),
         *(one.choice["python"] for one in matrix.include if "python" in one.choice),
     ]
-    targets = [Target(str(python), frozenset(accepted_tags(str(python)))) for python in dict.fromkeys(named)]
+    targets = [target_of(str(python)) for python in dict.fromkeys(named)]
     if "python" not in matrix.axes:
-        targets.append(Target(interpreter.version, frozenset(interpreter.wheel_tags())))
+        targets.append(interpreter.target)
     return expanded(matrix, index.releases, targets, CommitLookup(matrix.repositories, clones).find)
 
 

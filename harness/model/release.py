@@ -42,6 +42,14 @@ def version_order(release: str) -> tuple[int, Version | str]:
 
 
 @frozen
+class Target:
+    """An interpreter that a release must support: its version ("3.11.7"), and the tags of wheels that it accepts."""
+
+    version: str
+    tags: frozenset[Tag]
+
+
+@frozen
 class Release:
     """One version of a project.
 
@@ -58,17 +66,15 @@ class Release:
     has_sdist: bool = False
     size: int | None = None
 
-    def has_wheel_for(self, tags: AbstractSet[Tag]) -> bool:
-        """Whether an interpreter that accepts these tags can install one of its wheels."""
-        return any(_fits(wheel, tags) for wheel in self.wheels)
+    def has_wheel_for(self, target: Target) -> bool:
+        """Whether an interpreter can install one of its wheels."""
+        return any(_fits(wheel, target.tags) for wheel in self.wheels)
 
     def left_out_because(
-        self, *, python: str, tags: AbstractSet[Tag], prereleases: bool = False, build_from_source: bool = False
+        self, target: Target, *, prereleases: bool = False, build_from_source: bool = False
     ) -> str | None:
-        """Why this release can't be tried with an interpreter, or None if it can.
-
-        `python` is the interpreter's full version ("3.11.7"); `tags` are the wheel tags it accepts.
-        """
+        """Why this release can't be tried with an interpreter, or None if it can."""
+        python = target.version
         if not self.wheels and not self.has_sdist:
             return "no files on the index"
         if self.yanked is not None:
@@ -77,7 +83,7 @@ class Release:
             return "pre-release (--pre includes it)"
         if self.requires_python and not _allows(self.requires_python, python):
             return f"requires Python {self.requires_python}, this is {python}"
-        if self.has_wheel_for(tags):
+        if self.has_wheel_for(target):
             return None
         if build_from_source and self.has_sdist:
             return None

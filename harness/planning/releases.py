@@ -23,9 +23,6 @@ from harness.request.parsing import as_of, required_name, version_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Sequence
-    from collections.abc import Set as AbstractSet
-
-    from packaging.tags import Tag
 
     from harness.environment import Index, Interpreter
     from harness.probing.probe import Probing
@@ -189,11 +186,10 @@ def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
             raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
 
 
-def why_left_out(release: Release, question: Inquiry, interpreter: Interpreter, tags: AbstractSet[Tag]) -> str | None:
+def why_left_out(release: Release, question: Inquiry, interpreter: Interpreter) -> str | None:
     """Return why a release of the subject can't be tried, or None if it can."""
     return release.left_out_because(
-        python=interpreter.version,
-        tags=tags,
+        interpreter.target,
         prereleases=question.policy.prereleases,
         build_from_source=normalized_name(question.subject) in question.from_source,
     )
@@ -222,15 +218,13 @@ def releases_on_line(
     known, named = index.known_releases(project), tuple(map(public_version, filter(None, map(parsed_version, ends))))
     if not known or len(named) < 2:
         return (), {}
-    tags = frozenset(interpreter.wheel_tags())
     kept: list[Release] = []
     left_out: dict[str, str] = {}
     for release in known:
         if not min(named) <= release.version <= max(named):
             continue
         reason = release.left_out_because(
-            python=interpreter.version,
-            tags=tags,
+            interpreter.target,
             prereleases=scope.policy.prereleases,
             build_from_source=project in scope.from_source,
         )
@@ -259,11 +253,10 @@ def _usable(
         if (oldest is None or release.version >= version_of(oldest))
         and (newest is None or release.version <= version_of(newest))
     ]
-    tags = frozenset(interpreter.wheel_tags())
     usable: list[Release] = []
     left_out: dict[str, str] = {}
     for release in inside:
-        reason = why_left_out(release, question, interpreter, tags)
+        reason = why_left_out(release, question, interpreter)
         # A user who names a pre-release or a yanked release as an end wants it tried.
         named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
         if reason is None or named:

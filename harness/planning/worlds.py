@@ -14,7 +14,7 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
-from harness.environment.interpreter import accepted_tags
+from harness.environment.interpreter import target_of
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
 from harness.errors import UserMistake
@@ -132,11 +132,10 @@ def limits_of(world: World, index: Index, interpreter: Interpreter) -> tuple[str
 
 
 def _newest(project: str, world: World, index: Index, interpreter: Interpreter) -> Version | None:
-    tags = frozenset(interpreter.wheel_tags())
     fitting = (
         release.version
         for release in index.known_releases(project)
-        if release.left_out_because(python=interpreter.version, tags=tags) is None
+        if release.left_out_because(interpreter.target) is None
         and release.uploaded is not None
         and world.as_of is not None
         and release.uploaded <= world.as_of
@@ -396,7 +395,6 @@ def _that_can_be_had(
 
     Raises `UserMistake` if one of those is required.
     """
-    tags = frozenset(interpreter.wheel_tags())
     required = set(map(name_of, scope.requirements)) | {scope.subject}
     kept: list[str] = []
     told: list[str] = []
@@ -405,7 +403,7 @@ def _that_can_be_had(
         release = index.known_release(name, version)
         if release is None:
             why = "is not on the index"
-        elif release.has_wheel_for(tags):
+        elif release.has_wheel_for(interpreter.target):
             why = ""
         else:
             why = f"has no wheel for Python {interpreter.minor}"
@@ -477,7 +475,7 @@ def _fitting_words(fitting: list[str], uv: Uv) -> str:
 
 
 def _fits(release: Release, python: str) -> bool:
-    return release.left_out_because(python=f"{python}.0", tags=frozenset(accepted_tags(python))) is None
+    return release.left_out_because(target_of(f"{python}.0")) is None
 
 
 def _has_wheels(project: str, python: str, moment: datetime, index: Index) -> bool:

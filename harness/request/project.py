@@ -197,9 +197,8 @@ class Projects:
         if self.index is None:
             return True
         releases = self.index.known_releases(required_name(text))
-        version, tags = self.interpreter.version, frozenset(self.interpreter.wheel_tags())
         compiled = any(not wheel.endswith("-any.whl") for release in releases for wheel in release.wheels)
-        fitting = (release.left_out_because(python=version, tags=tags) is None for release in releases)
+        fitting = (release.left_out_because(self.interpreter.target) is None for release in releases)
         return any(fitting) if compiled else bool(releases)
 
 

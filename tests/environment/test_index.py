@@ -12,6 +12,7 @@ from wheelhouse import Wheelhouse, free_port_url
 
 from harness.environment import Index, PipSettings
 from harness.errors import NoNetwork, UnknownProject
+from harness.model import Target
 
 
 def index_of(tmp_path, **settings):
@@ -74,7 +75,7 @@ def test_a_json_index_also_lists_releases_without_files(tmp_path, small):
         first, second = index_of(tmp_path, index_url=url).releases("p")
     assert (first.size, first.wheels) == (17, ("p-1.0-py3-none-any.whl",))
     assert (second.wheels, second.has_sdist, second.yanked) == ((), False, None)
-    assert second.left_out_because(python="3.11.7", tags=frozenset()) == "no files on the index"
+    assert second.left_out_because(Target("3.11.7", frozenset())) == "no files on the index"
 
 
 def test_all_configured_indexes_and_folders_are_read(tmp_path, small):

@@ -21,7 +21,7 @@ from harness.environment.index import parse_page
 from harness.environment.uv import doubted_projects, is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
-from harness.model import Device, Lock
+from harness.model import Device, Lock, Target
 from harness.model.repro import parse_repro
 from harness.model.text import parse_size
 from harness.redact import hide_secrets, redact
@@ -87,7 +87,7 @@ def index_cache(data: bytes) -> None:
 
     for release in _read_cache(_file(f"pages/{name}.json", data), max_age=60.0) or ():
         assert release.version >= release.version
-        release.left_out_because(python="3.11.7", tags=frozenset())
+        release.left_out_because(Target("3.11.7", frozenset()))
 
 
 def store_record(data: bytes) -> None:

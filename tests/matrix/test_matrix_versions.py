@@ -12,8 +12,8 @@ from packaging.tags import Tag
 from packaging.version import Version
 
 from harness.errors import BadMatrix
-from harness.matrix import LeftOut, Matrix, Target, expanded
-from harness.model import Release
+from harness.matrix import LeftOut, Matrix, expanded
+from harness.model import Release, Target
 
 ANY = Target("3.11.7", frozenset([Tag("py3", "none", "any")]))
 

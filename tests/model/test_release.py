@@ -6,7 +6,7 @@ import pytest
 from packaging.tags import Tag
 from packaging.version import Version
 
-from harness.model import Release, normalized_name
+from harness.model import Release, Target, normalized_name
 
 TAGS = frozenset({Tag("py3", "none", "any"), Tag("cp311", "cp311", "linux_x86_64")})
 ANY, LINUX, WINDOWS = (f"p-1-{tag}.whl" for tag in ("py3-none-any", "cp311-cp311-linux_x86_64", "cp311-cp311-win32"))
@@ -38,13 +38,13 @@ TABLE = {
 @pytest.mark.parametrize("case", TABLE)
 def test_every_reason(case):
     release, reason = TABLE[case]
-    assert release.left_out_because(python="3.11.7", tags=TAGS) == reason
+    assert release.left_out_because(Target("3.11.7", TAGS)) == reason
 
 
 def test_a_requested_release_is_allowed():
     pre, source = TABLE["pre-release"][0], TABLE["source only"][0]
-    assert pre.left_out_because(python="3.11.7", tags=TAGS, prereleases=True) is None
-    assert source.left_out_because(python="3.11.7", tags=TAGS, build_from_source=True) is None
+    assert pre.left_out_because(Target("3.11.7", TAGS), prereleases=True) is None
+    assert source.left_out_because(Target("3.11.7", TAGS), build_from_source=True) is None
 
 
 def test_names_are_compared_as_the_index_does():
