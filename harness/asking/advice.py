@@ -124,13 +124,11 @@ def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterat
     """Yield the top-level modules that a run, or only these tests of it, could not import."""
     of_tests = [test.exception for test in run.tests if test.id in (tests or ())]
     for raised in _raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
-        one: RaisedException | None = raised
-        while one is not None:
+        for one in raised.chain():
             is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
             named = _NO_MODULE.search(one.message) if is_import else None
             if named is not None and "." not in named[1]:
                 yield named[1]
-            one = one.cause
 
 
 def searched_with(ran: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:

@@ -10,7 +10,8 @@ from harness.asking.answer import Boundary, Candidate, Failure, Guilty, Status
 from harness.culprit.line import Certainty, LineSearch, Searched, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
-from harness.model import Change, Release, Verdict
+from harness.model import Change, Release
+from harness.model.verdict import verdicts_around
 from harness.scheduling.scheduler import SpareLane
 from harness.search import BisectionStatus
 
@@ -141,9 +142,7 @@ def sides_of(searched: Searched) -> Sides | None:
     locks = [side.lock for side in searched.sides if side.lock is not None]
     if not status_of(searched).is_change or len(locks) != 2:
         return None
-    verdicts = (Verdict.BAD, Verdict.GOOD) if searched.axis.find_fix else (Verdict.GOOD, Verdict.BAD)
-    before, after = map(Side, locks, verdicts, searched.sides)
-    return Sides(before, after)
+    return Sides(*map(Side, locks, verdicts_around(is_fix=searched.axis.find_fix), searched.sides))
 
 
 def _moved(searched: Searched) -> tuple[Change, ...]:

@@ -38,6 +38,7 @@ from harness.events import SearchBegan
 from harness.model import Change, Combination, Lock, Release, Verdict, name_of, normalized_name
 from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.model.lock import AsOf
+from harness.model.verdict import verdicts_around
 from harness.planning.releases import scope_of, told_holds, why_left_out
 from harness.probing import Judge, Probe
 from harness.repository.declared import declared_requirements, project_files, project_folder
@@ -279,7 +280,7 @@ def _source(session: Session, trials: Trials, span: Range, day: AsOf, question: 
     if scope.policy.find_fix:
         bad = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.start)))
     trials = evolve(trials, judge=trials.judge.or_captured(bad))
-    verdicts = (Verdict.BAD, Verdict.GOOD) if scope.policy.find_fix else (Verdict.GOOD, Verdict.BAD)
+    verdicts = verdicts_around(is_fix=scope.policy.find_fix)
     source = CommitSource(
         trials,
         Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),

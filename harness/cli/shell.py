@@ -19,6 +19,7 @@ from harness.cli.options import Choice, settings_options
 from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro
+from harness.model.verdict import Verdict, verdicts_around
 from harness.report.archive import Archive, KeptAnswer
 from harness.request.project import Project, Projects, find_project
 from harness.run.devices import hidden
@@ -92,7 +93,7 @@ def side_of(kept: KeptAnswer, side: str) -> Observation:
         )
     if len(found) != 2:
         raise UserMistake(f"answer {kept.id} has no good and bad side: {answer.sentence}")
-    return found[("bad", "good").index(side) if answer.boundary.is_fix else ("good", "bad").index(side)]
+    return found[verdicts_around(is_fix=answer.boundary.is_fix).index(Verdict(side))]
 
 
 def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Observation) -> Entered:

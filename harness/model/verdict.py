@@ -26,6 +26,11 @@ class Verdict(enum.StrEnum):
         return "skipped" if self is Verdict.SKIP else self.value
 
 
+def verdicts_around(*, is_fix: bool) -> tuple[Verdict, Verdict]:
+    """The verdicts just before and just after a change, which is a fix or else a regression."""
+    return (Verdict.BAD, Verdict.GOOD) if is_fix else (Verdict.GOOD, Verdict.BAD)
+
+
 def in_words(verdict: str) -> str:
     """The word for a stored verdict; other text is unchanged."""
     return Verdict.SKIP.word if verdict == Verdict.SKIP.value else verdict

@@ -26,7 +26,7 @@ from harness.errors import BadRepository
 from harness.model import Change, Lock, Observation, Repro, Signature, Verdict, name_of, normalized_name
 from harness.model.culprit import Culprit, Level, PinnedCommit
 from harness.model.text import listed
-from harness.model.verdict import Step
+from harness.model.verdict import Step, verdicts_around
 from harness.planning.inquiry import Scope
 from harness.repository.git import Repository, known_address, repository_url
 from harness.repository.releases import Layout, ReleaseSource, newest_tag
@@ -184,7 +184,7 @@ class _Cause:
 
     @property
     def verdicts(self) -> tuple[Verdict, Verdict]:
-        return (Verdict.BAD, Verdict.GOOD) if self.is_fix else (Verdict.GOOD, Verdict.BAD)
+        return verdicts_around(is_fix=self.is_fix)
 
     @property
     def locks(self) -> tuple[Lock, Lock]:

@@ -18,6 +18,7 @@ from harness.model import Change, Lock, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
 from harness.model.text import counted, plain
+from harness.model.verdict import verdicts_around
 from harness.redact import Private, passed_secrets, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
@@ -224,14 +225,10 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
     return tuple(row for row in rows if row.before or row.after)
 
 
-def _verdicts(answer: Answer) -> tuple[Verdict, Verdict]:
-    return (Verdict.BAD, Verdict.GOOD) if answer.boundary.is_fix else (Verdict.GOOD, Verdict.BAD)
-
-
 def _with_the_bug(answer: Answer) -> Observation | None:
     if len(answer.sides) != 2:
         return None
-    return answer.sides[_verdicts(answer).index(Verdict.BAD)]
+    return answer.sides[verdicts_around(is_fix=answer.boundary.is_fix).index(Verdict.BAD)]
 
 
 def _release_of(answer: Answer, observation: Observation | None) -> str:
@@ -256,7 +253,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
     pinned = _asked(kept) | {change.name for change in answer.lock_changes}
     held = asked_for(answer.asked.holds)
     found = []
-    for verdict, observation in zip(_verdicts(answer), answer.sides, strict=True):
+    for verdict, observation in zip(verdicts_around(is_fix=answer.boundary.is_fix), answer.sides, strict=True):
         lock = observation.lock
         lock_file = f"requirements-{verdict.value}.txt"
         found.append(
