@@ -29,7 +29,7 @@ from harness.matrix.running import (
     standings,
 )
 from harness.model import Verdict
-from harness.model.text import listed, to_json
+from harness.model.text import to_json
 from harness.nightly.record import NightArchive
 from harness.nightly.record import Standing as Stood
 from harness.report.matrix import write_page
@@ -50,7 +50,7 @@ if TYPE_CHECKING:
 _NOT_JUDGED = 3
 _NIGHTLY = {Stood.GOOD: WORKS, Stood.FLAKY: UNKNOWN}
 _ANSWERS = (Verdict.GOOD, Verdict.BAD)
-_NAMED = 13
+_NAMED = 12
 
 _EPILOG = """\b
 Exit codes:
@@ -199,9 +199,10 @@ def _left_out(choice: Choice) -> Iterator[str]:
         yield f"left out: {row.project} {row.version} ({row.reason})"
     if (covering := choice.covering) is not None:
         named = [cell.name for cell in covering.left_out]
+        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         yield (
             f"{len(covering.cells)} of {len(covering.cells) + len(named)} cells have {covering.covered} of "
-            f"{covering.pairs} pairs of values; left out: {listed(named, _NAMED) or 'none'}"
+            f"{covering.pairs} pairs of values; left out: {', '.join(named[:_NAMED]) or 'none'}{more}"
         )
 
 
