@@ -23,6 +23,7 @@ from harness.repository.git import Repository, archive_of
 from harness.request.lockfiles import environment_of, read_requirement_file
 from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project
+from harness.request.project_requirements import plugin_of_option
 from harness.request.repros import chosen_repro, digest_of, parameters, unwrapped
 
 if TYPE_CHECKING:
@@ -163,7 +164,7 @@ def read_command(
         inside=inside,
         search_path=project.search_path,
     )
-    repro = _with_tool(repro, _names(beside.asked))
+    repro = _with_tool(repro, _names(beside.asked) | {project.name})
     told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
     if beside.requirements:
         what = "all that the tests require (other files of the project are not read)" if is_whole else "added"
@@ -202,9 +203,11 @@ def unpinned(text: str) -> str:
 
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
-    """Return the repro with the test tool of its command among the dependencies."""
+    """Return the repro with the test tool of its command, and what its options are of, among the dependencies."""
     known = _names(repro.dependencies) | given
-    missing = [tool for tool in _tools(repro) if tool not in known]
+    tools = _tools(repro)
+    plugins = map(plugin_of_option, repro.argv[1:] if "pytest" in tools else ())
+    missing = [tool for tool in dict.fromkeys((*tools, *plugins)) if tool and tool not in known]
     return evolve(repro, dependencies=(*repro.dependencies, *missing))
 
 

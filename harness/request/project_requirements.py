@@ -32,6 +32,7 @@ _KNOWN: dict[str, dict[str, str]] = tomllib.loads(
     Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8")
 )
 _CALLED, _OPTIONS, _SETTINGS = _KNOWN["called"], _KNOWN["options"], _KNOWN["settings"]
+_WORKERS = re.compile(r"-n\d+")
 _FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["modules"]
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
 _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
@@ -438,14 +439,19 @@ def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
             yield node.module.split(".")[0]
 
 
+def plugin_of_option(word: str) -> str:
+    """Return the well-known pytest plugin that an option is of, such as --cov=mine; "" if none is known."""
+    option = word.split("=")[0]
+    exact = _OPTIONS.get(option) or ("pytest-xdist" if _WORKERS.fullmatch(option) else "")
+    return exact or next((project for name, project in _OPTIONS.items() if option.startswith(f"{name}-")), "")
+
+
 def plugins_in_use(tree: Path) -> dict[str, str]:
     """Return the well-known test tools that a project uses, each with the name that shows it."""
     found: dict[str, str] = {}
     for word in _words_of_settings(tree):
-        option = word.split("=")[0]
-        more = next((project for name, project in _OPTIONS.items() if option.startswith(f"{name}-")), None)
-        known = _OPTIONS.get(option) or more or _SETTINGS.get(word.lower())
-        if known is not None:
+        known = plugin_of_option(word) or _SETTINGS.get(word.lower())
+        if known:
             found.setdefault(known, word)
     nodes = [node for path in test_files(tree) for node in nodes_of(path)]
     own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.request.lockfiles import environment_of
-from harness.request.project_requirements import Wanted, plugins_in_use, requirements_of
+from harness.request.project_requirements import Wanted, plugin_of_option, plugins_in_use, requirements_of
 
 TESTS = """
 import httpretty, json
@@ -49,3 +49,10 @@ def test_setuptools_is_added_where_the_project_imports_pkg_resources(tmp_path):
     assert plugins_in_use(tmp_path) == {}
     (tmp_path / "mine.py").write_text("def version():\n    from pkg_resources import get_distribution\n")
     assert plugins_in_use(tmp_path) == {"setuptools": "pkg_resources"}
+
+
+def test_plugins_are_known_by_their_options():
+    told = [
+        plugin_of_option(word) for word in ("--cov=mine", "--cov-report", "-n4", "-n", "-x", "--no-header", "tests")
+    ]
+    assert told == ["pytest-cov", "pytest-cov", "pytest-xdist", "pytest-xdist", "", ""]

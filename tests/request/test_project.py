@@ -191,6 +191,13 @@ def test_what_with_names_is_added_unless_it_names_the_test_tool_too(projects, fo
     assert any(text in told for text in read_beside(beside, projects).requirements for told in command.told)
 
 
+def test_the_plugins_of_the_options_of_a_command_are_added(projects, folder):
+    command = read_command("pytest --cov=mine -n 2 -x", read_beside([], projects), projects, start=folder)
+    assert {"pytest", "pytest-cov", "pytest-xdist"} <= {*command.repro.dependencies}
+    command = read_command("python mine.py --cov=mine", read_beside([], projects), projects, start=folder)
+    assert "pytest-cov" not in command.repro.dependencies
+
+
 @pytest.mark.parametrize("file", ["test_it.py", "tests/test_it.py", "it_test.py", "conftest.py"])
 def test_a_folder_with_tests_is_a_project(projects, tmp_path, file):
     """Without pyproject.toml, setup.py or a repository above it."""
