@@ -68,9 +68,9 @@ def print_answer(
     if rest:
         print_text(console, rest)
         console.print()
-    shown: set[tuple[str, str | None]] = set()
+    shown: set[object] = set()
     for failure in answer.failures:
-        _print_failure(console, failure, shown, diff=diff)
+        _print_failure(console, failure, shown, answer.sentence, diff=diff)
     for told in answer.told:
         print_text(console, f"  {short_reason(told)}", "dim")
     apart = {
@@ -86,15 +86,18 @@ def print_answer(
     _print_next(console, answer, reports, constraints, diff=diff)
 
 
-def _print_failure(console: Console, failure: Failure, shown: set[tuple[str, str | None]], *, diff: bool) -> None:
-    """Print one failure with its culprits; the details of those that were `shown` before are not repeated."""
+def _print_failure(console: Console, failure: Failure, shown: set[object], sentence: str, *, diff: bool) -> None:
+    """Print one failure with its culprits; what was `shown` before, or is in the sentence above, is not repeated."""
     if failure.signature is not None and failure.tests:
         print_text(console, f"  {listed(failure.tests)}: {short_reason(str(failure.signature), _REASON)}", hang=4)
-    if failure.note:
+    if failure.note and failure.note not in sentence:
         print_text(console, f"  {short_reason(failure.note)}", "yellow")
     for culprit in failure.culprits:
-        _print_proofs(console, culprit)
         found = (culprit.package, culprit.boundary.ends[1])
+        is_new = found not in shown or culprit.deeper is not None or not culprit.boundary.is_certain
+        if is_new:
+            _print_proofs(console, culprit)
+        _print_evidence(console, culprit, shown)
         if found not in shown:
             shown.add(found)
             _print_details(console, culprit.boundary, culprit.deeper, diff=diff)
@@ -117,7 +120,14 @@ def _print_proofs(console: Console, culprit: Guilty) -> None:
         _print_proof(console, f"{sentence}: {verdict.word}", holds=holds)
     for note in findings[-1].notes if findings else ():
         print_text(console, Text(f"            {short_reason(note)}", style="dim"))
+
+
+def _print_evidence(console: Console, culprit: Guilty, shown: set[object]) -> None:
+    """Print what else speaks for the culprit and was not `shown` before."""
     for evidence in culprit.evidence:
+        if evidence.text in shown:
+            continue
+        shown.add(evidence.text)
         told_by = Text.assemble(("  evidence  ", "cyan"), short_reason(evidence.text.partition("; the release")[0]))
         print_text(console, told_by, hang=10)
 

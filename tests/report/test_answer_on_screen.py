@@ -12,8 +12,9 @@ from attrs import evolve
 from support import changed, make_answer
 
 from harness.asking.answer import Status
-from harness.model import Verdict
+from harness.model import Signature, Verdict
 from harness.model.culprit import Culprit, Evidence, Region
+from harness.search.rates import Counts
 from harness.terminal.answer import print_answer
 from harness.terminal.console import Console, print_command, print_head, print_text
 
@@ -133,6 +134,21 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
     print_answer(Console(file=out, width=200), answer, "results", ("results/ab.html", "results/cd.html"))
     named = [line.split() for line in out.getvalue().splitlines() if line.endswith(".html")]
     assert named == [["report", "on", "shop", "results/ab.html"], ["report", "on", "tools", "results/cd.html"]]
+
+
+def test_proofs_of_a_release_that_breaks_tests_in_several_ways_are_shown_once():
+    sides = {"sides": (GOOD_RUN, BAD_RUN), "good_side": Counts(0, 6), "bad_side": Counts(9, 9)}
+    answer = make_answer("shop", last_good="1.1", first_bad="1.2", suspects=("1.2",), **sides)
+    failures = [evolve(answer.failures[0], tests=(f"t::{n}",), signature=Signature("ValueError")) for n in range(3)]
+    text = printed(evolve(answer, failures=tuple(failures)), width=200)
+    assert [text.count(f"t::{n}: ValueError") for n in range(3)] == [1, 1, 1]
+    assert (text.count("good in 6 of 6 runs"), text.count("bad in 9 of 9 runs")) == (1, 1)
+
+
+def test_what_the_answer_says_is_not_said_again_below_it():
+    answer = changed(make_answer("shop"), status=Status.INCONCLUSIVE, note="older packages fail with another error")
+    answer = evolve(answer, sentence="Not sure: older packages fail with another error.")
+    assert printed(answer, width=200).count("older packages fail") == 1
 
 
 def test_a_release_that_could_not_be_told_apart_is_among_the_suspects():
