@@ -309,7 +309,8 @@ class Answer:
     `constraints` exclude the culprits; `constraints_verified` says that a run passed with them. `flaky` are tests that
     both passed and failed in one environment; `not_run` passed at the good end and have no result at the bad one.
     `not_rebuilt` says what of the good end could not be had again, if that end fails.
-    `ends` are the runs of the two ends, if they were run as such, and `changes` is the difference of their locks.
+    `ends` are the runs of the good end, of an older one for tests that fail there, too, and of the bad one, if they
+    were run as such, and `changes` is the difference of their locks.
     `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
     requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
@@ -367,9 +368,9 @@ class Answer:
 
     @property
     def why_at_both(self) -> dict[str, tuple[str, ...]]:
-        """The tests that fail at both ends, by how they fail at the good end."""
+        """The tests that fail at both ends, by how they fail at the good end, the oldest of several."""
         found: dict[str, tuple[str, ...]] = {}
-        results = {result.id: result for run in self.ends[:1] for result in run.tests}
+        results = {result.id: result for run in self.ends[:-1] or self.ends for result in run.tests}
         for test in self.failing_at_both:
             raised = results[test].exception if test in results else None
             why = one_line(f"{raised.name}: {raised.message}".strip(": "), _WHY) if raised is not None else ""

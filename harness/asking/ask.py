@@ -326,9 +326,11 @@ def refuse_own_mistake(answer: Answer, store: Store) -> None:
     if len(runs) < 2 or not all(reasons) or len(set().union(*reasons)) != 1:
         return
     (reason,) = reasons[0]
+    installed = [pin.name for run in runs if run.lock is not None for pin in run.lock.pins]
     raise UserMistake(
-        f"this is a mistake in the repro, not a bug: {reason}, in each of {len(runs)} runs",
-        hint=_hint(reason, [pin.name for run in runs if run.lock is not None for pin in run.lock.pins]),
+        f"this is a mistake in the {'tests' if runs[-1].tests else 'repro'}, not a bug: {reason}, in each of "
+        f"{len(runs)} runs",
+        hint=_hint(reason, installed, answer.advice),
     )
 
 
@@ -349,8 +351,8 @@ def _mistakes(raised: RaisedException) -> Iterator[str]:
                 yield match[0]
 
 
-def _hint(reason: str, installed: Sequence[str]) -> str:
-    """What to do: the name that is probably meant, or the package to add."""
+def _hint(reason: str, installed: Sequence[str], advice: str) -> str:
+    """What to do: the name that is probably meant, or the package to add, which the `advice` may name."""
     if match := _FIXTURE.search(reason):
         return f"define the fixture {match['name']}, or add the plugin that has it: --with PLUGIN"
     if match := _NAME.search(reason):
@@ -359,5 +361,7 @@ def _hint(reason: str, installed: Sequence[str]) -> str:
     if name is None:
         return ""
     close = difflib.get_close_matches(name["name"], sorted(set(installed)), n=1, cutoff=0.7)
+    if not close and advice:
+        return advice
     meant = f"did you mean {close[0]}? " if close else ""
     return f"{meant}--with PACKAGE adds a package that is missing"

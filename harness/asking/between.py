@@ -137,8 +137,10 @@ class Between:
             if self.ends.unjudged:
                 why = f"older packages that were tried fail with another error ({self.ends.unjudged})"
                 unsure = Failure((), self.repro.signature, Status.INCONCLUSIVE, note=why)
-                return self._limited(evolve(self._plain(Status.INCONCLUSIVE), failures=(unsure,), advice=advice))
-            return self._limited(evolve(self._plain(Status.NOT_A_REGRESSION), advice=advice))
+                answer = evolve(self._plain(Status.INCONCLUSIVE), failures=(unsure,))
+            else:
+                answer = self._plain(Status.NOT_A_REGRESSION)
+            return self._limited(evolve(answer, ends=(*self.ends.alike, *self.ends.bad_runs[-1:]), advice=advice))
         return self._between()
 
     def _between(self) -> Answer:
@@ -181,7 +183,7 @@ class Between:
             found,
             asked=answer.asked,
             status=max((answer.status, more.status), key=lambda status: (status.is_change, -status.exit_code)),
-            ends=answer.ends,
+            ends=(*answer.ends[:-1], *more.ends[:1], *answer.ends[-1:]),
             changes=answer.changes or more.changes,
             failures=(*answer.failures, *more.failures),
             flaky=tuple(dict.fromkeys((*answer.flaky, *more.flaky))),

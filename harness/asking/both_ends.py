@@ -32,7 +32,7 @@ from harness.model.text import counted, listed, one_line
 from harness.planning.worlds import World, Worlds, limits_of
 from harness.probing import Judge, Probe
 from harness.request.question import EndKind, day_end, release_end
-from harness.run.commands import only
+from harness.run.commands import NO_TESTS, only
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
@@ -72,11 +72,11 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
 class BothEnds:
     """The two ends of a question and their runs; `good` is None until it is found further and further back.
 
-    `is_noisy` says that the user called the bug flaky. `steps` is the way back if no good end was named; `newer` are
-    the ends with the good end from which it went further back, for tests that fail there, too. `unlike` says how an
-    environment that is the good end differs from the one that is built from its lock. `unjudged` says how older
-    packages fail with another error than the bug's. `together` are tests that have another result without the tests
-    that run before them.
+    `is_noisy` says that the user called the bug flaky. `steps` is the way back if no good end was named; `newer`
+    are the ends with the good end from which it went further back, for tests that fail there, too. `unlike` says
+    how an environment that is the good end differs from the one that is built from its lock. `unjudged` says how
+    older packages fail with another error than the bug's, and `alike` are runs of older ones that show it.
+    `together` are tests that have another result without the tests that run before them.
     """
 
     observer: Observer
@@ -88,6 +88,7 @@ class BothEnds:
     newer: BothEnds | None = None
     steps: StepsBack | None = field(default=None, init=False)
     unjudged: str = field(default="", init=False)
+    alike: list[Observation] = field(factory=list, init=False)
     unlike: str = field(default="", init=False)
     together: frozenset[str] = field(default=frozenset(), init=False)
     good_runs: list[Observation] = field(factory=list, init=False)
@@ -105,7 +106,7 @@ class BothEnds:
                 return False
             self.note_flaky(1, len(self.bad_runs))
         run = self.bad_runs[-1]
-        _refuse_mistake(run)
+        refuse_mistake(run, self.repro)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
         return True
@@ -154,6 +155,7 @@ class BothEnds:
                 if is_good and self._is_good_end(f"{name}, all tests", world, repro):
                     return True
                 seen[world.lock.id] = one_line(run.detail, _SHOWN) if self._differs(run) else ""
+                self.alike += [] if seen[world.lock.id] else [run]
                 doubted += [(name, world)] if few is not None and fails_otherwise(run, self.bad_runs[-1]) else []
             others[world.end.text] = seen[world.lock.id]
             steps.differs = bool(others[world.end.text])
@@ -244,7 +246,7 @@ class BothEnds:
         if not run.outcome.ran:
             why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
             raise UserMistake(f"the good end ({world.end.text}) {why}: {run.detail}")
-        _refuse_mistake(run)
+        refuse_mistake(run, self.repro)
         return run
 
     def newly_failing(self, good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
@@ -401,14 +403,21 @@ class BothEnds:
         )
 
 
-def _refuse_mistake(run: Observation) -> None:
-    """Raise `UserMistake` if a run failed because of a mistake in the command."""
-    is_no_python = run.mistake.startswith(("SyntaxError", "IndentationError", "TabError"))
-    if run.mistake and (not run.tests or is_no_python):
-        raise UserMistake(
-            f"the command fails for a reason that is not a bug: {run.mistake}",
-            hint=f"to see the run: harness probe --again {run.key}",
-        )
+def refuse_mistake(run: Observation, repro: Repro) -> None:
+    """Raise `UserMistake` if a run of `repro` failed because of a mistake in the command."""
+    no_package_did_it = run.mistake.startswith(("SyntaxError", "IndentationError", "TabError", "no such "))
+    if not run.mistake or (run.tests and not no_package_did_it):
+        return
+    hint = f"to see the run: harness probe --again {run.key}"
+    if run.mistake == NO_TESTS and not repro.project:
+        hint = "there is no project here: go to its folder, or name it with --project"
+    raise UserMistake(f"the command fails for a reason that is not a bug: {run.mistake}", hint=hint)
+
+
+def _day_before(world: World, days: int) -> str:
+    """Name the world of a day so many days before the bad end."""
+    ago = counted(days, "day") if days % _WEEK else counted(days // _WEEK, "week")
+    return f"as of {world.end.text}, {ago} before"
 
 
 _STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
@@ -458,7 +467,7 @@ class StepsBack:
                 yield from self._in_the_gap(before, days)
                 return
             was_different = self.differs
-            yield f"as of {world.end.text}, {days // _WEEK} weeks before", world
+            yield _day_before(world, days), world
             if not self.differs:
                 before = days
             elif not was_different:
@@ -475,7 +484,7 @@ class StepsBack:
             if (world := self._of_day(middle)) is None:
                 without = middle
                 continue
-            yield f"as of {world.end.text}, {middle} days before", world
+            yield _day_before(world, middle), world
             before, without = (before, middle) if self.differs else (middle, without)
 
     def _of_day(self, days: int) -> World | None:

@@ -31,14 +31,14 @@ _PLUGINS = Path(__file__).with_name("inside") / "collect"
 _RECORD = "tests.jsonl"
 _ONLY_FILE = "only.json"
 _RECORD_LIMIT = 128 * 1024 * 1024
-_NO_TESTS = "no tests were found"
+NO_TESTS = "no tests were found"
 _PYTEST_ENDS = {
     2: "pytest was interrupted",
     3: "pytest or one of its plugins failed",
     4: "pytest could not start",
-    5: _NO_TESTS,
+    5: NO_TESTS,
 }
-_UNITTEST_ENDS = {5: _NO_TESTS}
+_UNITTEST_ENDS = {5: NO_TESTS}
 _RAN_NONE = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
 
 
@@ -197,7 +197,7 @@ class Collection:
         record = read_record(self.folder / _RECORD)
         if ran.outcome is Outcome.COMPLETED and not record.tests and _RAN_NONE.search(ran.tail):
             # Up to Python 3.11, unittest has exit code 0 although it ran no tests.
-            ran = evolve(ran, outcome=Outcome.EXITED, detail=_NO_TESTS)
+            ran = evolve(ran, outcome=Outcome.EXITED, detail=NO_TESTS)
         died = _last_words(ran, record)
         tests = record.tests
         if died is not None:

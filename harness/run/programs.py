@@ -17,7 +17,7 @@ from pathlib import Path
 
 from harness.model import Outcome, TestOutcome
 from harness.model.observation import WHOLE_RUN
-from harness.run.commands import TestTool, is_python, program_at, recognised
+from harness.run.commands import NO_TESTS, TestTool, is_python, program_at, recognised
 from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
@@ -54,7 +54,8 @@ _NO_NETWORK = re.compile(
     r"|Network is unreachable|We couldn't connect to 'https?://|LocalEntryNotFoundError|ENETUNREACH"
 )
 _RAN_NO_TESTS = re.compile(r"no tests ran in|^Ran 0 tests|^NO TESTS RAN", re.MULTILINE)
-_PYTEST_USAGE = re.compile(r"^ERROR: (?:usage:.*|file or directory not found: .*|not found: .*)", re.MULTILINE)
+_PYTEST_USAGE = re.compile(r"^ERROR: usage:.*", re.MULTILINE)
+_NO_TEST = re.compile(r"^ERROR: (?P<file>file or directory )?not found: (?P<name>.*)", re.MULTILINE)
 
 
 def program_of(argv: Sequence[str]) -> str:
@@ -229,7 +230,7 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     if found := _last(_NO_TOOL, ran.tail):
         return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
     if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
-        return f"no such file: {found}"
+        return f"no such file: {_as_typed(found, argv)}"
     return _test_tool(ran, argv)
 
 
@@ -266,12 +267,19 @@ def _test_tool(ran: Ran, argv: Sequence[str]) -> str:
     if any(test.id != WHOLE_RUN for test in ran.tests):
         return ""
     if ran.exit_code in (0, 5) and (command is not None or _RAN_NO_TESTS.search(ran.tail)):
-        return "no tests were found"
+        return NO_TESTS
+    if ran.exit_code == 4 and (missing := _NO_TEST.search(ran.tail)):
+        return f"no such {'file' if missing['file'] else 'test'}: {_as_typed(missing['name'], argv)}"
     if ran.exit_code == 4 and (usage := _PYTEST_USAGE.search(ran.tail)):
         return f"pytest usage error: {usage[0].removeprefix('ERROR: ').strip()}"
     if ran.exit_code == 2 and command is not None and command.tool is TestTool.UNITTEST and "usage:" in ran.tail:
         return "unittest usage error"
     return ""
+
+
+def _as_typed(path: str, argv: Sequence[str]) -> str:
+    """Return the word of a command that a path ends with; the path itself if there is none."""
+    return next((word for word in argv if word and path.endswith(f"/{word.removeprefix('./')}")), path)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str:

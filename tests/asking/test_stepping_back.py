@@ -48,12 +48,14 @@ class FewDays:
 def steps_of(worlds):
     bad = World(day_end(BAD), Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), BAD)
     steps = StepsBack(worlds, bad)
-    return steps, [world.end.text for _, world in steps]
+    return steps, {world.end.text: label for label, world in steps}
 
 
 def test_days_between_are_tried_where_a_day_has_no_solution():
-    steps, days = steps_of(FewDays(datetime(2024, 5, 1, tzinfo=UTC)))
-    assert days == ["2024-07-25", "2024-07-18", "2024-07-04", "2024-06-06", "2024-05-09", "2024-05-02"]
+    steps, labels = steps_of(FewDays(datetime(2024, 5, 1, tzinfo=UTC)))
+    assert labels["2024-07-25"] == "as of 2024-07-25, 1 week before"
+    assert labels["2024-05-09"] == "as of 2024-05-09, 12 weeks before"  # in the gap, where days are halved
+    assert list(labels) == ["2024-07-25", "2024-07-18", "2024-07-04", "2024-06-06", "2024-05-09", "2024-05-02"]
     assert steps.reached == "2024-05-02"
     assert "nothing can be installed as of" in steps.limit
 
@@ -200,6 +202,19 @@ def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
     (culprit,) = answer["failures"][0]["culprits"]
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aged", "1.0", "2.0")
     assert any(f"this is the answer for Python {other}" in note for note in answer["notes"])
+
+
+@pytest.mark.parametrize(
+    ("module", "hint"), [("part_07", "did you mean part07?"), ("yaml", "pyyaml is declared in requirements-docs.txt")]
+)
+def test_an_import_that_no_older_package_has_is_a_mistake_in_the_tests(planted, module, hint):
+    folder = write_project(planted.folder, f"import {module}\n" + suite_of("part07"), requires=["part07"])
+    (folder / "requirements-docs.txt").write_text("sphinx\nPyYAML>=6\n", encoding="utf-8")
+    subprocess.run(["git", "add", "."], cwd=folder, check=True)
+    ended = planted("bisect", "--bad", "2024-06-01", *RUN[:2])
+    assert ended.code == 2
+    assert f"a mistake in the tests, not a bug: No module named '{module}', in each of" in ended.stderr
+    assert hint in ended.stderr
 
 
 def test_what_is_missing_is_suggested_with_the_file_that_declares_it(planted):

@@ -13,6 +13,7 @@ METHODS = {
     "append": "import frames; frames.append()",
     "applymap": "import frames; frames.applymap()",
     "b_new": "import arrays; arrays.older()",
+    "never": "import arrays; raise RuntimeError(f'seen with {arrays.VERSION}')",
 }
 
 
@@ -84,6 +85,14 @@ def test_of_two_breaks_of_one_package_the_tightest_bound_counts(harness_there, b
     assert culprits(answer) == {("arrays", "1.0", "1.1"), ("arrays", "1.1", "2.0")}
     assert (answer["constraints"], answer["constraints_verified"]) == (["arrays<1.1"], True)
     assert answer["failing_at_both"] == []
+
+
+def test_a_test_that_never_passes_is_told_with_its_failure_at_the_oldest_good_end(harness_there):
+    write_project(harness_there.folder, suite("a_old", "b_new", "never"), requires=["arrays"])
+    answer = harness_there("bisect", "--bad", "2024-08-01", *RUN).json
+    assert culprits(answer) == {("arrays", "1.0", "1.1"), ("arrays", "1.1", "2.0")}
+    (told,) = answer["why_at_both"]
+    assert (told["reason"], told["tests"]) == ("RuntimeError: seen with 1.0", ["test_mine.T.test_never"])
 
 
 @pytest.fixture(scope="module")

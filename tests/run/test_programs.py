@@ -162,6 +162,23 @@ def test_usage_errors_of_real_pytest_are_recognised(tmp_path):
     assert not ran.mistake
 
 
+@pytest.mark.parametrize(
+    ("words", "mistake"),
+    [
+        (("-m", "pytest", "tests/absent.py"), "no such file: tests/absent.py"),
+        (("-m", "pytest", "test_it.py::test_absent"), "no such test: test_it.py::test_absent"),
+        (("absent.py",), "no such file: absent.py"),
+    ],
+)
+def test_what_a_command_names_in_vain_is_told_as_it_was_typed(tmp_path, words, mistake):
+    here = tmp_path / "here"
+    here.mkdir()
+    (here / "test_it.py").write_text("def test_it(): pass\n")
+    python = str(Path(sys.executable))
+    ran = probes.run(tmp_path, argv=("python", *words), python=python, invoked_from=here)
+    assert ran.mistake == mistake
+
+
 def test_a_misspelled_tool_is_not_suggested_as_a_package(tmp_path: Path) -> None:
     """Nobody should install what has a name like that of a known tool."""
     told = missing_program(("pytset", "-x"), tmp_path / "bin" / "python", "", tmp_path)

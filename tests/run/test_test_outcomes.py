@@ -153,6 +153,11 @@ def test_an_exception_is_recorded_with_its_cause_and_without_frames_of_pytest(pr
     assert raised.cause.frames[-1].text == "tool.old()"
 
 
+def test_a_missing_fixture_is_named_and_not_the_test_that_asks_for_it(project):
+    ran = run(project(test_suite="def test_a(nofix): pass\ndef test_b(nofix): pass\n"), "pytest", "-q", ".")
+    assert {test.exception.message for test in ran.tests} == {"fixture 'nofix' not found"}
+
+
 def test_a_frame_names_its_installed_package(project):
     folder = project(test_suite="import click\ndef test_it(): click.IntRange(1, 2).convert('x', None, None)\n")
     (test,) = run(folder, "pytest", "-q", ".").tests

@@ -75,8 +75,12 @@ def _named(test: str) -> str:
 
 def _attach(report: Any, error: BaseException) -> None:
     """Attach the exception to the report as JSON, because xdist transfers only plain values."""
-    if _describe is not None:
-        setattr(report, _ATTRIBUTE, json.dumps(_describe(error)))
+    if _describe is None:
+        return
+    told = _describe(error)
+    if type(error).__name__ == "FixtureLookupError":  # its own message names the test, so that no two are alike
+        told["message"] = getattr(error, "msg", "") or f"fixture {getattr(error, 'argname', '')!r} not found"
+    setattr(report, _ATTRIBUTE, json.dumps(told))
 
 
 def _exception_of(report: Any) -> Any:
