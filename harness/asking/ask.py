@@ -97,14 +97,13 @@ def _with_another_python(session: Session, question: Question, answer: Answer, d
     session.reporter.report(Note(f"{why}: asked again with it"))
     try:
         other = at_python(session, python)
-        asked = evolve(question, good=day)
-        kind, ends = kind_of(asked, other.settings)
-        found = ask_inquiry(other, inquiry_of(other, asked, kind, ends), kind)
+        kind, ends = kind_of(question, other.settings)
+        found = ask_inquiry(other, inquiry_of(other, question, kind, ends), kind)
     except UserMistake as error:
         return evolve(answer, told=(*answer.told, f"with Python {python} it can't be run: {error}"))
     if not found.failures:
         outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
-        return evolve(answer, advice="", told=(*answer.told, f"with Python {python}, from {day} on: {outcome} either"))
+        return evolve(answer, advice="", told=(*answer.told, f"with Python {python}: {outcome} either"))
     told = (*found.told, f"{why}: this is the answer for Python {python}")
     return evolve(found, told=told, probes=answer.probes + found.probes, wall_s=answer.wall_s + found.wall_s)
 

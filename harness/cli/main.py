@@ -114,6 +114,9 @@ class _Group(click.Group):
             ctx.exit(_stopping(HarnessFault.exit_code) if for_git else HarnessFault.exit_code)
 
 
+_KEPT = "finished runs are kept"
+
+
 def _stopping(code: int) -> int:
     """An exit code above 127, which stops `git bisect run`; lower codes are verdicts or skips."""
     return code if code > 127 else 255
@@ -147,7 +150,7 @@ def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
 
     console = Console(stderr=True)
     kind = "stopped" if isinstance(error, Interrupted) else "error"
-    text = error.message if kind == "error" else error.message.removeprefix("stopped; ")
+    text = error.message if kind == "error" else error.message.removeprefix("stopped").lstrip("; ") or _KEPT
     text = hide_secrets(text, known)
     print_text(console, Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), text), hang=2)
     if error.hint:

@@ -55,12 +55,13 @@ _STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3})|\b(4\d\d|5\
 _GONE = ("404", "410", "451")  # the index lists a file that it does not have: an error of one release
 _NETWORK = re.compile(
     r"error sending request|Failed to fetch|dns error|tcp connect error|Network is unreachable|"
-    r"Connection refused|operation timed out|Network connectivity is disabled|request or response body error|"
+    r"Connection refused|operation timed out|request or response body error|"
     r"error decoding response body|connection closed before message completed|"
     r"too many redirects|invalid peer certificate|"
     r"Failed to establish a new connection|Read timed out|ConnectionResetError|Name or service not known",
     re.IGNORECASE,
 )
+_OFFLINE = re.compile(r"network (?:connectivity is|was) disabled", re.IGNORECASE)
 _NO_INDEX_PAGE = re.compile(r"Received some unexpected (?:JSON|HTML)|Unsupported `Content-Type`", re.IGNORECASE)
 # The first bytes of the supposed wheel, as a number. Those of a web page begin with "<".
 _HEADER = re.compile(r"unexpected header \(actual: 0x([0-9a-f]{1,8})\b", re.IGNORECASE)
@@ -336,6 +337,9 @@ def doubted_projects(words: str) -> tuple[str, ...]:
 def raise_surroundings(words: str) -> None:
     """Raise `NoSpace`, `NoNetwork` or `IndexFault` if an installer's error means a full disk or a failing index."""
     _raise_if_full(words)
+    if _OFFLINE.search(words):
+        told = "uv is set to work offline, and its cache lacks what this needs"
+        raise NoNetwork(told, hint="unset UV_OFFLINE, or see `offline` in uv.toml, and run the same command again")
     address = re.search(r"https?://[^\s`'\")]{1,2000}", words)
     host = host_of(address.group()) if address else ""
     if refused := _REFUSED.search(words):

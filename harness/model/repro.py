@@ -302,7 +302,8 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
     if not blocks:
         raise BadRepro(
             f"{where} has no inline script metadata",
-            hint="start it with a '# /// script' block that lists its dependencies (see README, 'Write a repro')",
+            hint="start it with a '# /// script' block that lists its dependencies, as harness init repro writes one, "
+            f"or run it as a command: --run 'python {where}' --with PACKAGE",
         )
     if len(blocks) > 1:
         raise BadRepro(f"{where} has {len(blocks)} '# /// script' blocks; keep one")

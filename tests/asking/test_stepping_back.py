@@ -194,13 +194,19 @@ def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
         pytest.skip(f"no Python {other} on this machine")
     house = Wheelhouse(tmp_path / "young")
     tag = f"cp{other.replace('.', '')}-none-any"
+    house.add("early", "1.0", files={"early.py": source("1.0")}, tag=tag, uploaded="2018-01-01T12:00:00Z")
+    broken = source("2.0", broken="early is broken")
+    house.add("early", "2.0", files={"early.py": broken}, uploaded="2023-06-01T12:00:00Z")
     house.add("aged", "1.0", files={"aged.py": source("1.0")}, tag=tag, uploaded="2022-01-01T12:00:00Z")
     house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-01-01T12:00:00Z")
     here = harness.with_environ(**house.environ)
-    write_project(here.folder, suite_of("aged"), requires=["aged"])
+    write_project(here.folder, suite_of("aged", "early"), requires=["aged", "early"])
     answer = here("bisect", "--bad", "2024-03-01", "--depth", "release", *RUN).json
-    (culprit,) = answer["failures"][0]["culprits"]
-    assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aged", "1.0", "2.0")
+    found = [culprit for failure in answer["failures"] for culprit in failure["culprits"]]
+    assert {(one["package"], one["last_good"], one["first_bad"]) for one in found} == {
+        ("aged", "1.0", "2.0"),
+        ("early", "1.0", "2.0"),  # which fails on the first day that only the other Python goes back to
+    }
     assert any(f"this is the answer for Python {other}" in note for note in answer["notes"])
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 import signal
 import time
 
+import pytest
 from support import SIGNED, processes_below
 from wheelhouse import Wheelhouse
+
+from harness.cli.main import tell
+from harness.errors import Interrupted
 
 GATED = """
 import os, time, brittle
@@ -134,3 +138,10 @@ def test_two_processes_can_share_one_cache(harness, write_repro, tmp_path):
     assert [process.returncode for process in both] == [0, 0]
     assert all('"first_bad": "1.6"' in stdout and not stderr for stdout, stderr in ends)
     assert list((tmp_path / "cache" / "building").iterdir()) == []
+
+
+@pytest.mark.parametrize("message", ["stopped", "stopped; finished runs are kept"])
+def test_ctrl_c_is_told_in_one_sentence(capsys, message):
+    tell(Interrupted(message, hint="run the same command again to continue"))
+    told = capsys.readouterr().err
+    assert told == "stopped: finished runs are kept\n  run the same command again to continue\n"

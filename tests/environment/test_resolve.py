@@ -11,6 +11,7 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings, Resolution, Unresolvable
 from harness.environment.resolve import ERA_MARGIN
+from harness.errors import NoNetwork
 from harness.model import Combination, Lock, Pin
 
 
@@ -122,3 +123,13 @@ def test_a_nearby_lock_with_deleted_releases_is_ignored(resolver, ask, interpret
     near = Lock(interpreter.version, interpreter.platform, [Pin("helper", "0.1"), Pin("vanished", "1")])
     answer = resolver.resolve(evolve(ask("main==1.0"), near=near.id), near)
     assert versions(answer) == {"main": "1.0", "helper": "3.0"}
+
+
+def test_uv_that_works_offline_is_told_as_no_network(tmp_path, interpreter, monkeypatch):
+    house = Wheelhouse(tmp_path / "house")
+    house.add("far", "1.0")
+    monkeypatch.setenv("UV_OFFLINE", "1")
+    with house.served() as url:
+        parts = make_parts(tmp_path, PipSettings(index_url=url), tmp_path / "uv", interpreter)
+        with pytest.raises(NoNetwork, match="set to work offline"):
+            parts.resolver.resolve(Combination(interpreter.version, ("far",)))
