@@ -14,7 +14,7 @@ from attrs import evolve, frozen
 
 from harness.matrix.cells import MADE, PACKAGES, PARAMETERS, project_of
 from harness.model import Verdict, parsed_version
-from harness.model.text import listed
+from harness.model.text import listed, one_line, without_folders
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -223,6 +223,7 @@ def _level(columns: Sequence[Choice], level: int) -> tuple[tuple[str, int], ...]
     return tuple((key[level] or "-", len(list(below))) for key, below in grouped)
 
 
+_REASON, _REASONS = 120, 3  # characters of one reason, and how many of them are told
 WORKS, FAILS, UNKNOWN, NOT_RUN = "works", "**fails**", "?", ""
 _OF = {Verdict.GOOD: WORKS, Verdict.BAD: FAILS, Verdict.SKIP: UNKNOWN, None: NOT_RUN}
 
@@ -241,8 +242,11 @@ def markdown_table(
     for title, laid in parts(pivot([standing.cell for standing in standings]).of(shown)):
         lines += [f"**{_plain(title)}**", ""] if title else []
         lines += [*_table(laid, standings, words), ""]
-    if any(words[i] == UNKNOWN for i in shown):
-        lines += ["?: it could not be judged.", ""]
+    unknown = [standings[i] for i in shown if words[i] == UNKNOWN]
+    if unknown:
+        reasons = dict.fromkeys(one_line(without_folders(standing.reason), _REASON).rstrip(".") for standing in unknown)
+        told = listed((f"`{reason.replace('`', chr(39))}`" for reason in reasons), _REASONS)
+        lines += [f"?: it could not be judged: {told}", ""]
     lines.append(_source([standings[i] for i in shown], command))
     return "\n".join(lines) + "\n"
 

@@ -8,7 +8,16 @@ from hypothesis import strategies as st
 from standing_matrices import SMALL, cell_of, large, stand
 
 from harness.matrix import Cell
-from harness.report.matrix_table import axis_name, differences, heat_maps, labels, neighbours, parts, pivot
+from harness.report.matrix_table import (
+    axis_name,
+    differences,
+    heat_maps,
+    labels,
+    markdown_table,
+    neighbours,
+    parts,
+    pivot,
+)
 
 CELLS = [standing.cell for standing in SMALL.standings]
 VALUES = st.sampled_from(["1.9", "1.10", "2.0rc1", "2.0", ">=2", "1.10.post1"])
@@ -128,3 +137,10 @@ def test_cells_in_one_place_are_distinguished():
 def test_neighbours_differ_only_in_the_row_axis():
     laid = pivot([standing.cell for standing in SMALL.standings])
     assert neighbours(laid) == {0: (), 1: (0,), 2: (), 3: (0, 1), 4: (2,)}
+
+
+def test_a_cell_that_could_not_be_judged_is_told_with_its_reason():
+    cells = [cell_of(shop=version) for version in ("1.0", "1.1", "1.2")]
+    text = markdown_table(stand("gss", cells), {cell.name for cell in cells}, "harness matrix till.toml")
+    assert "| 1.1 | ? |" in text
+    assert "?: it could not be judged: `nothing fits`\n" in text
