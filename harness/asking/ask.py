@@ -359,7 +359,7 @@ def _hint(reason: str, installed: Sequence[str], advice: str) -> str:
     name = _MODULE.search(reason)
     if name is None:
         return ""
-    close = difflib.get_close_matches(name["name"], sorted(set(installed)), n=1, cutoff=0.7)
+    close = difflib.get_close_matches(name["name"], sorted(set(installed)), n=1, cutoff=0.75)
     if not close and advice:
         return advice
     meant = f"did you mean {close[0]}? " if close else ""

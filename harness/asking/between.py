@@ -134,6 +134,8 @@ class Between:
         if not self.ends.run_good():
             run = self.ends.bad_runs[0]
             advice = install_missing(self.repro, (run,)) or self._way_on() or advice_on(run)
+            if not advice and not run.tests:
+                advice = f"It ends with {one_line(self.ends.last_words(run), 200)}"
             if self.ends.unjudged:
                 why = f"older packages that were tried fail with another error ({self.ends.unjudged})"
                 unsure = Failure((), self.repro.signature, Status.INCONCLUSIVE, note=why)

@@ -28,6 +28,7 @@ from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.errors import UserMistake
 from harness.events import run_label
 from harness.model import Observation, Outcome, Repro, Verdict
+from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
 from harness.planning.worlds import World, Worlds, limits_of
 from harness.probing import Judge, Probe
@@ -210,8 +211,15 @@ class BothEnds:
         signature = self.repro.signature
         if signature is None:
             newer = self.newer.good_runs if self.newer is not None else []
-            return not any(fails_alike(run, seen) for seen in (*self.bad_runs[-1:], *newer))
+            alike = fails_alike if run.tests else self._ends_alike
+            return not any(alike(run, seen) for seen in (*self.bad_runs[-1:], *newer))
         return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
+
+    def _ends_alike(self, run: Observation, seen: Observation) -> bool:
+        """Whether a command that is judged as a whole fails twice with one exit code and the same type of exception."""
+        raised = [last_exception(self.observer.prober.store.log(one)) for one in (run, seen)]
+        one, other = (error.type if error is not None else "" for error in raised)
+        return fails_alike(run, seen) or (not seen.tests and (run.exit_code, one) == (seen.exit_code, other))
 
     def _run_given(self, good: World) -> None:
         """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""

@@ -316,8 +316,8 @@ def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Rec
 
 
 def _last_line(text: str) -> str:
-    """The last non-empty line, where pytest puts a usage error."""
-    lines = [line.strip() for line in text.splitlines() if line.strip()]
+    """The last non-empty line, where pytest puts a usage error, without its mark of an error."""
+    lines = [line.strip().removeprefix("E  ").strip() for line in text.splitlines() if line.strip()]
     errors = [line for line in lines if "error" in line.lower()]
     return (errors or lines or [""])[-1]
 

@@ -210,6 +210,17 @@ def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
     assert any(f"this is the answer for Python {other}" in note for note in answer["notes"])
 
 
+def test_a_command_that_always_fails_alike_never_worked_and_one_that_fails_otherwise_says_nothing(planted, parts_house):
+    write_project(planted.folder, suite_of("part07"), requires=["part07", "other"])
+    parts_house.add("other", "1.0", files={"other.py": "EXIT = 'gone'\n"}, uploaded="2023-01-01T12:00:00Z")
+    parts_house.add("other", "2.0", files={"other.py": "EXIT = 3\n"}, uploaded="2024-05-02T12:00:00Z")
+    ended = planted("bisect", "--bad", "2024-06-01", "--run", "sh -c 'echo no rule for it; exit 3'")
+    assert (ended.code, "fails with every older set of packages" in ended.stdout) == (1, True)
+    assert "It ends with no rule for it" in ended.stdout
+    ended = planted("bisect", "--bad", "2024-06-01", "--run", "python -c 'import other; exit(other.EXIT)'")
+    assert (ended.code, "fail with another error (as of 2024-" in ended.stdout) == (3, True)
+
+
 @pytest.mark.parametrize(
     ("module", "hint"), [("part_07", "did you mean part07?"), ("yaml", "pyyaml is declared in requirements-docs.txt")]
 )

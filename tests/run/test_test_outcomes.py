@@ -244,6 +244,12 @@ def test_a_failed_conftest_import_is_reported(project):
     assert ran.exit_code == 4
 
 
+def test_an_error_that_ends_pytest_early_is_told_without_its_mark(project):
+    folder = project(conftest="import os\nprint('E   ImportError: no name old', flush=True)\nos._exit(3)\n")
+    (test,) = run(folder, "pytest", "-q", "-s", ".").tests
+    assert (test.id, test.exception.message) == (WHOLE_RUN, "ImportError: no name old")
+
+
 def test_the_ways_in_which_pytest_ends_are_distinguished(project):
     folder = project(
         test_stop="def test_stop(): raise KeyboardInterrupt\n",
