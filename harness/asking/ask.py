@@ -125,8 +125,11 @@ def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answe
     return evolve(free, sentence=sentence_between(free))
 
 
-def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
-    """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does."""
+def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind, *, refuse: bool = True) -> Answer:
+    """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does.
+
+    Without `refuse` there is an answer also where every run fails by a mistake of the user's own.
+    """
     known = Known.of(session, inquiry, kind)
     if (answer := known.answer()) is not None:
         left_out = left_out_words(answer.boundary.left_out)
@@ -140,7 +143,8 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind) -> Answer:
         from harness.asking.evidence import with_evidence
 
         answer = with_evidence(answer, session.prober)
-    refuse_own_mistake(answer, session.store)
+    if refuse:
+        refuse_own_mistake(answer, session.store)
     if kind is Kind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
     if files := other_step(session, inquiry):
@@ -326,9 +330,9 @@ def refuse_own_mistake(answer: Answer, store: Store) -> None:
         return
     (reason,) = reasons[0]
     installed = [pin.name for run in runs if run.lock is not None for pin in run.lock.pins]
+    what = "no upgrade broke these tests" if runs[-1].tests else "this is a mistake in the repro, not a bug"
     raise UserMistake(
-        f"this is a mistake in the {'tests' if runs[-1].tests else 'repro'}, not a bug: {reason}, in each of "
-        f"{len(runs)} runs",
+        f"{what}: {reason}, in each of {len(runs)} runs",
         hint=_hint(reason, installed, answer.advice),
     )
 

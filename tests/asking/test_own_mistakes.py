@@ -31,7 +31,7 @@ def judged(tmp_path, *ends: Observation, status: Status = Status.NOT_A_REGRESSIO
 def test_a_fixture_that_is_missing_at_both_ends_is_a_mistake(tmp_path):
     with pytest.raises(UserMistake) as raised:
         judged(tmp_path, run_with(MISSING), run_with(MISSING, MISSING))
-    assert "a mistake in the tests, not a bug: fixture 'shop_window' not found" in raised.value.message
+    assert "no upgrade broke these tests: fixture 'shop_window' not found" in raised.value.message
     assert "--with PLUGIN" in raised.value.hint
 
 

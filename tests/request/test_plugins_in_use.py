@@ -52,7 +52,5 @@ def test_setuptools_is_added_where_the_project_imports_pkg_resources(tmp_path):
 
 
 def test_plugins_are_known_by_their_options():
-    told = [
-        plugin_of_option(word) for word in ("--cov=mine", "--cov-report", "-n4", "-n", "-x", "--no-header", "tests")
-    ]
+    told = [plugin_of_option(word) for word in ("--cov=mine", "--cov-report", "-n4", "-n", "-x", "tests")]
     assert told == ["pytest-cov", "pytest-cov", "pytest-xdist", "pytest-xdist", "", ""]
