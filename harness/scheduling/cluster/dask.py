@@ -42,6 +42,7 @@ if TYPE_CHECKING:
 SCHEMES = ("tcp", "tls")
 
 _CONNECT_S = 5.0
+_JOIN_S = 15.0
 _PORT = 8786  # Dask's default
 _FETCH_S = 60.0  # enough for a long log on a slow network
 _TICK_S = 0.1
@@ -92,6 +93,8 @@ class Connection:
             ) from error
         connection = cls(client, address, reporter)
         connection._check_scheduler()
+        with contextlib.suppress(TimeoutError):  # workers that were started with the scheduler join a little later
+            client.wait_for_workers(1, timeout=_JOIN_S)
         return connection
 
     def close(self) -> None:

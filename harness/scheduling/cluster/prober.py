@@ -191,7 +191,7 @@ class ClusterProber(Around):
             raise NoWorkers(
                 f"no worker at {connection.address} matches this machine "
                 f"({kind.platform}, Python {kind.python}, harness {kind.version})",
-                hint="the warnings above say why; 'dask worker' starts one",
+                hint="a warning above says why one is left out; 'dask worker' starts one",
             )
         gpu = commonest_gpu(members.values())
         return cls(evolve(here, gpus=(gpu,) if gpu else ()), connection, kind, gpu)

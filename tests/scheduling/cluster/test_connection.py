@@ -8,6 +8,7 @@ from concurrent.futures import ThreadPoolExecutor
 from urllib.parse import urlsplit
 
 import pytest
+from machines import machines, wait_for
 
 from harness.errors import NoWorkers
 from harness.scheduling.cluster import connect
@@ -49,3 +50,14 @@ def test_a_caller_in_an_event_loop_is_supported(house):
     with house.served() as url, ThreadPoolExecutor(max_workers=1) as threads:
         asked = threads.submit(lambda: asyncio.run(cell(f"tcp://{urlsplit(url).netloc}")))
         assert "it is not a Dask scheduler" in asked.result()
+
+
+def test_a_worker_that_is_started_with_the_command_is_waited_for(tmp_path):
+    with machines(tmp_path, {}) as there:
+        wait_for(lambda: "Scheduler at" in there.log("scheduler"), "the scheduler")
+        there.add("late")  # its process is only starting
+        connection = connect(there.address, print)
+        try:
+            assert len(connection.client.scheduler_info()["workers"]) == 1
+        finally:
+            connection.close()
