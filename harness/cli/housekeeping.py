@@ -5,7 +5,8 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import click
@@ -143,9 +144,14 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
     workspace = Workspace.default()
     if not dry_run:
         remove_leftovers(workspace)
-    kept = kept_folders(workspace)
+    count = sum(path.is_dir() for path in workspace.environments.iterdir())
+    with _progress("measuring environments", kept_folders(workspace), count) as measured:
+        kept = list(measured)
     chosen = kept if everything else _chosen(kept, older_than, keep)
-    gone = chosen if dry_run else [folder for folder in chosen if remove(folder, workspace)]
+    gone = chosen
+    if not dry_run:
+        with _progress("removing environments", chosen, len(chosen)) as doomed:
+            gone = [folder for folder in doomed if remove(folder, workspace)]
     if not dry_run:
         prune_wheels(workspace)
     if everything and not dry_run:
@@ -162,6 +168,11 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         f"{verb} {len(gone)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"
         f"{in_use}"
     )
+
+
+def _progress(label: str, kept: Iterable[Kept], count: int) -> AbstractContextManager[Iterable[Kept]]:
+    """A line that counts up while folders are gone through; only a terminal gets it."""
+    return click.progressbar(kept, count, label, show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty())
 
 
 def _chosen(kept: list[Kept], older_than: float | None, keep: float | None) -> list[Kept]:

@@ -10,7 +10,7 @@ import contextlib
 import os
 import shutil
 import time
-from collections.abc import Callable, Container, Iterable
+from collections.abc import Callable, Container, Iterable, Iterator
 from pathlib import Path
 
 from attrs import field, frozen
@@ -126,7 +126,7 @@ class DiskSpace:
         This is for a disk that is nearly full; a removed environment is rebuilt when it is needed.
         """
         missing = estimate.own + _RESERVE - self.free_bytes(self.workspace.building)
-        kept = kept_folders(self.workspace)
+        kept = list(kept_folders(self.workspace))
         if sum(one.size for one in kept) >= missing:
             self._remove(kept, missing, "because the disk is nearly full")
 
@@ -171,8 +171,8 @@ class Kept:
     unused_days: float
 
 
-def kept_folders(workspace: Workspace) -> list[Kept]:
-    """Every finished environment, the least recently used first."""
+def kept_folders(workspace: Workspace) -> Iterator[Kept]:
+    """Every finished environment, the least recently used first; each is measured when it is asked for."""
     now = time.time()
     shared = {inode for store in _stores(workspace) for inode in store.inodes()}
     used: list[tuple[float, Path]] = []
@@ -181,10 +181,9 @@ def kept_folders(workspace: Workspace) -> list[Kept]:
             if path.is_dir():
                 used.append((path.stat().st_mtime, path))
     links: dict[tuple[int, int], int] = {}
-    return [
-        Kept(path, own_bytes(path, workspace.pycache / path.name, held=shared, links=links), (now - last) / _DAY_S)
-        for last, path in sorted(used)
-    ]
+    for last, path in sorted(used):
+        size = own_bytes(path, workspace.pycache / path.name, held=shared, links=links)
+        yield Kept(path, size, (now - last) / _DAY_S)
 
 
 def remove(kept: Kept, workspace: Workspace) -> bool:

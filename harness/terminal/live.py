@@ -126,7 +126,7 @@ class PlainView:
             print_text(self.console, line)
 
     def _judged(self, event: Judged, left: str) -> None:
-        if not self._is_counting or not self._repeats.took(event):
+        if (not self._is_counting or not self._repeats.took(event)) and self._answered.is_news(event):
             self.end()
             print_line(self.console, probe_line(self.console, event, self._answered.by(event), left))
 
@@ -194,7 +194,7 @@ class LiveView(PlainView):
         self._end(event.label)
         if not event.is_proof:
             self._progress, self._left = event.progress, left
-        if not self._repeats.took(event):
+        if not self._repeats.took(event) and self._answered.is_news(event):
             self.end()
             print_text(self.console, probe_line(self.console, event, self._answered.by(event)), hang=_WORD + 2)
 
@@ -330,6 +330,14 @@ class Answered:
 
     def __init__(self) -> None:
         self._first: dict[str, str] = {}
+        self._told: set[tuple[str, str, str]] = set()
+
+    def is_news(self, event: Judged) -> bool:
+        """Whether nothing like it was told: several failures ask for the same candidates, with the same verdicts."""
+        told = (event.observation.key, event.label, event.judgement.word)
+        is_news = event.is_proof or not event.cached or told not in self._told
+        self._told.add(told)
+        return is_news
 
     def by(self, event: Judged) -> str:
         """The seconds of a run, else what answered instead."""

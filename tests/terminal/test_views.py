@@ -265,6 +265,19 @@ def test_answers_without_a_run_name_their_source():
     assert line_of("fourth", lines).startswith("skipped ")
 
 
+@pytest.mark.parametrize("is_terminal", [False, True])
+def test_a_verdict_that_several_failures_ask_for_is_told_once(is_terminal):
+    """Each of thirty groups of tests with one culprit would fill a screen with the same lines."""
+
+    def play(view) -> None:
+        for verdict, cached in ((Verdict.BAD, False), (Verdict.BAD, True), (Verdict.GOOD, True), (Verdict.GOOD, True)):
+            view.report(SearchBegan("another group of tests"))
+            view.report(Judged("1.5", Judgement(verdict, REASON), seen("a"), cached, Progress()))
+
+    lines = drawn(play).splitlines() if is_terminal else logged(play)
+    assert [line.split()[0] for line in lines if "1.5" in line.split()] == ["bad", "good"]
+
+
 def test_a_terminal_shows_running_and_remaining_cells():
     text = drawn(play_cells)
     assert "[GGBS?]" in text
