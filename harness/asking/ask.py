@@ -21,7 +21,7 @@ from harness import __version__
 from harness.asking.answer import SCHEMA, Answer, Status
 from harness.asking.kinds import Kind, kind_of, refuse_meaningless
 from harness.asking.wording import sentence_between
-from harness.culprit.line import left_out_words
+from harness.culprit.axis import left_out_words
 from harness.errors import HarnessError, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model import Observation, RaisedException, normalized_name

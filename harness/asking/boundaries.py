@@ -7,7 +7,7 @@ from collections import deque
 from typing import TYPE_CHECKING
 
 from harness.asking.answer import Boundary, Candidate, Failure, Guilty, Status
-from harness.culprit.line import Certainty, LineSearch, Searched, count_proofs
+from harness.culprit.axis import AxisSearch, Certainty, Searched, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.model import Change, Release
@@ -40,7 +40,7 @@ _PROOFS = 2  # on each side: of the package, and of its lines
 
 
 def with_levels_below(
-    line: LineSearch,
+    line: AxisSearch,
     searched: Searched,
     scope: Scope,
     index: Index,

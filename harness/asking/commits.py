@@ -15,6 +15,7 @@ from attrs import evolve, frozen
 
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.boundaries import boundary_of, certainty_of, status_of
+from harness.culprit.axis import Certainty, Searched
 from harness.culprit.commit import (
     CommitFiles,
     CommitSource,
@@ -28,7 +29,6 @@ from harness.culprit.commit import (
     repository_of,
     search_among,
 )
-from harness.culprit.line import Certainty, Searched
 from harness.culprit.sides import PackageFiles, Side, Sides
 from harness.culprit.trials import Trials
 from harness.environment import Environment

@@ -22,7 +22,7 @@ from harness.asking.history import (
     notes_for,
     sentence_for,
 )
-from harness.culprit.line import Record, left_out_words
+from harness.culprit.axis import RunLog, left_out_words
 from harness.errors import UserMistake
 from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label
 from harness.model import Device, Judgement, Observation, Verdict, normalized_name
@@ -174,7 +174,7 @@ class Scanning:
         """Run the whole scan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
         begun = time.monotonic()
         plan, store = self.history_plan.plan, self.prober.store
-        record = Record(Judge(plan.repro.signature, store), reporter=self.reporter)
+        record = RunLog(Judge(plan.repro.signature, store), reporter=self.reporter)
         anchor = find_anchor(plan, self.prober)
         scan: WindowScan | SureScan
         search: ByNumber | SureScan
@@ -275,7 +275,7 @@ class ReleaseRuns:
     is_flaky: bool = False
 
 
-def runs_of_positions(record: Record, is_settled: Callable[[int], bool]) -> dict[int, ReleaseRuns]:
+def runs_of_positions(record: RunLog, is_settled: Callable[[int], bool]) -> dict[int, ReleaseRuns]:
     """Return the runs of each release that has a verdict, by position."""
     found: dict[int, ReleaseRuns] = {}
     for position in sorted({trial.position for trial in record.observations}):
@@ -297,7 +297,7 @@ def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
 
 
 def history_of(
-    history_plan: HistoryPlan, result: WindowsResult, record: Record, runs: Mapping[int, ReleaseRuns], wall_s: float
+    history_plan: HistoryPlan, result: WindowsResult, record: RunLog, runs: Mapping[int, ReleaseRuns], wall_s: float
 ) -> History:
     """Build the history of a finished scan; `runs` are the releases that have a verdict, `wall_s` is in seconds."""
     plan = history_plan.plan

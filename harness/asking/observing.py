@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.line import Certainty
+from harness.culprit.axis import Certainty
 from harness.culprit.trials import Trials
 from harness.events import Judged, Progress, Reporter, Started, run_label
 from harness.model import Judgement, Observation, Signature, Verdict

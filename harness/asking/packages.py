@@ -25,7 +25,7 @@ from harness.asking.failures import (
     packages_of_frames,
     packages_of_log,
 )
-from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
+from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
 from harness.culprit.sides import exchanged
 from harness.events import LevelBegan, Progress
 from harness.model import Change, Judgement, Lock, Observation, Release, Repro, Verdict, name_of
@@ -79,7 +79,7 @@ class PackageSearch:
     order: Sequence[str]
     repro: Repro
     held: Versions
-    lines: dict[str, tuple[LineSearch, Searched]] = field(factory=dict)
+    lines: dict[str, tuple[AxisSearch, Searched]] = field(factory=dict)
     seen: tuple[Observation, ...] = ()
 
     @property
@@ -294,11 +294,11 @@ class PackageSearch:
 
     def _searched(
         self, axis: Axis, judge: FailureJudge, *, is_sure: bool, known: Mapping[Trial, Observation] | None = None
-    ) -> tuple[LineSearch, Searched]:
+    ) -> tuple[AxisSearch, Searched]:
         """Search a line; with `is_sure`, `assured` later repeats both sides of the change until it is certain."""
         observer = self.observer
         certainty = observer.certainty if is_sure else ONE_RUN
-        line = LineSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, certainty)
+        line = AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, certainty)
         likely = {} if known or observer.is_flaky else self._likely(axis, judge)
         searched = line.run(line.begin({**likely, **(known or {})}, patient=is_sure))
         observer.count.ran_now += searched.record.ran

@@ -16,8 +16,8 @@ from packaging.version import InvalidVersion, Version
 from harness.asking.answer import Answer, Asked, Boundary, Candidate
 from harness.asking.boundaries import boundary_of, certainty_of, failure_of, with_levels_below
 from harness.asking.wording import sentence_for
+from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
-from harness.culprit.line import Axis, LineSearch, Searched, left_out_words
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.environment.interpreter import meets
@@ -108,7 +108,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
         f"{newest.scope.device.value}"
     )
     with session.lanes(newest.scope.device, newest.inquiry.repro) as lanes:
-        line = LineSearch(axis, judge, Probers(by_version), lanes, session.reporter, certainty_of(question.policy))
+        line = AxisSearch(axis, judge, Probers(by_version), lanes, session.reporter, certainty_of(question.policy))
         searched = line.begin(patient=question.depth is not Level.RELEASE, captured_from="the bad end")
         line.announce(headline, (*newest.inquiry.told, *left_out_words(left_out)), searched)
 

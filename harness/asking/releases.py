@@ -12,8 +12,8 @@ from harness.asking.advice import advice_for
 from harness.asking.answer import Answer, Asked
 from harness.asking.boundaries import boundary_of, candidates_of, certainty_of, failure_of, with_levels_below
 from harness.asking.wording import sentence_for, sentence_with_culprit
+from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
-from harness.culprit.line import Axis, LineSearch, Searched, left_out_words
 from harness.model.culprit import Culprit, Level
 from harness.planning.releases import Plan, find_anchor, make_plan
 from harness.probing import Judge
@@ -43,7 +43,7 @@ def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     prober, policy = session.prober, plan.question.policy
     axis = Axis(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
     judge = Judge(plan.repro.signature, session.store)
-    line = LineSearch(axis, judge, prober, lanes, session.reporter, certainty_of(policy))
+    line = AxisSearch(axis, judge, prober, lanes, session.reporter, certainty_of(policy))
     searched = line.begin(patient=depth is not Level.RELEASE, captured_from="the bad end")
     line.announce(*_announced(plan, session), searched)
     searched, culprit, ran_now = with_levels_below(

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.line import ONE_RUN, Axis, Certainty, LineSearch, Searched
+from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Certainty, Searched
 from harness.culprit.sides import PackageFiles, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
@@ -274,7 +274,7 @@ def search_among(source: CommitSource, commits: tuple[str, ...], certainty: Cert
         label=lambda position: source.label(commits[position]),
     )
     trials = source.trials
-    line = LineSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, certainty)
+    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, certainty)
     known = {
         Trial(position, run.attempt): run
         for position, sha in enumerate(commits)

@@ -11,8 +11,8 @@ from collections.abc import Callable, Collection, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
+from harness.culprit.clues import Clues, Pointers, failure_of
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.evidence import Evidence, Pointers, failure_of
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.sides import METADATA, Exchange, Sides
 from harness.culprit.ties import Consistency, ties_of
@@ -94,7 +94,7 @@ class LineSearch:
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
     serving: frozenset[Unit] = field(default=frozenset(), repr=False)
-    evidence: Evidence | None = field(default=None, repr=False)
+    clues: Clues | None = field(default=None, repr=False)
     older: Callable[[Candidate], ForkingProber | None] = field(default=lambda _: None, repr=False)
 
     @property
@@ -186,11 +186,9 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     cut = used if len(used) <= _MOST_READ else _that_called(exchange, sides, used, traces)
     edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
     before, after = traces or (None, None)
-    evidence = Evidence(sides, trials.scope.repro.source, before, after, Pointers.of(exchange, sides))
-    consistency = Consistency(edits, ties_of(edits, evidence.idle(edits)))
-    search = LineSearch(
-        trials, sides, exchange, edits, consistency, evidence.weights(edits), edits.serving(), evidence=evidence
-    )
+    clues = Clues(sides, trials.scope.repro.source, before, after, Pointers.of(exchange, sides))
+    consistency = Consistency(edits, ties_of(edits, clues.idle(edits)))
+    search = LineSearch(trials, sides, exchange, edits, consistency, clues.weights(edits), edits.serving(), clues=clues)
     return search, len(traces)
 
 
@@ -207,8 +205,8 @@ def opened(search: LineSearch, units: frozenset[Unit]) -> LineSearch:
         wholes={unit: paths for unit, paths in whole.wholes.items() if unit not in gone} | apart,
     )
     weights, idle = dict.fromkeys(edits.all, 1.0), frozenset[Unit]()
-    if search.evidence is not None:
-        weights, idle = search.evidence.weights(edits), search.evidence.idle(edits)
+    if search.clues is not None:
+        weights, idle = search.clues.weights(edits), search.clues.idle(edits)
     consistency = Consistency(edits, search.consistency.ties if rest else ties_of(edits, idle))
     return evolve(search, edits=edits, consistency=consistency, weights=weights, serving=edits.serving())
 

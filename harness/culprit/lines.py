@@ -17,9 +17,9 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
+from harness.culprit.clues import message_of, used_units
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled
 from harness.culprit.edits import Unit
-from harness.culprit.evidence import message_of, used_units
 from harness.culprit.line_search import (
     COMPILED,
     REST,

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
+from harness.culprit.clues import ranked_packages
 from harness.culprit.edits import versions
-from harness.culprit.evidence import ranked_packages
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.release import can_narrow
 from harness.culprit.side_proofs import proved, proved_again

@@ -12,7 +12,7 @@ from attrs import evolve
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from harness.culprit.line import ONE_RUN, Axis, LineSearch, Searched
+from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
 from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.trials import Trials
@@ -42,7 +42,7 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
         return package, sides
     is_upgrade = _is_upgrade(change)
     axis = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
-    line = LineSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, ONE_RUN)
+    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, ONE_RUN)
     changed = "fixed" if axis.find_fix else "broke"
     begun = line.begin()
     line.announce(

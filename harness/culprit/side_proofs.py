@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.evidence import used_units
+from harness.culprit.clues import used_units
 from harness.culprit.line_search import files_to_trace
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.trials import Claim, Trials

@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import InvalidVersion, Version
 
-from harness.culprit.line import Searched
+from harness.culprit.axis import Searched
 from harness.culprit.pursuit import Reduced
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index

@@ -17,9 +17,9 @@ from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Stat
 from harness.asking.boundaries import boundary_of, candidates_of
 from harness.asking.commits import commits_answer
 from harness.asking.wording import sentence_with_culprit
+from harness.culprit.axis import Certainty
 from harness.culprit.commit import CommitFiles, CommitSource
 from harness.culprit.descent import find_culprit
-from harness.culprit.line import Certainty
 from harness.culprit.sides import Side, Sides
 from harness.environment import Index, Uninstallable
 from harness.errors import BadRepository

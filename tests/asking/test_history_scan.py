@@ -7,7 +7,7 @@ from support import MESSAGE, SIGNED, repro_text
 
 from harness.asking.history import HistoryStatus, RowState
 from harness.asking.history_scan import Scanning, make_history_plan
-from harness.culprit.line import Axis, LineSearch
+from harness.culprit.axis import Axis, AxisSearch
 from harness.events import SILENT
 from harness.model import Device, Verdict
 from harness.model.repro import parse_repro
@@ -72,7 +72,7 @@ def test_runs_of_a_bisection_count_even_with_other_packages(scan, parts, interpr
     plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
     lane = Lanes(1)  # on two, a run that became useless may end all the same, and be kept
     axis = Axis(plan.subject, plan.names, plan.probes(parts.prober), plan.good, plan.bad)
-    line = LineSearch(axis, Judge(repro.signature, parts.store), parts.prober, lane, SILENT)
+    line = AxisSearch(axis, Judge(repro.signature, parts.store), parts.prober, lane, SILENT)
     bisected = line.run(line.begin())
     lane.close()
     assert bisected.suspects == ("1.6",)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.evidence import ranked_packages
+from harness.culprit.clues import ranked_packages
 from harness.culprit.sides import Side, Sides
 from harness.model import Change, Device, Lock, Observation, Outcome, RaisedException, Repro, StackFrame, Verdict
 from harness.planning.inquiry import Scope

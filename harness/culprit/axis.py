@@ -1,6 +1,6 @@
-"""The search over a line: finds the two neighbours between which the verdict changes.
+"""The search over an axis: finds the two neighbours between which the verdict changes.
 
-A line is any ordered row of candidates: the releases of a package, the commits of a branch, Pythons. The search never
+An axis is any ordered row of candidates: the releases of a package, the commits of a branch, Pythons. The search never
 names one on a lucky run (see `harness.search.sure`). It can go on later: runs of the two sides that deeper levels make
 count as repetitions, for or against the result.
 """
@@ -74,7 +74,7 @@ ONE_RUN = Certainty(confirm=0)
 
 
 @define
-class Record:
+class RunLog:
     """The runs of a search so far, in order; `ran` counts those that did not come from the store.
 
     Without a signature, the first failure that can be recognised again provides it; `captured_from` describes that run.
@@ -129,11 +129,11 @@ class Record:
 
 @frozen
 class Searched:
-    """A search over a line, as far as it went; `wall_s` in seconds."""
+    """A search over an axis, as far as it went; `wall_s` in seconds."""
 
     axis: Axis
     search: SureBisection
-    record: Record
+    record: RunLog
     wall_s: float = 0.0
 
     @property
@@ -152,8 +152,8 @@ class Searched:
 
 
 @frozen
-class LineSearch:
-    """Searches one line; `certainty` says how sure the result has to be."""
+class AxisSearch:
+    """Searches one axis; `certainty` says how sure the result has to be."""
 
     axis: Axis
     judge: Judge
@@ -171,7 +171,7 @@ class LineSearch:
         is captured from, if there is none.
         """
         axis = self.axis
-        record = Record(self.judge, captured_from or "the first failing run", self.reporter)
+        record = RunLog(self.judge, captured_from or "the first failing run", self.reporter)
         search = SureBisection(
             len(axis.names),
             good=axis.good,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from edited import edits_of, unit
 from test_likelihood import sides_of
 
-from harness.culprit.evidence import Evidence, Pointers, first_parted
+from harness.culprit.clues import Clues, Pointers, first_parted
 from harness.model import Returned, Trace
 
 STEP = "def {0}(x):\n    return x + 1\n\n\n"
@@ -16,7 +16,7 @@ AFTER = {"shop/a.py": BEFORE["shop/a.py"].replace("+ 1", "+ 2").replace("# one",
 def test_executed_code_weighs_more_and_a_comment_weighs_least(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
     trace = Trace(called={"shop/a.py": {"ran": 3, "told": 4}}, lines={"shop/a.py": (1, 2, 9, 11)})
-    weights = Evidence(sides_of(), "", trace, trace).weights(edits)
+    weights = Clues(sides_of(), "", trace, trace).weights(edits)
     ran, idle = (next(one for one in edits.all if edits.function(one) == name) for name in ("ran", "idle"))
     assert weights[ran] > weights[idle] > weights[unit(edits, "# two")] > 0
 
@@ -26,15 +26,15 @@ def test_a_function_that_neither_side_called_is_idle(tmp_path):
     idle = next(one for one in edits.all if edits.function(one) == "idle")
     trace = Trace(called={"shop/a.py": {"ran": 3, "told": 4}}, lines={"shop/a.py": (1, 2)})
     other = Trace(called={"shop/a.py": {"ran": 3, "idle": 4, "told": 5}}, lines={"shop/a.py": (1, 2)})
-    assert Evidence(sides_of(), "", trace, trace).idle(edits) == {idle}
-    assert Evidence(sides_of(), "", trace, other).idle(edits) == frozenset()
-    assert Evidence(sides_of(), "", trace).idle(edits) == frozenset()
-    assert Evidence(sides_of(), "", trace, Trace()).idle(edits) == frozenset()
+    assert Clues(sides_of(), "", trace, trace).idle(edits) == {idle}
+    assert Clues(sides_of(), "", trace, other).idle(edits) == frozenset()
+    assert Clues(sides_of(), "", trace).idle(edits) == frozenset()
+    assert Clues(sides_of(), "", trace, Trace()).idle(edits) == frozenset()
 
 
 def test_without_a_trace_the_traceback_decides(tmp_path):
     edits = edits_of(tmp_path, BEFORE, AFTER)
-    weights = Evidence(sides_of(("shop/a.py", "idle", "shop")), "").weights(edits)
+    weights = Clues(sides_of(("shop/a.py", "idle", "shop")), "").weights(edits)
     assert edits.function(max(weights, key=weights.get)) == "idle"
 
 
@@ -42,7 +42,7 @@ def test_a_function_with_equal_inputs_and_a_different_result_weighs_most(tmp_pat
     edits = edits_of(tmp_path, BEFORE, AFTER)
     lines = {"shop/a.py": tuple(range(1, 12))}
     traces = [Trace(lines=lines, returned=(Returned("shop/a.py", "idle", "x=1", result),)) for result in ("2", "3")]
-    weights = Evidence(sides_of(), "", *traces).weights(edits)
+    weights = Clues(sides_of(), "", *traces).weights(edits)
     assert edits.function(max(weights, key=weights.get)) == "idle"
 
 
@@ -51,7 +51,7 @@ def test_a_place_that_the_api_points_to_weighs_more(tmp_path):
     idle = next(one for one in edits.all if edits.function(one) == "idle")
     a, _, _, _ = edits.block(idle)
     pointers = Pointers(older=frozenset({("shop/a.py", a + 1)}))
-    plain, pointed = (Evidence(sides_of(), "", pointers=one).weights(edits) for one in (Pointers(), pointers))
+    plain, pointed = (Clues(sides_of(), "", pointers=one).weights(edits) for one in (Pointers(), pointers))
     assert pointed[idle] > 10 * plain[idle]
     assert {one: weight for one, weight in pointed.items() if one != idle} == {
         one: weight for one, weight in plain.items() if one != idle
@@ -62,7 +62,7 @@ def test_a_module_that_the_api_says_was_removed_weighs_most(tmp_path):
     gone = {"shop/old.py": "def price():\n    return 1\n", "shop/older.py": "def tax():\n    return 2\n"}
     edits = edits_of(tmp_path, BEFORE | gone, AFTER)
     pointers = Pointers(older=frozenset({("shop/old.py", 1)}))
-    weights = Evidence(sides_of(("shop/a.py", "idle", "shop")), "", pointers=pointers).weights(edits)
+    weights = Clues(sides_of(("shop/a.py", "idle", "shop")), "", pointers=pointers).weights(edits)
     assert max(weights, key=weights.get) == "shop/old.py"
     assert weights["shop/old.py"] > 100 * weights["shop/older.py"]
 

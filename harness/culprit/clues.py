@@ -85,7 +85,7 @@ class Pointers:
 
 
 @frozen
-class Evidence:
+class Clues:
     """What is known before the search: both sides, the source of the repro, pointers, and traces if available."""
 
     sides: Sides
@@ -126,7 +126,7 @@ class Evidence:
 
 @frozen
 class _Scale:
-    evidence: Evidence
+    clues: Clues
     edits: Edits
     frames: tuple[StackFrame, ...]
     parted: Mapping[Function, int]
@@ -144,7 +144,7 @@ class _Scale:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
         home = self.edits.homes.get(path, path)
-        if self.evidence.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
+        if self.clues.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR
@@ -156,11 +156,11 @@ class _Scale:
         if unit in self.edits.homes:
             return 0.5
         in_traceback = any(frame.file in self.edits.wholes[unit] for frame in self.frames)
-        pointed_to = self.evidence.pointers.files & frozenset(self.edits.wholes[unit])
+        pointed_to = self.clues.pointers.files & frozenset(self.edits.wholes[unit])
         return _UNKNOWN * (_IN_TRACEBACK if in_traceback else 1.0) * (_POINTED_TO**2 if pointed_to else 1.0)
 
     def _by_run(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
-        before, after = self.evidence.before, self.evidence.after
+        before, after = self.clues.before, self.clues.after
         if before is None and after is None:
             return _UNKNOWN
         home = self.edits.homes.get(path, path)
@@ -178,7 +178,7 @@ class _Scale:
         return (_RAN if ran else _CALLED if called else _NEVER_CALLED) * (1 + _LATE * late)
 
     def _by_frames(self, path: str, function: str, old: tuple[int, int], new: tuple[int, int]) -> float:
-        newer_failed = self.evidence.sides.after.observation.exception is not None
+        newer_failed = self.clues.sides.after.observation.exception is not None
         lines = new if newer_failed else old
         name = function.rpartition(".")[2]
         best = 1.0
