@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Callable, Collection, Iterator, Sequence
 from typing import TYPE_CHECKING
+
+from attrs import frozen
 
 from harness.culprit.edits import module_of
 from harness.culprit.syntax import parsed
@@ -66,7 +69,8 @@ def causes(before: str, after: str, block: tuple[int, int, int, int], module: st
         return tuple(found)
     inside = _owner(newer, (c, d)) or _owner(older, (a, b))
     where = f" in `{inside}`" if inside else f" in `{module}`"
-    return tuple(_statements(list(_within(old, (a, b))), list(_within(new, (c, d))), where, inside))
+    told = tuple(_statements(list(_within(old, (a, b))), list(_within(new, (c, d))), where, inside))
+    return told or tuple(_parts(_Around.of(old, (a, b)), _Around.of(new, (c, d)), where))
 
 
 def _definitions(tree: ast.AST, prefix: str = "") -> dict[str, _Definition]:
@@ -192,18 +196,75 @@ def _calls(nodes: list[ast.AST]) -> dict[str, ast.Call]:
     return found
 
 
+@frozen
+class _Around:
+    """The innermost call or dictionary with arguments or entries on the lines [first, last), counted from 0.
+
+    `target` is the name that gets it, "" if none; `parts` are those on the lines, by their names, as source.
+    """
+
+    target: str
+    called: str
+    parts: dict[str, str]
+
+    @classmethod
+    def of(cls, tree: ast.AST, lines: tuple[int, int]) -> _Around | None:
+        """The one around some lines of a text, None if there is none."""
+        found: _Around | None = None
+        target = ""
+        for node in _around(tree, lines):
+            if isinstance(node, ast.Assign | ast.AnnAssign):
+                target = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+            named = list(_named_parts(node))
+            if named:
+                within = {name: ast.unparse(one) for name, one in named if lines[0] < one.lineno <= lines[1]}
+                found = cls(target, ast.unparse(node.func) if isinstance(node, ast.Call) else "", within)
+        return found
+
+
+def _around(tree: ast.AST, lines: tuple[int, int]) -> Iterator[ast.AST]:
+    """The statements and expressions around the lines, the outermost first."""
+    for node in ast.iter_child_nodes(tree):
+        if getattr(node, "lineno", math.inf) <= lines[0] + 1 and lines[1] <= (getattr(node, "end_lineno", 0) or 0):
+            yield node
+            yield from _around(node, lines)
+
+
+def _named_parts(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
+    if isinstance(node, ast.Call):
+        yield from ((one.arg, one.value) for one in node.keywords if one.arg)
+    elif isinstance(node, ast.Dict):
+        yield from ((ast.unparse(key), one) for key, one in zip(node.keys, node.values, strict=True) if key is not None)
+
+
+def _parts(old: _Around | None, new: _Around | None, where: str) -> Iterator[str]:
+    """What changed among the arguments of a call, or the entries of a dictionary, of several lines."""
+    if old is None or new is None or (old.target, old.called) != (new.target, new.called):
+        return
+    kind = "argument" if old.called else "entry"
+    of = f"of the call of `{_short(old.called)}`" if old.called else ""
+    of = " ".join(one for one in (of, f"{'for' if of else 'of'} `{old.target}`" if old.target else "") if one)
+    yield from _changes(kind, f"{of}{where}", old.parts, new.parts)
+
+
+def _changes(kind: str, of: str, was: dict[str, str], now: dict[str, str]) -> Iterator[str]:
+    for one in now.keys() - was.keys():
+        yield f"the {kind} `{one}` {of} is new"
+    for one in was.keys() - now.keys():
+        yield f"the {kind} `{one}` {of} is gone"
+    for one in was.keys() & now.keys():
+        if was[one] != now[one]:
+            yield f"the {kind} `{one}` {of} was changed from `{_short(was[one])}` to `{_short(now[one])}`"
+
+
 def _call(called: str, old: ast.Call, new: ast.Call, where: str) -> Iterator[str]:
     was, now = ({one.arg: ast.unparse(one.value) for one in node.keywords if one.arg} for node in (old, new))
     of = f"of the call of `{_short(called)}`{where}"
     placed = {ast.unparse(one) for one in old.args}
-    for one in now.keys() - was.keys():
-        by_name = now[one] in placed and len(new.args) < len(old.args)
-        yield f"the argument `{one}` {of} is passed by name" if by_name else f"the argument `{one}` {of} is new"
-    for one in was.keys() - now.keys():
-        yield f"the argument `{one}` {of} is gone"
-    for one in was.keys() & now.keys():
-        if was[one] != now[one]:
-            yield f"the argument `{one}` {of} was changed from `{_short(was[one])}` to `{_short(now[one])}`"
+    by_name = {one for one in now.keys() - was.keys() if now[one] in placed and len(new.args) < len(old.args)}
+    for one in by_name:
+        yield f"the argument `{one}` {of} is passed by name"
+    yield from _changes("argument", of, was, {one: value for one, value in now.items() if one not in by_name})
 
 
 def _tests(nodes: list[ast.AST]) -> list[str]:

@@ -7,8 +7,10 @@ weight is a product of factors, and each factor can save a few bisection steps.
 from __future__ import annotations
 
 import contextlib
+import keyword
 import math
 import re
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -34,6 +36,9 @@ _PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines a name used in the repro
+_SPOKEN_OF = 16.0  # a region with a word that the failure says and no other region has
+_WORD = re.compile(r"[A-Za-z_]\w{2,}")
+_PROSE = ("are", "does", "expected", "got", "has", "have", "instead", "must", "self", "should", "that", "the", "this")
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 _OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
@@ -104,7 +109,7 @@ class Clues:
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for))
+        scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for), _spoken_of(edits, self.sides))
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
     def idle(self, edits: Edits) -> frozenset[Unit]:
@@ -132,6 +137,7 @@ class _Scale:
     parted: Mapping[Function, int]
     last: tuple[int, int]
     asked_for: frozenset[str]
+    spoken_of: Mapping[Unit, float]
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -148,6 +154,7 @@ class _Scale:
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR
+        weight *= 1 + _SPOKEN_OF * self.spoken_of.get(unit, 0.0)
         return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
 
     def _of_whole(self, unit: Unit) -> float:
@@ -189,6 +196,25 @@ class _Scale:
                 elif frame.function == name:
                     best = max(best, _IN_TRACEBACK / (1 + 0.2 * depth))
         return best
+
+
+def _spoken_of(edits: Edits, sides: Sides) -> dict[Unit, float]:
+    """How rare, from 0 to 1, the rarest word of the failure is that a region has among its changed lines.
+
+    Words of the failure are those of its messages and of the user's own lines in its tracebacks. The measure is the
+    square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from reports (Zhou, Zhang
+    and Lo, 2012).
+    """
+    raised = failure_of(sides)
+    chain = list(raised.chain()) if raised is not None else []
+    said = [one.message for one in chain] + [frame.text for one in chain for frame in one.frames if not frame.package]
+    wanted = frozenset(_WORD.findall("\n".join(said))).difference(keyword.kwlist, _PROSE)
+    regions = [unit for unit in edits.all if edits.is_region(unit)]
+    words = {unit: wanted & frozenset(_WORD.findall("".join(sum(edits.lines(unit), ())))) for unit in regions}
+    counts = Counter(word for found in words.values() for word in found)
+    most = math.log(max(len(regions), 2))
+    rarest = {unit: min(counts[word] for word in found) for unit, found in words.items() if found}
+    return {unit: (1 - math.log(count) / most) ** 2 for unit, count in rarest.items()}
 
 
 def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:

@@ -335,7 +335,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
-    note = f"{search.names(core)} alone does not make the difference, and what else it needs was not found"
+    note = f"adding only {search.names(core)} does not make the difference, and what else that needs was not found"
     return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
 
 

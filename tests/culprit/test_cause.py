@@ -10,6 +10,21 @@ from harness.culprit.regions import FileDifference
 
 CASES = [
     (
+        'class Config:\n    strategy: str = field(\n        default="ffd",\n        metadata={"help": "?"},\n    )\n',
+        'class Config:\n    strategy: str = field(\n        default="bfd",\n        metadata={"help": "?"},\n    )\n',
+        "the argument `default` of the call of `field` for `strategy` in `Config` was changed from `'ffd'` to `'bfd'`",
+    ),
+    (
+        'class Model:\n    allowed = {\n        "tol": [1],\n        "penalty": ["l1", "none"],\n    }\n',
+        'class Model:\n    allowed = {\n        "tol": [1],\n        "penalty": ["l1", None],\n    }\n',
+        "the entry `'penalty'` of `allowed` in `Model` was changed from `['l1', 'none']` to `['l1', None]`",
+    ),
+    (
+        "def run(a):\n    return layer(\n        a,\n        scale=1,\n        bias=2,\n    )\n",
+        "def run(a):\n    return layer(\n        a,\n        bias=2,\n    )\n",
+        "the argument `scale` of the call of `layer` in `run` is gone",
+    ),
+    (
         "class X:\n    def step(self, padding=0):\n        return 1\n",
         "class X:\n    def step(self, pad=0):\n        return 1\n",
         "the parameter `padding` of `X.step` was renamed to `pad`",

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from attrs import evolve
 from edited import edits_of, unit
 from test_likelihood import sides_of
 
 from harness.culprit.clues import Clues, Pointers, first_parted
-from harness.model import Returned, Trace
+from harness.model import RaisedException, Returned, StackFrame, Trace
 
 STEP = "def {0}(x):\n    return x + 1\n\n\n"
 BEFORE = {"shop/a.py": STEP.format("ran") + STEP.format("idle") + "def told(x):\n    # one\n    return x\n"}
@@ -56,6 +57,22 @@ def test_a_place_that_the_api_points_to_weighs_more(tmp_path):
     assert {one: weight for one, weight in pointed.items() if one != idle} == {
         one: weight for one, weight in plain.items() if one != idle
     }
+
+
+def test_a_word_of_the_failure_weighs_more_the_rarer_it_is(tmp_path):
+    """The words are those of the message and of the user's own line; prose and a package's own lines say nothing."""
+    step = "def {0}(x):\n    the = {1}\n    return x\n\n\n"
+    before = {"shop/a.py": "".join(step.format(name, "0, " + name) for name in ("price", "tax", "rate", "other"))}
+    after = {"shop/a.py": before["shop/a.py"].replace("0, tax", "1, tax").replace("0, ", "2, price, ")}
+    edits = edits_of(tmp_path, before, after)
+    frames = (StackFrame("repro.py", 3, "<module>", text="assert tax == 1"), StackFrame("a.py", 2, "f", "shop", "rate"))
+    failure = RaisedException("builtins.AssertionError", "the price is 2", (), frames)
+    silent, spoken = sides_of(), sides_of()
+    spoken = evolve(spoken, after=evolve(spoken.after, observation=evolve(spoken.after.observation, exception=failure)))
+    plain, told = (Clues(one, "").weights(edits) for one in (silent, spoken))
+    more = {edits.function(one): told[one] / plain[one] for one in edits.all if edits.is_region(one)}
+    assert more["tax"] > more["rate"] > 1
+    assert more["rate"] == more["other"] == more["price"]
 
 
 def test_a_module_that_the_api_says_was_removed_weighs_most(tmp_path):
