@@ -19,6 +19,7 @@ if TYPE_CHECKING:
 _TICKED = re.compile(r"`([^`]+)`")
 _LONGEST = 60
 _MOST = 3
+_ORDINALS = ("first", "second", "third")
 
 _Function = ast.FunctionDef | ast.AsyncFunctionDef
 _Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
@@ -69,8 +70,10 @@ def causes(before: str, after: str, block: tuple[int, int, int, int], module: st
         return tuple(found)
     inside = _owner(newer, (c, d)) or _owner(older, (a, b))
     where = f" in `{inside}`" if inside else f" in `{module}`"
-    told = tuple(_statements(list(_within(old, (a, b))), list(_within(new, (c, d))), where, inside))
-    return told or tuple(_parts(_Around.of(old, (a, b)), _Around.of(new, (c, d)), where))
+    within = list(_within(old, (a, b))), list(_within(new, (c, d)))
+    told = tuple(_statements(*within, where, inside))
+    told = told or tuple(_parts(_Around.of(old, (a, b)), _Around.of(new, (c, d)), where))
+    return told or tuple(_called_instead(_calls(within[0]), _calls(within[1]), inside))
 
 
 def _definitions(tree: ast.AST, prefix: str = "") -> dict[str, _Definition]:
@@ -168,8 +171,10 @@ def _within(tree: ast.AST, lines: tuple[int, int]) -> Iterator[ast.AST]:
 def _statements(old: list[ast.AST], new: list[ast.AST], where: str, inside: str) -> Iterator[str]:
     """What changed among the statements and calls of a region."""
     calls = [_calls(nodes) for nodes in (old, new)]
+    whole = {id(node.value) for node in new if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return)}
     for called in calls[0].keys() & calls[1].keys():
-        yield from _call(called, calls[0][called], calls[1][called], where)
+        one, other = calls[0][called], calls[1][called]
+        yield from _call(called, one, other, where, is_told=id(other) in whole)
     for kind, told in (
         (_tests, lambda a, b: f"the condition `{a}`{where} became `{b}`"),
         (_returns, lambda a, b: f"`{inside}` returns `{b}` instead of `{a}`"),
@@ -179,8 +184,33 @@ def _statements(old: list[ast.AST], new: list[ast.AST], where: str, inside: str)
     for target in values[0].keys() & values[1].keys():
         if values[0][target] != values[1][target]:
             yield f"`{target}`{where} was changed from `{_short(values[0][target])}` to `{_short(values[1][target])}`"
+    modules = [_imports(nodes) for nodes in (old, new)]
+    for name in modules[0].keys() & modules[1].keys():
+        if modules[0][name] != modules[1][name]:
+            yield f"`{name}`{where} is imported from `{modules[1][name]}` instead of `{modules[0][name]}`"
     for raised in _raises(new).keys() - _raises(old).keys():
         yield f"`{inside or where.strip()}` raises `{raised}`" if inside else f"`{raised}` is raised{where}"
+
+
+def _called_instead(old: Collection[str], new: Collection[str], inside: str) -> Iterator[str]:
+    """The one function that only one text calls on some lines, or one of each; nothing if there are more."""
+    gone, come = [one for one in old if one not in new], [one for one in new if one not in old]
+    if not inside or max(len(gone), len(come)) != 1:
+        return
+    if not gone:
+        yield f"`{inside}` calls `{_short(come[0])}`"
+    elif not come:
+        yield f"`{inside}` no longer calls `{_short(gone[0])}`"
+    else:
+        yield f"`{inside}` calls `{_short(come[0])}` instead of `{_short(gone[0])}`"
+
+
+def _imports(nodes: list[ast.AST]) -> dict[str, str]:
+    """The module that each name is imported from."""
+    froms = [node for node in nodes if isinstance(node, ast.ImportFrom)]
+    return {
+        alias.asname or alias.name: f"{'.' * node.level}{node.module or ''}" for node in froms for alias in node.names
+    }
 
 
 def _pair(old: list[str], new: list[str], told: Callable[[str, str], str]) -> Iterator[str]:
@@ -257,10 +287,16 @@ def _changes(kind: str, of: str, was: dict[str, str], now: dict[str, str]) -> It
             yield f"the {kind} `{one}` {of} was changed from `{_short(was[one])}` to `{_short(now[one])}`"
 
 
-def _call(called: str, old: ast.Call, new: ast.Call, where: str) -> Iterator[str]:
+def _call(called: str, old: ast.Call, new: ast.Call, where: str, *, is_told: bool) -> Iterator[str]:
+    """What changed among the arguments of a call; with `is_told`, the whole call is told as a value that changed."""
     was, now = ({one.arg: ast.unparse(one.value) for one in node.keywords if one.arg} for node in (old, new))
     of = f"of the call of `{_short(called)}`{where}"
     placed = {ast.unparse(one) for one in old.args}
+    if len(old.args) == len(new.args) and not is_told:
+        for number, pair in zip(_ORDINALS, zip(old.args, new.args, strict=True), strict=False):
+            first, second = map(ast.unparse, pair)
+            if first != second:
+                yield f"the {number} argument {of} was changed from `{_short(first)}` to `{_short(second)}`"
     by_name = {one for one in now.keys() - was.keys() if now[one] in placed and len(new.args) < len(old.args)}
     for one in by_name:
         yield f"the argument `{one}` {of} is passed by name"

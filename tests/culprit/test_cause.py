@@ -10,6 +10,21 @@ from harness.culprit.regions import FileDifference
 
 CASES = [
     (
+        "from requests import HTTPError\n",
+        "from httpx import HTTPError, Response\n",
+        "`HTTPError` in `shop.urls` is imported from `httpx` instead of `requests`",
+    ),
+    (
+        "def run(a):\n    b = 1\n    return checked(a, b)\n",
+        "def run(a):\n    b = 1\n    warn()\n    return checked(a, b)\n",
+        "`run` calls `warn`",
+    ),
+    (
+        "class Model:\n    allowed = [options({'l1', 'none'})]\n",
+        "class Model:\n    allowed = [options({'l1'})]\n",
+        "the first argument of the call of `options` in `Model` was changed from `{'l1', 'none'}` to `{'l1'}`",
+    ),
+    (
         'class Config:\n    strategy: str = field(\n        default="ffd",\n        metadata={"help": "?"},\n    )\n',
         'class Config:\n    strategy: str = field(\n        default="bfd",\n        metadata={"help": "?"},\n    )\n',
         "the argument `default` of the call of `field` for `strategy` in `Config` was changed from `'ffd'` to `'bfd'`",
