@@ -73,6 +73,7 @@ def causes(before: str, after: str, block: tuple[int, int, int, int], module: st
     within = list(_within(old, (a, b))), list(_within(new, (c, d)))
     told = tuple(_statements(*within, where, inside))
     told = told or tuple(_parts(_Around.of(old, (a, b)), _Around.of(new, (c, d)), where))
+    told = told or tuple(_only(*within, inside))
     return told or tuple(_called_instead(_calls(within[0]), _calls(within[1]), inside))
 
 
@@ -190,6 +191,32 @@ def _statements(old: list[ast.AST], new: list[ast.AST], where: str, inside: str)
             yield f"`{name}`{where} is imported from `{modules[1][name]}` instead of `{modules[0][name]}`"
     for raised in _raises(new).keys() - _raises(old).keys():
         yield f"`{inside or where.strip()}` raises `{raised}`" if inside else f"`{raised}` is raised{where}"
+
+
+def _only(old: list[ast.AST], new: list[ast.AST], inside: str) -> Iterator[str]:
+    """What the one statement does that only one text has on some lines; nothing if both have some, or one several."""
+    statements = [node for node in new or old if isinstance(node, ast.stmt)]
+    last = max(((one.end_lineno or one.lineno) for one in statements), default=0)
+    if inside and not (old and new) and statements and last == statements[0].end_lineno:
+        does = _does(statements[0])
+        if does:
+            yield f"`{inside}` {does if new else f'no longer {does}'}"
+
+
+def _does(statement: ast.stmt) -> str:
+    """What a statement does, such as "sets `a` to `1`"; "" if that is not simple."""
+    match statement:
+        case ast.If(test=test, body=[one], orelse=[]) if does := _does(one):
+            return f"{does} if `{_short(ast.unparse(test))}`"
+        case ast.Assign(targets=[target], value=value):
+            return f"sets `{_short(ast.unparse(target))}` to `{_short(ast.unparse(value))}`"
+        case ast.Return(value=ast.expr() as value):
+            return f"returns `{_short(ast.unparse(value))}`"
+        case ast.Expr(value=ast.Call(func=called)):
+            return f"calls `{_short(ast.unparse(called))}`"
+        case ast.Raise(exc=ast.expr() as raised):
+            return f"raises `{_short(ast.unparse(raised.func if isinstance(raised, ast.Call) else raised))}`"
+    return ""
 
 
 def _called_instead(old: Collection[str], new: Collection[str], inside: str) -> Iterator[str]:

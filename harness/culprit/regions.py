@@ -2,7 +2,7 @@
 
 A line diff joins neighbouring changed lines into one block, such as five imports, or a decorator and the header below
 it. As one edit, the whole block would need everything that one of its lines needs. So blocks are split into pieces:
-imports, decorators, and definitions that were added or removed.
+imports, decorators, definitions that were added or removed, and the statements that a function gained or lost.
 """
 
 from __future__ import annotations
@@ -48,7 +48,8 @@ class FileDifference:
         lines = lines_of(before), lines_of(after)
         blocks = changed_blocks(*lines)
         if path.endswith(".py"):
-            blocks = tuple(cut_apart(blocks, before, after, lines))
+            parts = cut_apart(blocks, before, after, lines)
+            blocks = tuple(one for part in parts for one in _by_statement(part, before, after, lines))
         return cls(path, before, after, blocks)
 
     def mixed(self, old: Iterable[int]) -> str:
@@ -195,6 +196,40 @@ def cut_apart(
         for i, j, k, m in _aligned(*pieces, block):
             if old[i:j] != new[k:m]:
                 yield i, j, k, m
+
+
+def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> Iterator[Block]:
+    """Split a block that only adds, or only removes, several whole statements of a function."""
+    a, b, c, d = block
+    source, told, (first, last) = (after, lines[1], (c, d)) if a == b else (before, lines[0], (a, b))
+    starts = [first]
+    if (a == b) != (c == d):
+        reached = first
+        for start, end in _statements(source):
+            if reached <= start and end <= last and first <= start:
+                starts += [reached] if reached > first else []
+                reached = end
+        # Lines before, between and after the statements may only be empty or comments.
+        within = [n for start, end in _statements(source) if first <= start and end <= last for n in range(start, end)]
+        rest = (told[n].strip() for n in set(range(first, last)).difference(within))
+        if any(line and not line.startswith("#") for line in rest):
+            starts = [first]
+    for start, end in zip(starts, [*starts[1:], last], strict=True):
+        yield (a, b, start, end) if a == b else (start, end, c, d)
+
+
+@functools.lru_cache(maxsize=64)
+def _statements(source: str) -> tuple[tuple[int, int], ...]:
+    """The lines [first, last) of the statements in functions, counted from 0, the outer ones first."""
+    tree = parsed(source)
+    found = {
+        (one.lineno - 1, -(one.end_lineno or one.lineno))
+        for function in ast.walk(tree or ast.Module([], []))
+        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
+        for one in ast.walk(function)
+        if isinstance(one, ast.stmt) and one is not function
+    }
+    return tuple((first, -last) for first, last in sorted(found))
 
 
 def serves_only(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> bool:

@@ -10,6 +10,16 @@ from harness.culprit.regions import FileDifference
 
 CASES = [
     (
+        "def load(dtype=None):\n    return dtype\n",
+        "def load(dtype=None):\n    if dtype is None:\n        dtype = 'auto'\n    return dtype\n",
+        "`load` sets `dtype` to `'auto'` if `dtype is None`",
+    ),
+    (
+        "def run(a):\n    a.sort()\n    return a\n",
+        "def run(a):\n    return a\n",
+        "`run` no longer calls `a.sort`",
+    ),
+    (
         "from requests import HTTPError\n",
         "from httpx import HTTPError, Response\n",
         "`HTTPError` in `shop.urls` is imported from `httpx` instead of `requests`",

@@ -30,9 +30,9 @@ def edited(draw):
     return "\n".join(lines) + ends[0], "\n".join(other) + ends[1]
 
 
-@given(edited())
-def test_reverting_nothing_gives_the_newer_text_and_reverting_everything_the_older(texts):
-    found = FileDifference.between("m.txt", *texts)
+@given(edited(), st.sampled_from(["m.txt", "m.py"]))
+def test_reverting_nothing_gives_the_newer_text_and_reverting_everything_the_older(texts, path):
+    found = FileDifference.between(path, *texts)
     assert found.mixed(()) == texts[1]
     assert found.mixed(range(len(found.blocks))) == texts[0]
 
@@ -46,9 +46,9 @@ def test_the_two_directions_complement_each_other(texts, data):
     assert found.mixed(old) == flipped.mixed(set(range(len(found.blocks))) - old)
 
 
-@given(edited())
-def test_regions_are_disjoint_and_in_order(texts):
-    found = FileDifference.between("m.txt", *texts)
+@given(edited(), st.sampled_from(["m.txt", "m.py"]))
+def test_regions_are_disjoint_and_in_order(texts, path):
+    found = FileDifference.between(path, *texts)
     edges = [edge for a, b, c, d in found.blocks for edge in ((a, c), (b, d))]
     assert edges == sorted(edges)
     assert all(b > a or d > c for a, b, c, d in found.blocks)
@@ -179,6 +179,40 @@ def test_a_pure_addition_has_an_empty_old_range():
     region = between("a = 1\n", "a = 1\nb = 2\n").region(0)
     assert region.before[1] < region.before[0]
     assert region.after == (2, 2)
+
+
+STATEMENTS = """
+def load(dtype):
+    # Nothing told.
+    if dtype is None:
+        dtype = "auto"
+
+    known = {
+        "dtype": dtype,
+    }
+    told = dict(known)
+    return dtype
+"""
+
+
+@pytest.mark.parametrize("is_added", [True, False])
+def test_statements_that_a_function_gained_or_lost_are_regions_of_their_own(is_added):
+    """Together they would need everything that one of them needs."""
+    without = "\ndef load(dtype):\n    return dtype\n"
+    found = between(without, STATEMENTS) if is_added else between(STATEMENTS, without)
+    lines = [block[2:] if is_added else block[:2] for block in found.blocks]
+    assert lines == [(2, 5), (5, 9), (9, 10)]
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("if a:\n        b()", "if a:\n        b()\n    else:\n        d()\n    e()"),
+        ("b()", "if a:\n        c()\n    d()"),
+    ],
+)
+def test_half_statements_and_exchanged_ones_are_one_region(old, new):
+    assert len(between(f"def f():\n    {old}\n", f"def f():\n    {new}\n").blocks) == 1
 
 
 def test_only_python_has_names():
