@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve
@@ -410,7 +411,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
     is_written = "read_by" in answer.asked.files and answer.constraints
     rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
     advice = _advice_of(answer)
-    return [*rows, *(("Advice", said if len(advice) == 1 else f"{name}: {said}") for name, said in advice.items())]
+    return [*rows, *(("Advice", said if len(advice) == 1 else f"{who}: {said}") for said, who in advice.items())]
 
 
 def subject_of(boundary: Boundary) -> str:
@@ -470,13 +471,14 @@ def cause_of(culprit: Guilty) -> str:
 
 
 def _advice_of(answer: Answer) -> dict[str, str]:
-    """What the releases themselves say to use instead, by the release."""
-    found: dict[str, str] = {}
+    """What the releases themselves say to use instead, and which one says it: its package if that says one thing."""
+    found: dict[str, tuple[str, str]] = {}
     for culprit in answer.culprits:
         said = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
         if said and not culprit.boundary.is_fix:
-            found.setdefault(listed(change.name for change in culprit.packages), said)
-    return found
+            found.setdefault(said, (listed(change.name for change in culprit.packages), culprit.boundary.ends[1] or ""))
+    count = Counter(name for name, _ in found.values())
+    return {said: name if count[name] == 1 else f"{name} {release}".rstrip() for said, (name, release) in found.items()}
 
 
 def beyond_head(answer: Answer) -> str:

@@ -211,6 +211,22 @@ def test_the_culprit_is_one_sentence_of_cause_with_the_advice_of_the_release():
     assert "Advice      Use `shop.trade` instead." in lines[4:6]
 
 
+def test_each_culprit_of_one_package_has_its_own_advice():
+    guilty = [
+        evolve(
+            ANSWER.failures[0].culprits[0],
+            deeper=None,
+            evidence=(Evidence("removed-name", f"shop.{name}", "", advice=f"Use `{name}_` instead."),),
+            boundary=evolve(ANSWER.failures[0].culprits[0].boundary, first_bad=release, suspects=(release,)),
+        )
+        for name, release in (("sell", "1.2"), ("buy", "1.4"))
+    ]
+    failures = tuple(evolve(ANSWER.failures[0], culprits=(one,)) for one in guilty)
+    lines = printed(evolve(ANSWER, failures=failures), width=200).splitlines()
+    told = [line for line in lines if line.startswith("Advice")]
+    assert told == ["Advice      shop 1.2: Use `sell_` instead.", "Advice      shop 1.4: Use `buy_` instead."]
+
+
 def test_removed_lines_are_numbered_as_in_the_release_that_has_them():
     gone = Region("shop/money.py", (10, 11), (10, 9), "sell", "-    a\n-    b\n")
     finding = evolve(ANSWER.culprit.finest, regions=(gone,))
