@@ -210,6 +210,8 @@ def _does(statement: ast.stmt) -> str:
             return f"{does} if `{_short(ast.unparse(test))}`"
         case ast.Assign(targets=[target], value=value):
             return f"sets `{_short(ast.unparse(target))}` to `{_short(ast.unparse(value))}`"
+        case ast.AugAssign():
+            return f"runs `{_short(ast.unparse(statement))}`"
         case ast.Return(value=ast.expr() as value):
             return f"returns `{_short(ast.unparse(value))}`"
         case ast.Expr(value=ast.Call(func=called)):

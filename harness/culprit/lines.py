@@ -60,6 +60,7 @@ if TYPE_CHECKING:
 
 _MOST = 40
 _FEW = 3
+_SIMPLER = 60  # forks in search of a culprit that needs nothing else
 
 
 def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, ...]:
@@ -119,7 +120,8 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         compiled = probably_compiled(search, reduced)
         return (compiled or evolve(package, notes=(*package.notes, _open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
-    if forth.is_needless and (instead := _instead(search, reduced, forth)) is not None:
+    instead = _instead(search, reduced, forth) if forth.is_needless else _simpler(search, reduced, forth)
+    if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
         _files_found(search, reduced, core, forth),
@@ -166,6 +168,30 @@ def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced |
     if found.shown is None:
         found = evolve(found, units=units, shown=shown)
     return found.after(reduced)
+
+
+def _simpler(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced | None:
+    """Another region that makes the difference alone both ways, where the found ones need many others in the older one.
+
+    Lines around the change can remove the bug, too, but to bring it they need all that they call. Returns None if there
+    is none among the likeliest.
+    """
+    if (forth.proof.holds and len(forth.needs) < _MANY) or search.trials.forks is None:
+        return None
+    left = [part for part in search.parts if len(part) == 1 and part <= search.suspects - reduced.units]
+    spent, runs = reduced, _SIMPLER
+    while left and runs > 0:
+        found = search.pursue(search.weights, most=0, parts=left, most_runs=runs)
+        spent, runs = found.after(spent), runs - found.runs
+        if found.shown is None:
+            return None
+        core = _core(search, found.units)
+        other = advanced_alone(search, core, reduced.units)
+        if other is not None and len(other.needs) < _FEW:
+            shown = _run_whole(search, found.units)
+            return None if shown is None else evolve(spent, shown=shown)
+        left = [part for part in left if part not in found.told and part.isdisjoint(found.units)]
+    return None
 
 
 def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced) -> Finding:

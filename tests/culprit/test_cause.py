@@ -20,6 +20,11 @@ CASES = [
         "`run` no longer calls `a.sort`",
     ),
     (
+        "def step(loss):\n    return loss\n",
+        "def step(loss):\n    loss *= 4\n    return loss\n",
+        "`step` runs `loss *= 4`",
+    ),
+    (
         "from requests import HTTPError\n",
         "from httpx import HTTPError, Response\n",
         "`HTTPError` in `shop.urls` is imported from `httpx` instead of `requests`",

@@ -151,4 +151,6 @@ def test_lines_are_named_once_for_all_their_numbers():
     assert numbered_lines([(6, 6)]) == "line 6"
     assert numbered_lines([(10, 11)]) == "lines 10-11"
     assert numbered_lines([(10, 11), (15, 15), (20, 29)]) == "lines 10-11, 15 and 20-29"
+    assert numbered_lines([(6, 6), (7, 8), (9, 9), (11, 11)]) == "lines 6-9 and 11"
+    assert numbered_lines([(6, 5), (6, 6)]) == "lines 6 and 6"
     assert numbered_lines([(1, 1), (3, 3), (5, 5), (7, 7)]) == "lines 1, 3 and 2 more"
