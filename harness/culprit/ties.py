@@ -21,6 +21,7 @@ from harness.model import Mixture
 _MOST_PROVIDERS = 4
 _MOST_REPAIRS = 12
 _MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
+_MOST_REPAIRED = 40  # a part that needs more others is not tried alone
 _MOST_ALONG = 8  # a part tied to more than that is tried with what its files can't lack
 
 
@@ -88,7 +89,7 @@ class Consistency:
                 return tied
         key = (None, asked)
         if key not in self._known:
-            self._known[key] = self._repaired(asked, Ties(), reverting=True)
+            self._known[key] = self._repaired(asked, Ties(), reverting=True, most=_MOST_REPAIRED)
         return self._known[key]
 
     def mixture(self, old: Collection[Unit], label: str, *, newer_base: bool) -> Mixture:
@@ -115,14 +116,21 @@ class Consistency:
             )
         return self._known[key]
 
-    def _repaired(self, units: frozenset[Unit], ties: Ties, *, reverting: bool) -> frozenset[Unit]:
-        """Units with all that they are tied to, and with what invalid Python and undefined names need."""
+    def _repaired(
+        self, units: frozenset[Unit], ties: Ties, *, reverting: bool, most: int | None = None
+    ) -> frozenset[Unit]:
+        """Units with all that they are tied to, and with what invalid Python and undefined names need.
+
+        If that is more than `most` others, the units as they are: their mixture is known to be flawed, and not run.
+        """
         moved = ties.closed(units)
         for _ in range(_MOST_REPAIRS):
             missing = self._missing(moved, reverting=reverting)
             if missing <= moved:
                 break
             moved = ties.closed(moved | missing)
+            if most is not None and len(moved) > len(units) + most:
+                return units
         return moved
 
     def _missing(self, moved: frozenset[Unit], *, reverting: bool) -> frozenset[Unit]:
