@@ -105,17 +105,23 @@ class FileDifference:
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
         """More regions to revert because of undefined names: those with a definition, else all users."""
         old = frozenset(old)
-        before, after = lines_of(self.before), lines_of(self.after)
         needed: set[int] = set()
         for name in self.flaws(old):
             defining = re.compile(
-                rf"\b(?:def|class)\s+{name}\b|^\s*{name}\s*[:=]|\bimport\b.*\b{name}\b|^\s*{name},?$", re.M
+                rf"\b(?:def|class)\s+{name}\b|^[ \t]*{name}\s*[:=]|\bimport\b.*\b{name}\b|^[ \t]*{name},?$", re.M
             )
             using = re.compile(rf"\b{name}\b")
-            bring = {i for i, (a, b, _, _) in enumerate(self.blocks) if defining.search("".join(before[a:b]))} - old
-            keep = {i for i, (_, _, c, d) in enumerate(self.blocks) if using.search("".join(after[c:d]))} - old
+            # Most texts lack the name, which a plain search tells much sooner.
+            bring = {i for i, (text, _) in enumerate(self._texts) if name in text and defining.search(text)} - old
+            keep = {i for i, (_, text) in enumerate(self._texts) if name in text and using.search(text)} - old
             needed |= bring or keep
         return frozenset(needed)
+
+    @functools.cached_property
+    def _texts(self) -> tuple[tuple[str, str], ...]:
+        """The text of each region before and after."""
+        before, after = lines_of(self.before), lines_of(self.after)
+        return tuple(("".join(before[a:b]), "".join(after[c:d])) for a, b, c, d in self.blocks)
 
     @functools.cached_property
     def _usual(self) -> frozenset[str]:
