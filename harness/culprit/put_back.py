@@ -171,16 +171,19 @@ def _restorations(name: _Name, exchange: Exchange) -> Iterator[tuple[str, dict[s
         yield f"{name.dotted} put back", {name.defined: old.encode()}
         return
     there = _text(exchange.after, name.defined)
-    files: dict[str, bytes | None] = {}
-    text = restored(name.parts, old, there) if there else old
-    if text:
-        files[name.defined] = text.encode()
+    texts = {f"{name.dotted} put back": restored(name.parts, old, there)}
+    if not there:  # the rest of its module may need what is gone, too, or be needed
+        texts[f"{name.dotted} put back with its module"] = old
+    for sentence, text in texts.items():
+        if not text:
+            continue
+        files: dict[str, bytes | None] = {name.defined: text.encode()}
         if name.file != name.defined:
             module = name.defined.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             here = _text(exchange.after, name.file)
             shown = _SHOWN.format(name=name.parts[0])
             files[name.file] = f"{here}\nfrom {module} import {name.parts[0]}\n{shown}".encode()
-        yield f"{name.dotted} put back", files
+        yield sentence, files
     if len(name.parts) == 1 and (here := _text(exchange.after, name.file)):
         stand_in = _STAND_IN.format(name=name.parts[0]) + _SHOWN.format(name=name.parts[0])
         yield f"a stand-in for {name.dotted} put in", {name.file: f"{here}{stand_in}".encode()}

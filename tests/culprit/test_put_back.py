@@ -37,6 +37,25 @@ def test_a_removed_function_is_put_back_with_what_it_needs(plant: Planted) -> No
     assert "`quote` was removed from `shop.urls`." in answer["sentence"]
 
 
+def test_a_function_of_a_removed_module_is_put_back_without_the_rest_of_it(plant: Planted) -> None:
+    """The rest of its module needs another module, which is gone, too."""
+    plant.add(
+        "shop",
+        "1.0",
+        {
+            "shop/__init__.py": "from shop.urls import quote\n",
+            "shop/urls.py": f"from shop.old import tag\n\n{HELPER}{KEPT}",
+            "shop/old.py": "def tag(function):\n    return function\n",
+        },
+    )
+    plant.add("shop", "1.1", {"shop/__init__.py": "X = 1\n", "shop/prices.py": "X = 2\n"})
+    answer = plant.answer(body="import shop\n\nshop.quote('a')\n", signed=GONE.format("AttributeError"))
+    found = levels(answer)["file"]
+    assert found["causes"] == ["`quote` was removed from `shop`"]
+    assert proved(found)
+    assert found["runs"] == 2
+
+
 def test_a_name_that_a_modules_own_getattr_refuses(plant: Planted) -> None:
     """The release raises an exception of its own for a removed name."""
     refuses = (
