@@ -110,15 +110,4 @@ def test_every_entry_is_in_the_table_of_the_docs_as_it_was_run(truth):
     table = {row["name"]: row for row in json.loads(truth.TABLE.read_text(encoding="utf-8"))}
     expected = {question.name: question.expected for question in truth.questions(all_entries(SCRIPT.parents[1]))}
     assert {name: row["expected"] for name, row in table.items()} == expected
-    assert {row["verdict"] for row in table.values()} <= {"exact", "wider", "not run"}
-    # One of its two regions is in another file: two sets of changes remove the difference.
-    assert [name for name, row in table.items() if row["verdict"] == "wider"] == ["pandas_merge_ordered"]
-    # These were measured before there was a table.
-    not_run = {name.partition(":")[0].split()[0] for name, row in table.items() if row["verdict"] == "not run"}
-    assert not_run <= {
-        "gradient_accumulation",
-        "lora_gradient_checkpointing",
-        "shared_kv_cache",
-        "trainer_tokenizer",
-        "whisper_lora_checkpointing",
-    }
+    assert {row["verdict"] for row in table.values()} == {"exact"}
