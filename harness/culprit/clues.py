@@ -201,12 +201,13 @@ class _Scale:
 def _spoken_of(edits: Edits, sides: Sides) -> dict[Unit, float]:
     """How rare, from 0 to 1, the rarest word of the failure is that a region has among its changed lines.
 
-    Words of the failure are those of its messages and of the user's own lines in its tracebacks. The measure is the
-    square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from reports (Zhou, Zhang
-    and Lo, 2012).
+    Words of the failure are those of the message of an exception that the user's own code raised, such as a failed
+    assertion, and of the user's own lines in its traceback; what a package raises speaks of much else. The measure is
+    the square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from reports (Zhou,
+    Zhang and Lo, 2012).
     """
     raised = failure_of(sides)
-    chain = list(raised.chain()) if raised is not None else []
+    chain = [one for one in (raised.chain() if raised is not None else ()) if one.frames and not one.frames[-1].package]
     said = [one.message for one in chain] + [frame.text for one in chain for frame in one.frames if not frame.package]
     wanted = frozenset(_WORD.findall("\n".join(said))).difference(keyword.kwlist, _PROSE)
     regions = [unit for unit in edits.all if edits.is_region(unit)]

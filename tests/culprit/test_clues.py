@@ -65,7 +65,7 @@ def test_a_word_of_the_failure_weighs_more_the_rarer_it_is(tmp_path):
     before = {"shop/a.py": "".join(step.format(name, "0, " + name) for name in ("price", "tax", "rate", "other"))}
     after = {"shop/a.py": before["shop/a.py"].replace("0, tax", "1, tax").replace("0, ", "2, price, ")}
     edits = edits_of(tmp_path, before, after)
-    frames = (StackFrame("repro.py", 3, "<module>", text="assert tax == 1"), StackFrame("a.py", 2, "f", "shop", "rate"))
+    frames = (StackFrame("a.py", 2, "f", "shop", "rate"), StackFrame("repro.py", 3, "<module>", text="assert tax == 1"))
     failure = RaisedException("builtins.AssertionError", "the price is 2", (), frames)
     silent, spoken = sides_of(), sides_of()
     spoken = evolve(spoken, after=evolve(spoken.after, observation=evolve(spoken.after.observation, exception=failure)))
@@ -73,6 +73,12 @@ def test_a_word_of_the_failure_weighs_more_the_rarer_it_is(tmp_path):
     more = {edits.function(one): told[one] / plain[one] for one in edits.all if edits.is_region(one)}
     assert more["tax"] > more["rate"] > 1
     assert more["rate"] == more["other"] == more["price"]
+    raised_inside = evolve(failure, frames=frames[::-1])
+    silent, spoken = (
+        evolve(sides_of(), after=evolve(spoken.after, observation=evolve(spoken.after.observation, exception=one)))
+        for one in (evolve(raised_inside, message="x"), raised_inside)
+    )
+    assert Clues(silent, "").weights(edits) == Clues(spoken, "").weights(edits)
 
 
 def test_a_module_that_the_api_says_was_removed_weighs_most(tmp_path):
