@@ -120,7 +120,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         compiled = probably_compiled(search, reduced)
         return (compiled or evolve(package, notes=(*package.notes, _open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
-    instead = _instead(search, reduced, forth) if forth.is_needless else _simpler(search, reduced, forth)
+    instead = (_instead if forth.is_needless else _simpler)(search, reduced, forth, spent)
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
@@ -154,42 +154,42 @@ def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
     return not proved_forth(search, units, advance(search, units)).holds
 
 
-def _instead(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced | None:
+def _instead(search: LineSearch, _reduced: Reduced, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
     """Search among the edits that the found lines need, because these make the difference without the found lines.
 
     The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
-    reverting the needed edits does not remove the difference.
+    reverting the needed edits does not remove the difference; `spent` gets each search.
     """
     units = search.consistency.reverted(forth.needs)
     shown = _run_whole(search, units)
     if shown is None:
         return None
     found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units}, most=_MOST)
-    if found.shown is None:
-        found = evolve(found, units=units, shown=shown)
-    return found.after(reduced)
+    spent.append(found)
+    return found if found.shown is not None else evolve(found, units=units, shown=shown)
 
 
-def _simpler(search: LineSearch, reduced: Reduced, forth: Advanced) -> Reduced | None:
+def _simpler(search: LineSearch, reduced: Reduced, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
     """Another region that makes the difference alone both ways, where the found ones need many others in the older one.
 
     Lines around the change can remove the bug, too, but to bring it they need all that they call. Returns None if there
-    is none among the likeliest.
+    is none among the likeliest; `spent` gets each search.
     """
     if (forth.proof.holds and len(forth.needs) < _MANY) or search.trials.forks is None:
         return None
     left = [part for part in search.parts if len(part) == 1 and part <= search.suspects - reduced.units]
-    spent, runs = reduced, _SIMPLER
+    runs = _SIMPLER
     while left and runs > 0:
         found = search.pursue(search.weights, most=0, parts=left, most_runs=runs)
-        spent, runs = found.after(spent), runs - found.runs
+        spent.append(found)
+        runs -= found.runs
         if found.shown is None:
             return None
         core = _core(search, found.units)
         other = advanced_alone(search, core, reduced.units)
         if other is not None and len(other.needs) < _FEW:
             shown = _run_whole(search, found.units)
-            return None if shown is None else evolve(spent, shown=shown)
+            return None if shown is None else evolve(found, shown=shown)
         left = [part for part in left if part not in found.told and part.isdisjoint(found.units)]
     return None
 

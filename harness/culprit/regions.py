@@ -11,6 +11,7 @@ import ast
 import bisect
 import difflib
 import functools
+import itertools
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -207,20 +208,19 @@ def cut_apart(
 def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> Iterator[Block]:
     """Split a block that only adds, or only removes, several whole statements of a function."""
     a, b, c, d = block
+    if (a == b) == (c == d):
+        yield block
+        return
     source, told, (first, last) = (after, lines[1], (c, d)) if a == b else (before, lines[0], (a, b))
-    starts = [first]
-    if (a == b) != (c == d):
-        reached = first
-        for start, end in _statements(source):
-            if reached <= start and end <= last and first <= start:
-                starts += [reached] if reached > first else []
-                reached = end
-        # Lines before, between and after the statements may only be empty or comments.
-        within = [n for start, end in _statements(source) if first <= start and end <= last for n in range(start, end)]
-        rest = (told[n].strip() for n in set(range(first, last)).difference(within))
-        if any(line and not line.startswith("#") for line in rest):
-            starts = [first]
-    for start, end in zip(starts, [*starts[1:], last], strict=True):
+    ends, loose = [first], set(range(first, last))
+    for start, end in _statements(source):
+        if ends[-1] <= start and end <= last:
+            ends.append(end)
+            loose.difference_update(range(start, end))
+    # Lines before, between and after whole statements may only be empty or comments.
+    is_whole = all(not line or line.startswith("#") for line in (told[number].strip() for number in loose))
+    cuts = [first, *ends[1:-1], last] if is_whole else [first, last]
+    for start, end in itertools.pairwise(cuts):
         yield (a, b, start, end) if a == b else (start, end, c, d)
 
 

@@ -81,8 +81,10 @@ def numbered_lines(spans: Iterable[tuple[int, int]]) -> str:
     """Name lines by their first and last numbers: "line 6", "lines 10-11 and 15"; spans that adjoin are one."""
     joined: list[tuple[int, int]] = []
     for first, last in spans:
-        adjoins = bool(joined) and joined[-1][0] <= joined[-1][1] == first - 1 <= last - 1
-        joined[-1:] = [(joined[-1][0], last)] if adjoins else [*joined[-1:], (first, last)]
+        if joined and first == joined[-1][1] + 1 <= last and joined[-1][0] <= joined[-1][1]:
+            joined[-1] = joined[-1][0], last
+        else:
+            joined.append((first, last))
     told = [f"{first}-{last}" if last > first else f"{first}" for first, last in joined]
     return f"{'lines' if len(told) > 1 or '-' in told[0] else 'line'} {listed(told)}"
 

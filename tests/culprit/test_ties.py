@@ -179,3 +179,14 @@ def test_an_import_in_a_function_that_never_runs_needs_nothing(tmp_path):
     user = unit(edits, "import price")
     assert user in ties_of(edits).closed({unit(edits, "def price")})
     assert not ties_of(edits, idle={user}).needs
+
+
+@pytest.mark.parametrize(("count", "others"), [(30, 30), (60, 0)])
+def test_a_part_that_needs_too_many_others_is_not_completed(tmp_path, count, others):
+    """What it lacks in its file is reverted with it, up to forty others; then it is left as it is."""
+    users = "".join(f"\n\ndef use{number}():\n    a = {number}\n    return a\n" for number in range(count))
+    before = {"a.py": f"import os\n{users}", "b.py": "X = 1\n"}
+    after = {"a.py": f"import os\nimport re\n{users.replace('return a', 'return re.escape(a)')}", "b.py": "X = 2\n"}
+    edits = edits_of(tmp_path, before, after)
+    asked = frozenset({unit(edits, "import re")})
+    assert len(Consistency(edits, ties_of(edits)).reverted_alone(asked) - asked) == others
