@@ -28,7 +28,8 @@ from harness.events import SILENT, Event, Judged, Progress
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Repro, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe
-from harness.scheduling.cluster import ClusterProber, connect
+from harness.scheduling.cluster import ClusterProber
+from harness.scheduling.cluster.dask import Connection
 from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import WindowScan
 from harness.session import local_session
@@ -106,7 +107,7 @@ def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[st
         until = time.monotonic() + _START_S
         while True:
             with contextlib.suppress(Exception):
-                connection = connect(address, SILENT)
+                connection = Connection.open(address, SILENT)
                 break
             if time.monotonic() > until:
                 raise SystemExit("the scheduler does not start")

@@ -38,7 +38,7 @@ def kept(entry: Entry) -> Iterator[tuple[str, str]]:
 def measured(entry: Entry, folder: Path) -> Iterator[tuple[str, str]]:
     """Yield the release and the log of each failing run of an entry that `nox -s truth` left in a folder, once each."""
     seen = entry.known.seen
-    done = set()
+    done: set[str] = set()
     for path in sorted(folder.glob(f"{entry.name.replace(':', '-')}*/observations/*/*.json")):
         observation = json.loads(path.read_text(encoding="utf-8"))
         raised, log = observation.get("exception"), path.parents[2] / str(observation.get("log"))
@@ -70,7 +70,10 @@ def main() -> int:
         return found[0].entry.name if found else "nothing"
 
     first = logs = 0
-    complete, wide, silent, unmeasured = [], [], [], []
+    complete: list[str] = []
+    wide: list[str] = []
+    silent: list[str] = []
+    unmeasured: list[str] = []
     for entry in entries:
         if entry.known.seen is None:
             silent.append(entry.name)

@@ -110,7 +110,9 @@ def measure(case: Case, folder: Path) -> Measured:
 
 def _judge(case: Case, answer: dict[str, Any], found: Measured) -> None:
     """Compare an answer with the truth."""
-    guilty = next((one for failure in answer.get("failures") or () for one in failure.get("culprits") or ()), {})
+    guilty: dict[str, Any] = next(
+        (one for failure in answer.get("failures") or () for one in failure.get("culprits") or ()), {}
+    )
     told = next(iter(guilty.get("boundary", {}).get("suspects") or ()), "")
     found.release = "right" if told == case.release else f"{told}, not {case.release}" if told else ""
     found.fresh = answer.get("culprit_probes", 0)

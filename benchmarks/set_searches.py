@@ -110,7 +110,7 @@ KINDS: Mapping[str, tuple[Callable[[int, int, Random], Puzzle], tuple[tuple[int,
 }
 
 
-def _drive(search: FewestChanges | AloneFirst[str] | DeltaDebugging[str], puzzle: Puzzle) -> int:
+def _drive(search: FewestChanges[str] | AloneFirst[str] | DeltaDebugging[str], puzzle: Puzzle) -> int:
     runs = 0
     while not search.done and runs < MOST_RUNS:
         (candidate,) = search.ask(1)

@@ -111,7 +111,9 @@ def investigate_windows(number: int, seed: int) -> Ended:
         search.tell(asked[0], Verdict.BAD if fails else Verdict.GOOD)
         runs += 1
     result = search.result
-    changes = {(window.started_after, window.first_bad) for window in result.windows}
+    changes: set[tuple[int | None, int | None]] = {
+        (window.started_after, window.first_bad) for window in result.windows
+    }
     changes |= {(window.last_bad, window.fixed_at) for window in result.windows}
     named = [pair for pair in changes if None not in pair and not set(pair) & set(result.doubtful)]
     end = "none" if not named else "right" if named == [(first - 1, first)] else "wrong"

@@ -139,7 +139,7 @@ def ask(question: Question, folder: Path) -> Row:
 def compared(question: Question, answer: dict[str, Any]) -> tuple[str, str]:
     """The verdict on an answer, and what it found in one line."""
     names = ("last_bad", "first_good") if question.is_fix else ("last_good", "first_bad")
-    edge = tuple(answer.get(name) for name in names)
+    edge: tuple[str, ...] = tuple(answer.get(name) or "" for name in names)
     if not question.edge:
         is_right = answer.get("status") == "not-a-regression"
         return ("exact" if is_right else "wrong"), "no release is to blame" if is_right else str(answer["sentence"])

@@ -14,7 +14,9 @@ from typing import Any, TypeVar, Union
 from attrs import fields
 
 from harness.errors import UserMistake
+from harness.model.text import one_line
 
+_WIDTH = 80  # of a wrong value in a message
 _Made = TypeVar("_Made", bound=Callable[..., Any])
 _WORDS = {
     str: "a text",
@@ -76,7 +78,7 @@ def as_path(value: Any) -> Any:
 
 def _check(name: str, value: Any, hint: Any) -> None:
     if hint is not None and not _fits(value, hint):
-        raise UserMistake(f"{name} takes {_in_words(hint)}, not {value!r}")
+        raise UserMistake(f"{name} takes {_in_words(hint)}, not {one_line(repr(value), _WIDTH)}")
 
 
 def _hint(annotation: Any, module: str) -> Any:

@@ -120,6 +120,10 @@ def test_the_package_says_that_it_has_types():
         (lambda: harness.Question(run=["pytest"]), "Question(run=...) takes a text or None, not ['pytest']"),
         (lambda: harness.Question(depth="lines"), "depth takes a level, not 'lines'"),
         (lambda: harness.Question(policy={}), "Question(policy=...) takes a Policy, not {}"),
+        (
+            lambda: harness.Question(repro=("x" * 200,)),
+            f"Question(repro=...) takes a text or None, not ('{'x' * 77}…",
+        ),
         (lambda: harness.bisect(3), "bisect(subject=...) takes a text or None, not 3"),
         (lambda: harness.bisect("x", settings={}), "bisect(settings=...) takes a Settings or None, not {}"),
         (lambda: harness.bisect("x", confidence="high"), "Policy(confidence=...) takes a number, not 'high'"),

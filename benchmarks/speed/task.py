@@ -17,8 +17,8 @@ from attrs import frozen
 from harness.environment import Workspace, read_pip_settings
 from harness.environment.ledger import Location
 from harness.model import Device
+from harness.planning.inquiry import Inquiry
 from harness.planning.releases import make_plan
-from harness.request.question import Question
 from harness.request.repros import find_repro
 from harness.session import local_session
 from harness.settings import Settings
@@ -89,7 +89,7 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
     for name in _UNWANTED:
         os.environ.pop(name, None)
     session = local_session(Settings(results=place.results))
-    question = Question(SUBJECT, find_repro(str(repro)), good=good, bad=bad)
+    question = Inquiry(SUBJECT, find_repro(str(repro)), good=good, bad=bad)
     plan = make_plan(question, index=session.index, interpreter=session.interpreter, device=Device.CPU)
     signature = plan.repro.signature
     if plan.bad is None or signature is None or signature.message is None:
