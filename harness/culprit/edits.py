@@ -122,7 +122,7 @@ class Edits:
         a file.
         """
         exchanged: dict[str, bytes | None] = {}
-        by_file = self.by_file(old)
+        by_file, source = self.by_file(old), self.before if newer_base else self.after
         for path in self.differences.keys() | self.homes.keys():
             difference = self.differences.get(path)
             numbers = by_file.get(path, frozenset())
@@ -135,9 +135,8 @@ class Edits:
                 continue
             text = difference.mixed(numbers).encode() if difference is not None else self.after.read(path)
             exchanged[home if at_home else path] = text
-            if home != path:
-                exchanged[path if at_home else home] = None
-        source = self.before if newer_base else self.after
+            if home != path and at_home is newer_base:
+                exchanged[path if at_home else home] = source.read(path if at_home else home)
         for unit, paths in self.wholes.items():
             if unit not in self.homes and (unit in old) is newer_base:
                 exchanged |= {path: source.read(path) for path in paths}

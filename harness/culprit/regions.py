@@ -424,14 +424,14 @@ def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int
 
 
 _RENAMED = 0.5  # least share of equal lines in a renamed file, as in git
-_MOST_PAIRS = 10_000
+_SHARED_BY = 8  # a line in more files does not tell where a file came from
 
 
 def renamed(removed: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[str, str]:
     """Map the newer paths of renamed files to the older ones, given the contents of removed and added files by path.
 
-    Empty files are never paired. Files are compared by lines only if they have the same extension, and not at all if
-    there are more than 10,000 pairs.
+    Empty files are never paired. Files are compared only if they have the same extension and a line that few others
+    have.
     """
     found: dict[str, str] = {}
     by_content = {content: path for path, content in removed.items() if content.strip()}
@@ -440,14 +440,15 @@ def renamed(removed: Mapping[str, bytes], added: Mapping[str, bytes]) -> dict[st
             found[newer] = older
     gone = {path: _line_counts(removed[path]) for path in removed if path not in found.values()}
     come = {path: _line_counts(added[path]) for path in added if path not in found}
-    if len(gone) * len(come) > _MOST_PAIRS:
-        return found
-    likeness = sorted(
-        (-_share_of_equal_lines(gone[older], come[newer]), older, newer)
-        for older in gone
-        for newer in come
-        if older.rpartition(".")[2] == newer.rpartition(".")[2]
+    having: dict[tuple[str, bytes], list[str]] = {}
+    for older, lines in gone.items():
+        for line in lines:
+            having.setdefault((older.rpartition(".")[2], line), []).append(older)
+    shared = (
+        (having.get((newer.rpartition(".")[2], line), ()), newer) for newer, lines in come.items() for line in lines
     )
+    pairs = {(older, newer) for olders, newer in shared if len(olders) <= _SHARED_BY for older in olders}
+    likeness = sorted((-_share_of_equal_lines(gone[older], come[newer]), older, newer) for older, newer in pairs)
     for minus, older, newer in likeness:
         if -minus >= _RENAMED and newer not in found and older not in found.values():
             found[newer] = older

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from harness.environment import Environment
     from harness.model import Lock
 
+_STUB = 0.2  # a file that shrank to less of its size was moved away, if another one has its lines
 METADATA = "metadata of "  # followed by a name: the unit of all metadata of a distribution
 
 
@@ -75,12 +76,17 @@ class PackageFiles:
         """Return the content of a file, None if this side lacks it."""
         return (self.packages / path).read_bytes() if path in self.digests else None
 
+    def size(self, path: str) -> int:
+        """The size of a file in bytes, 0 if this side lacks it."""
+        return (self.packages / path).stat().st_size if path in self.digests else 0
+
 
 def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str, ...]]:
     """The units of difference by name, with the files of each.
 
     Each changed, added or removed file is a unit. A renamed file is one unit, named by its newer path, with the older
-    path first. All metadata of a distribution is one unit.
+    path first; something else may be at that path by now, often a stub that imports from the new one. All metadata of a
+    distribution is one unit.
     """
     paths = sorted(
         path
@@ -88,9 +94,11 @@ def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str,
         if before.digests.get(path) != after.digests.get(path)
     )
     files = [path for path in paths if not _is_metadata(path)]
+    gone = [path for path in files if path in before.digests and after.size(path) < _STUB * before.size(path)]
+    come = [path for path in files if path not in before.digests]
     moved = renamed(
-        {path: content for path in files if path not in after.digests and (content := before.read(path)) is not None},
-        {path: content for path in files if path not in before.digests and (content := after.read(path)) is not None},
+        {path: content for path in gone if (content := before.read(path)) is not None},
+        {path: content for path in come if (content := after.read(path)) is not None},
     )
     units: dict[str, tuple[str, ...]] = {path: (path,) for path in files if path not in moved.values()}
     units |= {newer: (older, newer) for newer, older in moved.items()}

@@ -102,6 +102,14 @@ def _renamed_file():
     return tree, ("shop/toolbox.py", 7)
 
 
+def _moved_behind_a_stub():
+    """The file moved, and another one that imports its names is where it was."""
+    tree = _tree()
+    tree["shop/tools.py"] = "from ._tools import *\n"
+    tree["shop/_tools.py"] = TOOLS.replace("found + item", "found - item")
+    return tree, ("shop/_tools.py", 7)
+
+
 @pytest.mark.parametrize(
     "planted",
     [
@@ -112,6 +120,7 @@ def _renamed_file():
         _moved_to_another_file,
         _moved_in_its_file,
         _renamed_file,
+        _moved_behind_a_stub,
     ],
 )
 def test_the_wrong_line_is_named_and_nothing_else(plant, planted):

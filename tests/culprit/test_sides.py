@@ -6,6 +6,7 @@ import hashlib
 
 import pytest
 
+from harness.culprit.edits import Edits
 from harness.culprit.sides import PackageFiles, differing, exchanged
 from harness.environment import Environment
 from harness.model import Lock, Pin
@@ -57,6 +58,26 @@ def test_a_renamed_file_is_one_unit_named_by_its_new_path(side):
     text = b"def work():\n    return 1\n\nLIMIT = 5\n"
     before, after = side("a", "1.0", {"shop/old.py": text}), side("b", "1.0", {"shop/new.py": text})
     assert differing(before, after)["shop/new.py"] == ("shop/old.py", "shop/new.py")
+
+
+def test_a_file_that_moved_and_left_a_stub_is_a_rename(side):
+    text = b"".join(b"LIMIT_%d = %d\n" % (number, number) for number in range(20))
+    stub, part = b"from ._old import *\n", text[: len(text) // 2]
+    before = side("a", "1.0", {"shop/old.py": text, "shop/cut.py": text.replace(b"LIMIT", b"MOST")})
+    after = side(
+        "b", "1.0", {"shop/old.py": stub, "shop/_old.py": text + b"\n", "shop/cut.py": part, "shop/_cut.py": part}
+    )
+    units = differing(before, after)
+    assert units["shop/_old.py"] == ("shop/old.py", "shop/_old.py")
+    assert "shop/old.py" not in units
+    assert units["shop/cut.py"] == ("shop/cut.py",)
+    edits = Edits.of(units, before, after, units)
+    older = {"shop/old.py": text, "shop/_old.py": None}
+    newer = {"shop/old.py": stub, "shop/_old.py": text + b"\n"}
+    assert edits.files(edits.all, newer_base=True).items() >= older.items()
+    assert edits.files((), newer_base=False).items() >= newer.items()
+    (region,) = (unit for unit in edits.all if unit.startswith("shop/_old.py#"))
+    assert edits.files({region}, newer_base=True) == {"shop/_old.py": text}
 
 
 def test_scripts_bytecode_and_missing_files_are_left_out(side):
