@@ -4,12 +4,16 @@ Each tie is an implication: "if this edit is reverted, that one must be too". Re
 added to the older release, so one graph serves both directions. Ties come from imports between the changed files. What
 a set lacks within a file is read from its mixed text: a syntax error, or a name that nothing defines. A function that
 returns more or fewer values is tied to the lines that take them apart: half of that may pass by accident. A call that
-passes a parameter by name is tied to a definition that has it only on one side.
+passes a parameter by name is tied to a definition that has it only on one side, and a line with the name of a builtin
+to what binds it only on one side.
 """
 
 from __future__ import annotations
 
 import ast
+import builtins
+import itertools
+import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
 
 from attrs import define, field, frozen
@@ -18,6 +22,7 @@ from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, module_of, ran
 from harness.culprit.syntax import bound_names, error_line, outline_of, parsed
 from harness.model import Mixture
 
+_WORD = re.compile(r"[A-Za-z_]\w*")
 _MOST_PROVIDERS = 4
 _MOST_REPAIRS = 12
 _MOST_CHECKED = 6  # with more partly reverted files than this, undefined names are not checked
@@ -172,7 +177,8 @@ Symbol = tuple[str, str]  # a module by the path of its newer file, and a name i
 def ties_of(edits: Edits, idle: Collection[Unit] = ()) -> Ties:
     """The ties between edits, from what the changed files use of each other; `idle` units use nothing."""
     before, after = (_Names.of(edits, idle, is_newer=is_newer) for is_newer in (False, True))
-    return Ties.of((*_by_names(before, after), *_by_returns(before, after), *_by_parameters(before, after)))
+    tied = (_by_names(before, after), _by_returns(before, after), _by_parameters(before, after), _by_builtins(edits))
+    return Ties.of(itertools.chain.from_iterable(tied))
 
 
 @define
@@ -269,6 +275,22 @@ def _by_parameters(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]
             for name in passes.keys() - known if "**" not in known else ():
                 for provider in {unit for definition in one for unit in definition.get(name, ())}:
                     yield from ((provider, user) if is_newer else (user, provider) for user in passes[name])
+
+
+def _by_builtins(edits: Edits) -> Iterator[tuple[Unit, Unit]]:
+    """A newer line with a name of a builtin needs what gives it its meaning in its file: the name is never missing."""
+    for path, difference in edits.differences.items():
+        trees = [parsed(text) for text in (difference.before, difference.after)] if path.endswith(".py") else []
+        binders: dict[str, set[Unit]] = {}
+        for tree, is_newer in zip(trees, (False, True), strict=False):
+            ranges = ranges_of(difference, is_newer=is_newer)
+            for name, line in bound_names(tree.body) if tree is not None else ():
+                if name in vars(builtins):
+                    binders.setdefault(name, set()).add(ranges.at(line))
+        changed = {name: units for name, units in binders.items() if UNCHANGED not in units}
+        for unit in (f"{path}#{number}" for number in range(len(difference.blocks)) if changed):
+            used = frozenset(_WORD.findall("".join(edits.lines(unit)[1])))
+            yield from ((binder, unit) for name in used & changed.keys() for binder in changed[name])
 
 
 def _by_returns(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:

@@ -181,6 +181,19 @@ def test_an_import_in_a_function_that_never_runs_needs_nothing(tmp_path):
     assert not ties_of(edits, idle={user}).needs
 
 
+def test_a_line_with_the_name_of_a_builtin_needs_what_binds_it(tmp_path):
+    """Without the import the name still means something, but something else."""
+    before = {"a.py": "from shop import Group as ExceptionGroup\n\n\ndef run():\n    raise ExceptionGroup([])\n"}
+    after = {"a.py": "import shop\n\n\ndef run():\n    raise ExceptionGroup('all', [])\n"}
+    edits = edits_of(tmp_path, before, after)
+    binding, using = unit(edits, "Group as"), unit(edits, "raise")
+    ties = ties_of(edits)
+    assert ties.closed({using}) == {using}
+    assert ties.reversed().closed({using}) == {using, binding}
+    same = {"a.py": before["a.py"].replace("raise", "return")}
+    assert ties_of(edits_of(tmp_path / "same", before, same)).needs == {}
+
+
 @pytest.mark.parametrize(("count", "others"), [(30, 30), (60, 0)])
 def test_a_part_that_needs_too_many_others_is_not_completed(tmp_path, count, others):
     """What it lacks in its file is reverted with it, up to forty others; then it is left as it is."""
