@@ -19,8 +19,9 @@ from packaging.requirements import Requirement
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
-from harness.culprit.regions import used_names
+from harness.culprit.regions import lines_of, used_names
 from harness.culprit.sides import METADATA, Sides
+from harness.culprit.syntax import outline_of
 from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
 from harness.planning.inquiry import Scope
 
@@ -37,6 +38,8 @@ _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines a name used in the repro
 _SPOKEN_OF = 16.0  # a region with a word that the failure says and no other region has
+_READ = 200.0  # a region with a word that no other region has, of a function that read something else
+_SHORT = 12  # lines of such a function
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _PROSE = ("are", "does", "expected", "got", "has", "have", "instead", "must", "self", "should", "that", "the", "this")
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
@@ -109,7 +112,8 @@ class Clues:
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for), _spoken_of(edits, self.sides))
+        spoken_of, read = _rarity(edits, _words_of(self.sides)), _rarity(edits, _words_read_by(edits, parted))
+        scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for), spoken_of, read)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
     def idle(self, edits: Edits) -> frozenset[Unit]:
@@ -138,6 +142,7 @@ class _Scale:
     last: tuple[int, int]
     asked_for: frozenset[str]
     spoken_of: Mapping[Unit, float]
+    read: Mapping[Unit, float]
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -145,6 +150,8 @@ class _Scale:
         path, function = self.edits.path_of(unit), self.edits.function(unit)
         a, b, c, d = self.edits.block(unit)
         weight = self._by_run(path, function, (a + 1, b), (c + 1, d))
+        if weight > _NEVER_CALLED:
+            weight *= (1 + _SPOKEN_OF * self.spoken_of.get(unit, 0.0)) * (1 + _READ * self.read.get(unit, 0.0))
         rank = self.parted.get((path, function))
         if rank is not None:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
@@ -154,7 +161,6 @@ class _Scale:
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR
-        weight *= 1 + _SPOKEN_OF * self.spoken_of.get(unit, 0.0)
         return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
 
     def _of_whole(self, unit: Unit) -> float:
@@ -198,20 +204,42 @@ class _Scale:
         return best
 
 
-def _spoken_of(edits: Edits, sides: Sides) -> dict[Unit, float]:
-    """How rare, from 0 to 1, the rarest word of the failure is that a region has among its changed lines.
+def _words_of(sides: Sides) -> frozenset[str]:
+    """The words of the failure, if the user's own code raised it, and of the user's own lines in its traceback.
 
-    Words of the failure are those of the message of an exception that the user's own code raised, such as a failed
-    assertion, and of the user's own lines in its traceback; what a package raises speaks of much else. The measure is
-    the square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from reports (Zhou,
-    Zhang and Lo, 2012).
+    What a package raises speaks of much else.
     """
     raised = failure_of(sides)
     chain = [one for one in (raised.chain() if raised is not None else ()) if one.frames and not one.frames[-1].package]
     said = [one.message for one in chain] + [frame.text for one in chain for frame in one.frames if not frame.package]
-    wanted = frozenset(_WORD.findall("\n".join(said))).difference(keyword.kwlist, _PROSE)
+    return frozenset(_WORD.findall("\n".join(said)))
+
+
+def _words_read_by(edits: Edits, parted: Iterable[Function]) -> frozenset[str]:
+    """The words of the first short function that is the same on both sides, but returned something else.
+
+    It reads a setting, which has often changed at the top of another module.
+    """
+    for path, function in parted:
+        difference = edits.differences.get(path)
+        text = difference.after if difference is not None else (edits.after.read(path) or b"").decode(errors="replace")
+        for one in outline_of(text).definitions:
+            if one.qualname == function and one.last - one.first < _SHORT:
+                blocks = difference.blocks if difference is not None else ()
+                if not any(c < one.last and one.first <= d for _, _, c, d in blocks):
+                    return frozenset(_WORD.findall("".join(lines_of(text)[one.first - 1 : one.last])))
+    return frozenset()
+
+
+def _rarity(edits: Edits, said: frozenset[str]) -> dict[Unit, float]:
+    """How rare, from 0 to 1, the rarest of these words is that a region has in its changed statements.
+
+    The measure is the square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from
+    reports (Zhou, Zhang and Lo, 2012).
+    """
+    wanted = said.difference(keyword.kwlist, _PROSE)
     regions = [unit for unit in edits.all if edits.is_region(unit)]
-    words = {unit: wanted & frozenset(_WORD.findall("".join(sum(edits.lines(unit), ())))) for unit in regions}
+    words = {unit: wanted & frozenset(_WORD.findall(edits.statements(unit))) for unit in regions} if wanted else {}
     counts = Counter(word for found in words.values() for word in found)
     most = math.log(max(len(regions), 2))
     rarest = {unit: min(counts[word] for word in found) for unit, found in words.items() if found}

@@ -86,6 +86,19 @@ class FileDifference:
         """Whether a qualified name is that of a function in either text."""
         return name in functions(self.after) or name in functions(self.before)
 
+    def statements(self, number: int) -> str:
+        """The lines of a region before and after, with the rest of the simple statements that they are part of."""
+        a, b, c, d = self.blocks[number]
+        told: list[str] = []
+        for text, first, last in ((self.before, a, b), (self.after, c, d)):
+            around = _simple_statements(text) if self.path.endswith(".py") else ()
+            at = bisect.bisect_right(around, first, key=lambda one: one[1])
+            until = bisect.bisect_left(around, max(last, first + (first == last)), at, key=lambda one: one[0])
+            whole = [one for one in around[at:until] if last > first or one[0] < first]
+            ends = [line for one in whole for line in one]
+            told += lines_of(text)[min([first, *ends]) : max([last, *ends])]
+        return "".join(told)
+
     def flipped(self) -> FileDifference:
         """The same difference with both texts swapped; its regions keep their numbers."""
         blocks = tuple((c, d, a, b) for a, b, c, d in self.blocks)
@@ -236,6 +249,15 @@ def _statements(source: str) -> tuple[tuple[int, int], ...]:
         if isinstance(one, ast.stmt) and one is not function
     }
     return tuple((first, -last) for first, last in sorted(found))
+
+
+@functools.lru_cache(maxsize=_MOST_TEXTS)
+def _simple_statements(source: str) -> tuple[tuple[int, int], ...]:
+    """The lines [first, last) of the statements that contain no others, counted from 0."""
+    tree = parsed(source)
+    found = (one for one in ast.walk(tree) if isinstance(one, ast.stmt)) if tree is not None else ()
+    simple = (one for one in found if not hasattr(one, "body") and not isinstance(one, ast.Match))
+    return tuple(sorted((one.lineno - 1, one.end_lineno or one.lineno) for one in simple))
 
 
 def serves_only(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> bool:

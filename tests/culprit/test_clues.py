@@ -81,6 +81,27 @@ def test_a_word_of_the_failure_weighs_more_the_rarer_it_is(tmp_path):
     assert Clues(silent, "").weights(edits) == Clues(spoken, "").weights(edits)
 
 
+def test_a_setting_that_an_unchanged_function_reads_weighs_more(tmp_path):
+    """The function returns something else for the same arguments, so what it reads has changed somewhere."""
+    reads = "def is_new():\n    return OPTIONS['as_text']\n"
+    before = {"shop/a.py": reads, "shop/b.py": "set_option(\n    'as_text',\n    False,\n)\nLIMIT = 1\n"}
+    after = {
+        "shop/a.py": f"# read\n{reads}",
+        "shop/b.py": before["shop/b.py"].replace("False", "True").replace("1", "2"),
+    }
+    edits = edits_of(tmp_path, before, after)
+    lines = {"shop/a.py": (1, 2, 3), "shop/b.py": (1, 2, 3, 4, 5)}
+    called = {"shop/a.py": {"is_new": 3}}
+    traces = [
+        Trace(called=called, lines=lines, returned=(Returned("shop/a.py", "is_new", "", result),))
+        for result in ("False", "True")
+    ]
+    weights, plain = (Clues(sides_of(), "", *pair).weights(edits) for pair in (traces, traces[:1] * 2))
+    setting, limit = unit(edits, "True"), unit(edits, "LIMIT")
+    assert weights[setting] > 100 * plain[setting]
+    assert weights[limit] == plain[limit] == plain[setting]
+
+
 def test_a_module_that_the_api_says_was_removed_weighs_most(tmp_path):
     gone = {"shop/old.py": "def price():\n    return 1\n", "shop/older.py": "def tax():\n    return 2\n"}
     edits = edits_of(tmp_path, BEFORE | gone, AFTER)
