@@ -79,15 +79,13 @@ class Pointers:
         """The files of the lines, of either release."""
         return frozenset(file for file, _ in self.older | self.newer)
 
-    def point_to(self, path: str, home: str, function: str, before: tuple[int, int], after: tuple[int, int]) -> bool:
-        """Whether the pointers name a line of a region, or the function around it.
-
-        `path` and `home` are the newer and the older path of the file; `before` and `after` are the first and last line
-        of the region in each, counted from 1.
-        """
-        if any(file == home and before[0] <= line <= before[1] for file, line in self.older):
+    def point_to(self, edits: Edits, region: Unit) -> bool:
+        """Whether the pointers name a line of a region, or the function around it."""
+        path, function = edits.path_of(region), edits.function(region)
+        home, (a, b, c, d) = edits.homes.get(path, path), edits.block(region)
+        if any(file == home and a < line <= b for file, line in self.older):
             return True
-        if any(file == path and after[0] <= line <= after[1] for file, line in self.newer):
+        if any(file == path and c < line <= d for file, line in self.newer):
             return True
         return bool(function) and any(name.endswith(f".{function}") for name in self.functions)
 
@@ -156,8 +154,7 @@ class _Scale:
         if rank is not None:
             weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
-        home = self.edits.homes.get(path, path)
-        if self.clues.pointers.point_to(path, home, function, (a + 1, b), (c + 1, d)):
+        if self.clues.pointers.point_to(self.edits, unit):
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
-from harness.culprit.clues import message_of, used_units
+from harness.culprit.clues import Pointers, message_of, used_units
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
@@ -177,6 +177,12 @@ def _simpler(search: LineSearch, reduced: Reduced, forth: Advanced, spent: list[
     """
     if (forth.proof.holds and len(forth.needs) < _MANY) or search.trials.forks is None:
         return None
+    pointers, regions = (
+        search.clues.pointers if search.clues else Pointers(),
+        filter(search.edits.is_region, reduced.units),
+    )
+    if any(pointers.point_to(search.edits, unit) for unit in regions):
+        return None  # the APIs of both releases tell the same
     left = [part for part in search.parts if len(part) == 1 and part <= search.suspects - reduced.units]
     runs = _SIMPLER
     while left and runs > 0:
