@@ -96,7 +96,7 @@ class LevelBegan:
 
 
 @frozen
-class Asked:
+class Preparing:
     """The search wants a verdict on a candidate; it is being resolved and installed."""
 
     label: str
@@ -131,7 +131,7 @@ class Judged:
     is_proof: bool = False
 
 
-Event = Note | Warned | SearchBegan | LookedUp | SignatureCaptured | LevelBegan | Asked | Started | Dropped | Judged
+Event = Note | Warned | SearchBegan | LookedUp | SignatureCaptured | LevelBegan | Preparing | Started | Dropped | Judged
 
 
 class Reporter(Protocol):

@@ -26,7 +26,7 @@ NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 
-class Group(enum.Enum):
+class OptionGroup(enum.Enum):
     """Which commands have an option: those with one question, those that run probes, those that run many, or all."""
 
     QUESTION = enum.auto()
@@ -52,7 +52,7 @@ class Option:
     """The command-line option of a setting; `shown_default` describes the default."""
 
     flag: str
-    group: Group
+    group: OptionGroup
     help: str
     metavar: str | None = None
     kind: ValueKind = ValueKind.TEXT
@@ -60,7 +60,7 @@ class Option:
     shown_default: str | bool = False
 
 
-def _setting(default: Any, flag: str, group: Group, help: str, **more: Any) -> Any:  # noqa: A002
+def _setting(default: Any, flag: str, group: OptionGroup, help: str, **more: Any) -> Any:  # noqa: A002
     option = Option(flag, group, help, **more)
     converter = as_path if option.kind is ValueKind.FOLDER else as_tuple if default == () else None
     return field(default=default, converter=converter, metadata={"option": option})
@@ -121,37 +121,41 @@ class Settings:
     """
 
     with_: tuple[str, ...] = _setting(
-        (), "--with", Group.QUESTION, "Install this too, or instead of the repro's own requirement.", metavar="REQ"
+        (),
+        "--with",
+        OptionGroup.QUESTION,
+        "Install this too, or instead of the repro's own requirement.",
+        metavar="REQ",
     )
     made_with: tuple[str, ...] = _setting(
         (),
         "--made-with",
-        Group.QUESTION,
+        OptionGroup.QUESTION,
         "Run the repro's first step, which writes the files that it reads, with this instead.",
         metavar="REQ",
     )
     hold: tuple[str, ...] = _setting(
         (),
         "--hold",
-        Group.QUESTION,
+        OptionGroup.QUESTION,
         "Keep this version where the releases allow it; the answer says where they do not. none ignores the "
         "repro's own holds.",
         metavar="REQ",
     )
     python: str | None = _setting(
-        None, "--python", Group.QUESTION, "Python to use: a version (3.12) or a path.", metavar="X"
+        None, "--python", OptionGroup.QUESTION, "Python to use: a version (3.12) or a path.", metavar="X"
     )
     as_of: str | None = _setting(
         None,
         "--as-of",
-        Group.QUESTION,
+        OptionGroup.QUESTION,
         "Other packages as they were on the day of each release, on one day, or close to those of the bad end.",
         metavar="era|DATE|none",
     )
     device: str = _setting(
         "auto",
         "--device",
-        Group.QUESTION,
+        OptionGroup.QUESTION,
         "Where the repro runs.",
         choices=("auto", "cpu", "cuda", "emulated"),
         shown_default=True,
@@ -159,31 +163,35 @@ class Settings:
     params: tuple[str, ...] = _setting(
         (),
         "--param",
-        Group.QUESTION,
+        OptionGroup.QUESTION,
         "A parameter of the repro; its value is read as JSON, else as text.",
         metavar="NAME=VALUE",
     )
     from_source: tuple[str, ...] = _setting(
         (),
         "--build",
-        Group.QUESTION,
+        OptionGroup.QUESTION,
         "Allow this project to be built from source, where it has no wheel.",
         metavar="PROJECT",
     )
     no_build: bool = _setting(
         False,
         "--no-build",
-        Group.QUESTION,
+        OptionGroup.QUESTION,
         "Build nothing from source, also not what an end names and what has no wheel.",
         kind=ValueKind.FLAG,
     )
     pass_env: tuple[str, ...] = _setting(
-        (), "--pass-env", Group.RUNS, "Let the repro see this environment variable (a token, say).", metavar="NAME"
+        (),
+        "--pass-env",
+        OptionGroup.RUNS,
+        "Let the repro see this environment variable (a token, say).",
+        metavar="NAME",
     )
     timeout: float | None = _setting(
         None,
         "--timeout",
-        Group.RUNS,
+        OptionGroup.RUNS,
         "Stop a run that takes longer.",
         metavar="SECONDS",
         kind=ValueKind.SECONDS,
@@ -192,14 +200,14 @@ class Settings:
     capability: str = _setting(
         DEFAULT_CAPABILITY,
         "--capability",
-        Group.RUNS,
+        OptionGroup.RUNS,
         "Compute capability that the stand-in for CUDA reports.",
         shown_default=True,
     )
     torch_backend: str | None = _setting(
         None,
         "--torch-backend",
-        Group.RUNS,
+        OptionGroup.RUNS,
         "Which PyTorch builds uv installs: auto, cpu, cu128, ...; none: those of the index, with all GPU libraries.",
         metavar="NAME",
         shown_default="those of the index, on a machine without a GPU without GPU libraries [UV_TORCH_BACKEND]",
@@ -207,18 +215,22 @@ class Settings:
     sandbox: str | None = _setting(
         None,
         "--sandbox",
-        Group.RUNS,
+        OptionGroup.RUNS,
         "Run repros in a bubblewrap sandbox: where it works, always, or never [HARNESS_SANDBOX].",
         choices=("auto", "require", "off"),
         shown_default="auto",
     )
     network: bool = _setting(
-        False, "--network", Group.RUNS, "Let repros and builds use the network in the sandbox.", kind=ValueKind.FLAG
+        False,
+        "--network",
+        OptionGroup.RUNS,
+        "Let repros and builds use the network in the sandbox.",
+        kind=ValueKind.FLAG,
     )
     gpu_wait: float = _setting(
         DEFAULT_WAIT_S,
         "--gpu-wait",
-        Group.LIMITS,
+        OptionGroup.LIMITS,
         "How long a probe waits for memory on a busy GPU.",
         metavar="SECONDS",
         kind=ValueKind.SECONDS,
@@ -227,7 +239,7 @@ class Settings:
     max_disk: int | None = _setting(
         None,
         "--max-disk",
-        Group.LIMITS,
+        OptionGroup.LIMITS,
         "Limit of the harness's cache (20GiB); the least recently used environments go first [HARNESS_MAX_DISK].",
         metavar="SIZE",
         kind=ValueKind.SIZE,
@@ -235,7 +247,7 @@ class Settings:
     lanes: int | None = _setting(
         None,
         "--lanes",
-        Group.LANES,
+        OptionGroup.LANES,
         "How many probes run at once.",
         kind=ValueKind.LANES,
         shown_default="2 for scripts on the CPU, else 1; or all of the scheduler's workers",
@@ -243,14 +255,14 @@ class Settings:
     scheduler: str | None = _setting(
         None,
         "--scheduler",
-        Group.LANES,
+        OptionGroup.LANES,
         "Run probes on those workers of this Dask scheduler that match this machine (docs/guides/many-machines.md).",
         metavar="ADDRESS",
     )
     results: Path = _setting(  # noqa: RUF009 - an attrs field with a factory
         Factory(lambda: results_folder()),
         "--results",
-        Group.RESULTS,
+        OptionGroup.RESULTS,
         "Folder for results; runs that are in it are not repeated.",
         kind=ValueKind.FOLDER,
         shown_default="HARNESS_RESULTS, else .harness in the project",
@@ -271,7 +283,11 @@ class Settings:
         words: list[str] = []
         for setting in fields(Settings):
             option, value = setting.metadata["option"], getattr(self, setting.name)
-            if option.group not in (Group.QUESTION, Group.RUNS) or value == setting.default or option.flag == "--param":
+            if (
+                option.group not in (OptionGroup.QUESTION, OptionGroup.RUNS)
+                or value == setting.default
+                or option.flag == "--param"
+            ):
                 continue
             for one in value if isinstance(value, tuple) else (value,):
                 words += [option.flag] if option.kind is ValueKind.FLAG else [option.flag, str(one)]

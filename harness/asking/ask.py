@@ -19,7 +19,7 @@ from attrs import asdict, evolve, frozen
 
 from harness import __version__
 from harness.asking.answer import SCHEMA, Answer, Status
-from harness.asking.kinds import Kind, kind_of, refuse_meaningless
+from harness.asking.kinds import QuestionKind, kind_of, refuse_meaningless
 from harness.asking.wording import sentence_between
 from harness.culprit.axis import left_out_words
 from harness.errors import HarnessError, UnknownProject, UserMistake
@@ -66,8 +66,8 @@ def ask(
     refuse_meaningless(question, settings, kind, ends, typed)
     if question.policy.ask and person is None:
         raise UserMistake("--ask needs a terminal at which you judge each run")
-    subject = None if kind is Kind.PYTHONS else question.subject
-    required = required_python(question.repro, question.run, subject) if kind is not Kind.PYTHONS else None
+    subject = None if kind is QuestionKind.PYTHONS else question.subject
+    required = required_python(question.repro, question.run, subject) if kind is not QuestionKind.PYTHONS else None
     with open_session(settings, reporter, requires_python=required) as session:
         return ask_in(evolve(session, person=person) if question.policy.ask else session, question)
 
@@ -75,7 +75,7 @@ def ask(
 def ask_in(session: Session, question: Question) -> Answer:
     """Answer a question with an open session. Raises as `ask` does."""
     kind, ends = kind_of(question, session.settings)
-    if kind is Kind.PYTHONS:
+    if kind is QuestionKind.PYTHONS:
         from harness.asking.pythons import ask_pythons
 
         return ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
@@ -84,7 +84,7 @@ def ask_in(session: Session, question: Question) -> Answer:
     if answer.limits:
         return _without_limits(session, inquiry, answer)
     further = _FURTHER.search(answer.advice)
-    is_bare = kind is Kind.WORLDS and question.good is None and not answer.failures
+    is_bare = kind is QuestionKind.WORLDS and question.good is None and not answer.failures
     if further is None or not is_bare or session.settings.python or session.remote is not None:
         return answer
     return _with_another_python(session, question, answer, *further.groups())
@@ -115,7 +115,7 @@ def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answe
     names = tuple(unbounded(text) for text in answer.limits)
     typed = (*inquiry.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
     try:
-        free = ask_inquiry(session, evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed), Kind.WORLDS)
+        free = ask_inquiry(session, evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed), QuestionKind.WORLDS)
     except UserMistake as error:
         return evolve(answer, told=(*answer.told, f"without {limits} it can't be run: {error}"))
     if not free.failures:
@@ -125,7 +125,7 @@ def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answe
     return evolve(free, sentence=sentence_between(free))
 
 
-def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind, *, refuse: bool = True) -> Answer:
+def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind, *, refuse: bool = True) -> Answer:
     """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does.
 
     Without `refuse` there is an answer also where every run fails by a mistake of the user's own.
@@ -145,7 +145,7 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind, *, refuse: bool 
         answer = with_evidence(answer, session.prober)
     if refuse:
         refuse_own_mistake(answer, session.store)
-    if kind is Kind.WORLDS:
+    if kind is QuestionKind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
     if files := other_step(session, inquiry):
         sentence = f"{answer.sentence} {sentence_about(files)}"
@@ -154,14 +154,14 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: Kind, *, refuse: bool 
     return answer
 
 
-def _search_of(kind: Kind) -> Callable[[Session, Inquiry], Answer]:
+def _search_of(kind: QuestionKind) -> Callable[[Session, Inquiry], Answer]:
     """Return the search for a kind of question. It is imported only now: an answer that is known needs none."""
     match kind:
-        case Kind.COMMITS:
+        case QuestionKind.COMMITS:
             from harness.asking.commits import ask_commits
 
             return ask_commits
-        case Kind.WORLDS:
+        case QuestionKind.WORLDS:
             from harness.asking.between import ask_between
 
             return ask_between
@@ -180,7 +180,7 @@ def command_of(session: Session, question: Question, ends: Ends | None = None) -
 
 
 def asked_in(
-    session: Session, question: Question, kind: Kind = Kind.RELEASES, ends: Ends | None = None
+    session: Session, question: Question, kind: QuestionKind = QuestionKind.RELEASES, ends: Ends | None = None
 ) -> tuple[Session, Inquiry]:
     """Look up what a question names, and make or fetch the files that its runs read.
 
@@ -189,7 +189,7 @@ def asked_in(
     return with_files(session, inquiry_of(session, question, kind, ends))
 
 
-def inquiry_of(session: Session, question: Question, kind: Kind, ends: Ends | None) -> Inquiry:
+def inquiry_of(session: Session, question: Question, kind: QuestionKind, ends: Ends | None) -> Inquiry:
     """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
     chosen = command_of(session, question, ends)
     settings = evolve(session.settings, with_=chosen.with_)
@@ -211,7 +211,7 @@ def inquiry_of(session: Session, question: Question, kind: Kind, ends: Ends | No
     )
 
 
-def _depth(question: Question, kind: Kind) -> Level:
+def _depth(question: Question, kind: QuestionKind) -> Level:
     """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
     if question.depth is not None:
         return question.depth
@@ -219,7 +219,7 @@ def _depth(question: Question, kind: Kind) -> Level:
         return Level.RELEASE
     if question.policy.git:
         return Level.COMMIT
-    return Level.REGION if question.subject is not None and kind is not Kind.PYTHONS else Level.RELEASE
+    return Level.REGION if question.subject is not None and kind is not QuestionKind.PYTHONS else Level.RELEASE
 
 
 _FOLDER = "answers/known"
@@ -233,7 +233,7 @@ class Known:
     key: str
 
     @classmethod
-    def of(cls, session: Session, inquiry: Inquiry, kind: Kind) -> Known:
+    def of(cls, session: Session, inquiry: Inquiry, kind: QuestionKind) -> Known:
         """Return the place of the answer to a question."""
         told = _identity(session, inquiry, kind)
         text = json.dumps(told, sort_keys=True, default=str) if told is not None else ""
@@ -256,10 +256,10 @@ class Known:
             store.write(f"{_FOLDER}/{self.key}.json", store.without_secrets(record))
 
 
-def _identity(session: Session, inquiry: Inquiry, kind: Kind) -> dict[str, Any] | None:
+def _identity(session: Session, inquiry: Inquiry, kind: QuestionKind) -> dict[str, Any] | None:
     """Return all that the answer depends on; None if that can't be told at once, as for an environment's folder."""
     ends = [_end(end) for end in (inquiry.good, inquiry.bad)]
-    if None in ends or kind is Kind.PYTHONS or session.remote is not None:
+    if None in ends or kind is QuestionKind.PYTHONS or session.remote is not None:
         return None
     repro, interpreter = inquiry.repro, session.interpreter
     told: dict[str, Any] = {

@@ -151,7 +151,7 @@ def _known(end: End | None) -> End:
 
 
 @frozen
-class Range:
+class CommitRange:
     """Two commits in the order of history, and the release whose environment all commits between them run in."""
 
     repository: Repository
@@ -170,7 +170,7 @@ class Range:
         return self.repository.merge_base(self.older.sha, self.newer.sha)
 
 
-def find_range(session: Session, question: Inquiry) -> Range:
+def find_range(session: Session, question: Inquiry) -> CommitRange:
     """Find the range between two ends. Raises `BadRepository`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
     url = _own_repository(session, question) if question.policy.git == "auto" else ""
     repository = open_repository(question.policy.git, url, session.workspace.clones)
@@ -191,7 +191,7 @@ def find_range(session: Session, question: Inquiry) -> Range:
             f"{names[0]} {older.short} is newer than {names[1]} {newer.short}",
             hint="swap them, or add --find-fix to find the commit that fixed it",
         )
-    return Range(repository, older, newer, base)
+    return CommitRange(repository, older, newer, base)
 
 
 def _own_repository(session: Session, question: Inquiry) -> str:
@@ -253,7 +253,7 @@ def _base(session: Session, question: Inquiry, repository: Repository, newer: Co
     return newest, tagged[newest.version][1]
 
 
-def _source(session: Session, trials: Trials, span: Range, day: AsOf, question: Inquiry) -> CommitSource:
+def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, question: Inquiry) -> CommitSource:
     """Run the newer commit, whose failure can become the signature, and return the source that runs the others.
 
     To find a fix, the failure is that of the oldest commit. Raises `UserMistake` if the commits can't be run.
@@ -308,7 +308,7 @@ def _lock(session: Session, scope: Scope, combination: Combination) -> Lock:
     return resolution.lock
 
 
-def _combination(scope: Scope, day: AsOf, span: Range, question: Inquiry, commit: Commit) -> Combination:
+def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Inquiry, commit: Commit) -> Combination:
     """Combine the base release with the requirements that a commit declares.
 
     The date is `day`; with "era" it is the day of the commit itself, and the base release is only held.
@@ -333,7 +333,7 @@ def _combination(scope: Scope, day: AsOf, span: Range, question: Inquiry, commit
     )
 
 
-def _day_of(span: Range) -> str:
+def _day_of(span: CommitRange) -> str:
     """Return the day of the newer commit, or that of the release if it is later."""
     day = span.repository.dates([span.newer.sha])[span.newer.sha].astimezone(UTC)
     return str(max(day, span.base.uploaded + ERA_MARGIN) if span.base.uploaded is not None else day)

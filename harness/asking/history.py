@@ -90,7 +90,7 @@ class BrokenWindow:
 
 
 @frozen
-class Unseen:
+class UntestedGaps:
     """Gaps between runs with the same verdict, which could hide another window.
 
     `gaps` are groups of adjacent releases that were not run; `longest` is the largest number of adjacent releases,
@@ -119,7 +119,7 @@ class History:
     sentence: str
     signature: Signature | None
     windows: tuple[BrokenWindow, ...]
-    unseen: tuple[Unseen, ...]
+    unseen: tuple[UntestedGaps, ...]
     rows: tuple[ReleaseRow, ...]
     steps: tuple[Step, ...]
     notes: tuple[str, ...] = ()

@@ -17,7 +17,7 @@ from harness.asking.history import (
     HistoryStatus,
     ReleaseRow,
     RowState,
-    Unseen,
+    UntestedGaps,
     advice_for,
     notes_for,
     sentence_for,
@@ -365,9 +365,9 @@ def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow
     )
 
 
-def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
+def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[UntestedGaps]:
     """Return one entry for each sequence of runs with the same verdict that has gaps."""
-    found: list[Unseen] = []
+    found: list[UntestedGaps] = []
     testable = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
     fresh = True
     for old, new in pairwise(testable):
@@ -378,7 +378,7 @@ def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[Unseen]:
             tuple(_name(plan, p) for p in gap) for gap in gaps_of(p for p in range(old + 1, new) if p not in verdicts)
         )
         if gaps and fresh:
-            found.append(Unseen(verdicts[old], gaps, new - old - 1))
+            found.append(UntestedGaps(verdicts[old], gaps, new - old - 1))
             fresh = False
         elif gaps:
             last = found[-1]

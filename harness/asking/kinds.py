@@ -19,7 +19,7 @@ from harness.settings import Settings
 PYTHON = "python"
 
 
-class Kind(enum.Enum):
+class QuestionKind(enum.Enum):
     """What the ends of a question are."""
 
     RELEASES = "releases of one package"
@@ -29,24 +29,24 @@ class Kind(enum.Enum):
 
 
 # Why an option does not apply to a kind of question; what is not listed is honoured.
-_MEANINGLESS: Mapping[tuple[str, Kind], str] = {
-    ("--pre", Kind.PYTHONS): "Pythons are searched as they are installed",
-    ("--git", Kind.PYTHONS): "the commits of Python itself are not searched",
-    ("--build", Kind.PYTHONS): "each Python has packages of its own",
-    ("--no-build", Kind.PYTHONS): "nothing is built",
-    ("--no-build", Kind.RELEASES): "nothing is built unless --build allows it",
-    ("--no-build", Kind.COMMITS): "nothing is built unless --build allows it",
-    ("--python", Kind.PYTHONS): "the Pythons are what is searched; name them with --good and --bad",
-    ("--scheduler", Kind.PYTHONS): "it runs on this machine, whose Pythons are searched",
-    ("--constraints", Kind.PYTHONS): "a constraints file can't hold back Python",
-    ("--constraints", Kind.COMMITS): "a constraints file can't name a commit",
-    ("--fork", Kind.COMMITS): "no lines are searched between commits",
-    ("--no-fork", Kind.COMMITS): "no lines are searched between commits",
-    ("--time", Kind.COMMITS): "nothing is searched below a commit",
-    ("--made", Kind.WORLDS): "name the package whose releases write the files",
-    ("--made", Kind.COMMITS): "no commits of what writes the files are searched",
-    ("--made", Kind.PYTHONS): "a Python is not what writes the files",
-    ("--as-of", Kind.WORLDS): "the ends say which packages are installed",
+_MEANINGLESS: Mapping[tuple[str, QuestionKind], str] = {
+    ("--pre", QuestionKind.PYTHONS): "Pythons are searched as they are installed",
+    ("--git", QuestionKind.PYTHONS): "the commits of Python itself are not searched",
+    ("--build", QuestionKind.PYTHONS): "each Python has packages of its own",
+    ("--no-build", QuestionKind.PYTHONS): "nothing is built",
+    ("--no-build", QuestionKind.RELEASES): "nothing is built unless --build allows it",
+    ("--no-build", QuestionKind.COMMITS): "nothing is built unless --build allows it",
+    ("--python", QuestionKind.PYTHONS): "the Pythons are what is searched; name them with --good and --bad",
+    ("--scheduler", QuestionKind.PYTHONS): "it runs on this machine, whose Pythons are searched",
+    ("--constraints", QuestionKind.PYTHONS): "a constraints file can't hold back Python",
+    ("--constraints", QuestionKind.COMMITS): "a constraints file can't name a commit",
+    ("--fork", QuestionKind.COMMITS): "no lines are searched between commits",
+    ("--no-fork", QuestionKind.COMMITS): "no lines are searched between commits",
+    ("--time", QuestionKind.COMMITS): "nothing is searched below a commit",
+    ("--made", QuestionKind.WORLDS): "name the package whose releases write the files",
+    ("--made", QuestionKind.COMMITS): "no commits of what writes the files are searched",
+    ("--made", QuestionKind.PYTHONS): "a Python is not what writes the files",
+    ("--as-of", QuestionKind.WORLDS): "the ends say which packages are installed",
 }
 # Parts of a question that are not called like the option that sets them.
 _FLAGS = {
@@ -61,31 +61,31 @@ _PROJECT = frozenset({"--project", "--extra", "--group", "--unpin"})
 _SETTINGS = ("as_of", "made_with", "python", "scheduler", "from_source", "no_build")
 
 
-def kind_of(question: Question, settings: Settings) -> tuple[Kind, Ends | None]:
+def kind_of(question: Question, settings: Settings) -> tuple[QuestionKind, Ends | None]:
     """Return the kind of a question and its ends, None for releases whose ends the repro may name.
 
     Raises `UserMistake`.
     """
     subject = question.subject
     if subject is not None and normalized_name(subject) == PYTHON:
-        return Kind.PYTHONS, None
+        return QuestionKind.PYTHONS, None
     is_suite = question.run is not None and runs_tests(question.run)
     is_suite = is_suite and not question.policy.find_fix and settings.as_of != "era"
     ends = read_ends(question.good, question.bad, subject, commits=bool(question.policy.git), tests=is_suite)
     if ends is None:
-        return Kind.RELEASES, None
+        return QuestionKind.RELEASES, None
     if not ends.are_commits:
-        return Kind.WORLDS, ends
+        return QuestionKind.WORLDS, ends
     if subject is None:
         raise UserMistake(
             "a commit needs a package: which one is it a commit of?",
             hint="harness bisect PACKAGE --good TAG --bad main --git CLONE",
         )
-    return Kind.COMMITS, ends
+    return QuestionKind.COMMITS, ends
 
 
 def refuse_meaningless(
-    question: Question, settings: Settings, kind: Kind, ends: Ends | None, typed: frozenset[str] = frozenset()
+    question: Question, settings: Settings, kind: QuestionKind, ends: Ends | None, typed: frozenset[str] = frozenset()
 ) -> None:
     """Refuse every option that does not apply to a question; `typed` are options that were typed with their default.
 
@@ -94,7 +94,7 @@ def refuse_meaningless(
     given = {_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in question.set} | typed
     known = fields_dict(Settings)
     given |= {known[name].metadata["option"].flag for name in _SETTINGS if getattr(settings, name)}
-    if kind is Kind.WORLDS and ends is not None and not _has_fixed_packages(ends):
+    if kind is QuestionKind.WORLDS and ends is not None and not _has_fixed_packages(ends):
         given.discard("--as-of")
     for option in sorted(given):
         why = _MEANINGLESS.get((option, kind))
@@ -108,12 +108,12 @@ def refuse_meaningless(
         raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
     _refuse_with_made(question, given)
     if policy.ask:
-        _refuse_with_ask(given - {"--git"} if kind is Kind.COMMITS else given, depth)
-    if kind is Kind.COMMITS and depth is not None and depth.value != "commit":
+        _refuse_with_ask(given - {"--git"} if kind is QuestionKind.COMMITS else given, depth)
+    if kind is QuestionKind.COMMITS and depth is not None and depth.value != "commit":
         raise UserMistake(f"--depth {depth.value} does not apply to commits: a commit is what is searched")
     if depth is not None and depth.value in ("release", "package") and (mine := given & {"--no-fork", "--fork"}):
         raise UserMistake(f"{sorted(mine)[0]} does not apply with --depth {depth.value}: no lines are searched")
-    if kind is Kind.WORLDS and ends is not None:
+    if kind is QuestionKind.WORLDS and ends is not None:
         _refuse_fix(question, ends)
     # With --made, the releases that are searched write; --with is for what reads.
     option, texts = ("--made-with", settings.made_with) if policy.made else ("--with", settings.with_)

@@ -50,7 +50,7 @@ _HINT = "run there: python -m pip list --format=freeze, or python run.py --what-
 
 
 @frozen
-class Installed:
+class InstalledVersions:
     """Installed versions by normalised name; `python` and `platform` are "" if the list does not have them."""
 
     versions: Mapping[str, str] = field(factory=dict)
@@ -73,7 +73,7 @@ class Installed:
             raise UserMistake(f"the list is for {self.platform}; wheels packed here are for {interpreter.platform}")
 
 
-def read_installed(path: Path) -> Installed:
+def read_installed(path: Path) -> InstalledVersions:
     """Read `pip freeze`, `pip list` (freeze or JSON) or `run.py --what-is-there`. Raises `UserMistake`.
 
     Lines without a version (a local folder, a repository) are ignored; these distributions count as missing.
@@ -87,7 +87,7 @@ def read_installed(path: Path) -> Installed:
     found = {normalized_name(m["name"]): m["version"] for m in map(_LINE.match, text.splitlines()) if m}
     if not found:
         raise UserMistake(f"{path} lists no package with a version (name==1.0)", hint=_HINT)
-    return Installed(found)
+    return InstalledVersions(found)
 
 
 @frozen
@@ -214,13 +214,13 @@ def _sha256(path: Path) -> str:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def _from_json(text: str, path: Path) -> Installed:
+def _from_json(text: str, path: Path) -> InstalledVersions:
     try:
         told: Any = json.loads(text)
         if isinstance(told, list):
             told = {"installed": {row["name"]: row["version"] for row in told}}
         versions = {normalized_name(name): str(version) for name, version in told["installed"].items()}
-        return Installed(versions, str(told.get("python", "")), str(told.get("platform", "")))
+        return InstalledVersions(versions, str(told.get("python", "")), str(told.get("platform", "")))
     except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
         raise UserMistake(f"{path} is not a list of installed packages", hint=_HINT) from error
 
@@ -314,7 +314,7 @@ class Packer:
     prober: Prober
     index: Index
     interpreter: Interpreter
-    node: Installed = field(factory=Installed)
+    node: InstalledVersions = field(factory=InstalledVersions)
     reporter: Reporter = SILENT
 
     def pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool = False) -> Packed:

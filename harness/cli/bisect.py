@@ -28,13 +28,13 @@ from harness.cli.written import short, write_constraints
 from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
-from harness.probing.judge import Shown, Wish
+from harness.probing.judge import JudgedRun, Wish
 from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.run.process import Cancelled
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.store import Store
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
@@ -54,7 +54,7 @@ _REPLIES: dict[str, Verdict | Wish] = {
 class AtTheTerminal:
     """A user at the terminal: shows the end of what a run printed, and asks on stderr."""
 
-    def judge(self, shown: Shown, cancel: threading.Event | None) -> Verdict | Wish:
+    def judge(self, shown: JudgedRun, cancel: threading.Event | None) -> Verdict | Wish:
         """Ask until there is a verdict or a wish; the end of the input quits. Raises `Cancelled`."""
         lines = shown.log.splitlines()
         click.echo(f"\n{_name(shown)}: {shown.observation.detail or 'ran to its end'}", err=True)
@@ -76,7 +76,7 @@ class AtTheTerminal:
                 click.echo("  type one of these letters", err=True)
 
 
-def _name(shown: Shown) -> str:
+def _name(shown: JudgedRun) -> str:
     lock, named = shown.observation.lock, asked_for(shown.probe.combination.requirements)
     told = [f"{pin.name} {pin.version}" for pin in (lock.pins if lock is not None else ()) if pin.name in named]
     return ", ".join(told) or shown.observation.repro
@@ -87,7 +87,7 @@ def _show(lines: list[str]) -> None:
         click.echo(f"  | {line}", err=True)
 
 
-def _open(shown: Shown) -> None:
+def _open(shown: JudgedRun) -> None:
     try:
         enter(shown.builder, Entered(_name(shown), shown.observation, shown.probe.repro), [])
     except HarnessError as error:
@@ -137,7 +137,7 @@ class _Command(SectionCommand):
 @search_options
 @option("Output", "--diff", is_flag=True, help="Show the changed lines; the report always has them.")
 @json_option("the answer as JSON")
-@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def bisect(
     project: ChosenProject,
     constraints: Path | None,

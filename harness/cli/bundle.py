@@ -12,7 +12,7 @@ import click
 from attrs import evolve
 from rich.text import Text
 
-from harness.bundle import Absorbed, Installed, Packed, Packer, WantedProbe, read_installed
+from harness.bundle import Absorbed, InstalledVersions, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import SectionCommand, completed, settings_options
 from harness.errors import NoSpace, UserMistake
@@ -24,7 +24,7 @@ from harness.probing import Judge, Probe
 from harness.request.parsing import required_name
 from harness.request.repros import chosen_repro
 from harness.session import Session, local_session
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.store import Store
 from harness.terminal import PlainView
 from harness.terminal.answer import print_observation
@@ -45,7 +45,7 @@ from harness.terminal.console import Console, print_text
     help="What that machine has (pip list --format=freeze there); those wheels are left out.",
 )
 @click.option("--fresh", is_flag=True, help="Pack it even if the results have the answer.")
-@settings_options(Group.QUESTION, Group.RUNS)
+@settings_options(OptionGroup.QUESTION, OptionGroup.RUNS)
 def bundle(
     repro: str,
     over: tuple[str, ...],
@@ -69,7 +69,7 @@ def bundle(
     chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
-    node = read_installed(installed) if installed else Installed()
+    node = read_installed(installed) if installed else InstalledVersions()
     node.check(session.interpreter)
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
     packed = Packer(session.local, session.index, session.interpreter, node, view).pack(asked, output, fresh=fresh)

@@ -25,7 +25,7 @@ from harness.report.history import keep_history_report
 from harness.request.question import Policy, Question
 from harness.request.repros import required_python
 from harness.session import open_session
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.terminal import print_history, reporting
 from harness.terminal.console import Console
 
@@ -59,7 +59,7 @@ from harness.terminal.console import Console
     help="Run at least one of N neighbouring releases; 1 runs all [default: under a third are run].",
 )
 @json_option("the history as JSON")
-@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def history(
     subject: str,
     repro: str | None,

@@ -16,12 +16,12 @@ from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, Matrix, read_matrix
-from harness.matrix.reading import Choice, choose
+from harness.matrix.reading import ChosenCells, choose
 from harness.matrix.running import (
+    CellResult,
     CellRun,
     CellRunner,
     Sessions,
-    Standing,
     expanded_by_index,
     known_runs,
     open_sessions,
@@ -30,13 +30,12 @@ from harness.matrix.running import (
 )
 from harness.model import Verdict
 from harness.model.text import to_json
-from harness.nightly.record import NightArchive
-from harness.nightly.record import Standing as Stood
+from harness.nightly.record import CellStatus, NightArchive
 from harness.report.matrix import write_page
 from harness.report.matrix_table import FAILS, UNKNOWN, WORKS, markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.terminal import print_table, reporting
 from harness.terminal.console import Console
 
@@ -48,7 +47,7 @@ if TYPE_CHECKING:
 
 
 _NOT_JUDGED = 3
-_NIGHTLY = {Stood.GOOD: WORKS, Stood.FLAKY: UNKNOWN}
+_NIGHTLY = {CellStatus.GOOD: WORKS, CellStatus.FLAKY: UNKNOWN}
 _ANSWERS = (Verdict.GOOD, Verdict.BAD)
 _NAMED = 12
 
@@ -82,7 +81,7 @@ Exit codes:
     help="Print what works with what as a Markdown table; with --show also what only the last night knows.",
 )
 @json_option("JSON (schema 1)")
-@settings_options(Group.LANES, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
 def matrix(
     file: Path,
     words: str | None,
@@ -158,7 +157,7 @@ class _Ran:
     stopped: Interrupted | None = None
 
 
-def _run(sessions: Sessions, choice: Choice, reporter: Reporter) -> _Ran:
+def _run(sessions: Sessions, choice: ChosenCells, reporter: Reporter) -> _Ran:
     cells = tuple(filter(sessions.can_run, choice.cells))
     try:
         with sessions.lanes(cells) as lanes:
@@ -175,7 +174,7 @@ def _with_versions(read: Matrix, settings: Settings) -> Matrix:
     return expanded_by_index(read, session.index, session.interpreter, session.workspace.clones)
 
 
-def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[Standing, ...]:
+def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[CellResult, ...]:
     """The standing of every cell, from this run or else from the store."""
     done = {run.cell.name for run in runs}
     rest = [cell for cell in cells if cell.name not in done and sessions.can_run(cell)]
@@ -183,7 +182,7 @@ def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, .
     return standings(cells, (*runs, *known), sessions.blocked(cells))
 
 
-def _print_list(choice: Choice, *, as_json: bool) -> None:
+def _print_list(choice: ChosenCells, *, as_json: bool) -> None:
     if as_json:
         click.echo(to_json(choice.as_json()))
         return
@@ -193,7 +192,7 @@ def _print_list(choice: Choice, *, as_json: bool) -> None:
         click.echo(line, err=True)
 
 
-def _left_out(choice: Choice) -> Iterator[str]:
+def _left_out(choice: ChosenCells) -> Iterator[str]:
     """Yield a line for what does not run, with the reason."""
     for row in choice.matrix.left_out:
         yield f"left out: {row.project} {row.version} ({row.reason})"

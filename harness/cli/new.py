@@ -30,7 +30,7 @@ from harness.probing import Judge, Probe
 from harness.repository.git import git_output
 from harness.request.repros import chosen_repro, required_python
 from harness.session import local_session
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.terminal.console import Console, print_line, print_text
 from harness.terminal.live import WarningsOnly
 
@@ -163,7 +163,7 @@ def _read(drafted: Draft) -> Iterator[tuple[str, str]]:
     metavar="FILE",
     help="Where to write the smaller repro [default: NAME_min.py beside it].",
 )
-@settings_options(Group.QUESTION, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def minimize(repro: str, output: Path | None, settings: Settings) -> None:
     """Make REPRO smaller while it still fails by its signature.
 

@@ -15,7 +15,7 @@ from attrs import evolve
 from rich.text import Text
 
 from harness.asking.ask import inquiry_of
-from harness.asking.kinds import Kind
+from harness.asking.kinds import QuestionKind
 from harness.atomic import write_whole
 from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
@@ -30,7 +30,7 @@ from harness.nightly.news import exit_code, news_of, one_line, report_of, write_
 from harness.nightly.night import Nightly
 from harness.nightly.record import Night, NightArchive, Past
 from harness.nightly.tonight import Budget, estimated_s, tonight
-from harness.nightly.tracker import Gh, Wanted, actions, issues_of, this_repository, upstream_issue
+from harness.nightly.tracker import DesiredIssue, Gh, actions, issues_of, this_repository, upstream_issue
 from harness.nightly.triage import Triage
 from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
 from harness.redact import Private, passed_secrets, redacted
@@ -42,7 +42,7 @@ from harness.request.commands import ChosenProject
 from harness.request.parsing import day
 from harness.request.question import End, EndKind, Ends, Question, parse_end
 from harness.session import open_session
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console, duration, print_line, print_text
@@ -77,7 +77,7 @@ Exit codes:
     "--gpu-budget", type=click.FloatRange(min=0), metavar="MINUTES", help="The same for runs on GPUs, added up."
 )
 @json_option("JSON (schema 1)")
-@settings_options(Group.LANES, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
 def nightly(
     file: Path, date: str | None, budget: float | None, gpu_budget: float | None, as_json: bool, settings: Settings
 ) -> None:
@@ -191,7 +191,7 @@ def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
     update_tracker(gh, issues_of(breaks.values(), {name: _report(store, name) for name in breaks}), dry_run=dry_run)
 
 
-def update_tracker(gh: Gh, wanted: Iterable[Wanted], *, dry_run: bool) -> None:
+def update_tracker(gh: Gh, wanted: Iterable[DesiredIssue], *, dry_run: bool) -> None:
     """Make the issues of this repository match, and print what was done. Raises `UserMistake` and `NoNetwork`."""
     needed = actions(wanted, gh.issues())
     for action in needed:
@@ -259,7 +259,7 @@ _state_option = click.option(
 @click.option("--name", default="Tests with the newest packages", show_default=True, help="Title of its issue.")
 @click.option("--day", default="today", show_default=True, metavar="DAY", help="Take the newest packages of this day.")
 @project_options
-@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def watch(
     run: str, state: Path, name: str, day: str, project: ChosenProject, constraints: Path | None, settings: Settings
 ) -> None:
@@ -275,7 +275,7 @@ def watch(
     """
     today = _day(day)
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
-        question = inquiry_of(session, Question(run=run, project=project), Kind.WORLDS, Ends(None, today))
+        question = inquiry_of(session, Question(run=run, project=project), QuestionKind.WORLDS, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
         night = redacted(night, private_of(session.store, pass_env=settings.pass_env))
     _keep(night, state, constraints)

@@ -12,16 +12,16 @@ import attrs
 import click
 
 from harness.model.text import parse_size
-from harness.settings import Group, Option, Settings, ValueKind
+from harness.settings import Option, OptionGroup, Settings, ValueKind
 
 # The sections of `--help`, in the order in which they are shown.
 _ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")
 _SECTIONS = {
-    Group.QUESTION: "Environment",
-    Group.RUNS: "Execution",
-    Group.LIMITS: "Execution",
-    Group.LANES: "Execution",
-    Group.RESULTS: "Output",
+    OptionGroup.QUESTION: "Environment",
+    OptionGroup.RUNS: "Execution",
+    OptionGroup.LIMITS: "Execution",
+    OptionGroup.LANES: "Execution",
+    OptionGroup.RESULTS: "Output",
 }
 _ELSEWHERE = {"--param": "Question", "--device": "Execution", "--torch-backend": "Environment"}
 
@@ -78,9 +78,9 @@ class _Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
-def settings_options(*groups: Group) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def settings_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
-    wanted = [name for name, setting in _options().items() if setting.group in (*groups, Group.RESULTS)]
+    wanted = [name for name, setting in _options().items() if setting.group in (*groups, OptionGroup.RESULTS)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

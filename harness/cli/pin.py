@@ -21,7 +21,7 @@ from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for, bounded_pyproject, constraints_text, difference, install_command
 from harness.request.project import find_project
 from harness.request.question import Question
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console
@@ -77,7 +77,7 @@ class Pinned:
     help="Write there instead of to stdout; with --format pyproject, a .toml file gets the bounds themselves.",
 )
 @project_options
-@settings_options(Group.LANES, Group.QUESTION, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def pin(
     repro: str | None,
     run: str | None,

@@ -21,7 +21,7 @@ from harness.request.commands import ChosenProject, chosen_command, read_beside
 from harness.request.project import Projects
 from harness.request.repros import required_python
 from harness.session import Session, local_session
-from harness.settings import Group, Settings
+from harness.settings import OptionGroup, Settings
 from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
 from harness.terminal.live import WarningsOnly
@@ -45,7 +45,7 @@ from harness.terminal.live import WarningsOnly
     "--git-bisect", is_flag=True, help="Exit codes for `git bisect run`: 0 good, 1 bad, 125 skip, 255 an error."
 )
 @json_option("the observation as JSON")
-@settings_options(Group.QUESTION, Group.RUNS, Group.LIMITS)
+@settings_options(OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def probe(
     repro: str | None,
     run: str | None,

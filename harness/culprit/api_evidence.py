@@ -40,7 +40,7 @@ _LARGEST = 4 * 1024 * 1024
 
 
 @frozen
-class Source:
+class ApiSource:
     """The sources of one release: paths relative to site-packages, and a function to read them. Tests are left out."""
 
     files: tuple[str, ...]
@@ -69,12 +69,12 @@ class ReleaseApi:
     """One release: its version, its sources, and the relevant part of its API by top-level module."""
 
     version: str
-    source: Source
+    source: ApiSource
     api: dict[str, griffe.Module]
 
 
 @contextlib.contextmanager
-def source_of(where: Path, package: str) -> Iterator[Source]:
+def source_of(where: Path, package: str) -> Iterator[ApiSource]:
     """Open the sources of a distribution: in a folder of installed packages, or in the wheel at a path.
 
     Yields a source without files if the distribution is not there. Raises `OSError` if the location can't be read.
@@ -82,15 +82,15 @@ def source_of(where: Path, package: str) -> Iterator[Source]:
     if where.is_file():
         with zipfile.ZipFile(where) as wheel:
             sizes = {one.filename: one.file_size for one in wheel.infolist()}
-            yield Source(_kept(sizes), _reading(wheel.read))
+            yield ApiSource(_kept(sizes), _reading(wheel.read))
         return
     names = _recorded(where, package)
     sizes = {name: path.stat().st_size for name in names if (path := where / name).is_file() and _is_source(name)}
-    yield Source(_kept(sizes), _reading(lambda name: (where / name).read_bytes()))
+    yield ApiSource(_kept(sizes), _reading(lambda name: (where / name).read_bytes()))
 
 
 @contextlib.contextmanager
-def api_of(source: Source, words: Collection[str], also: Collection[str] = ()) -> Iterator[dict[str, griffe.Module]]:
+def api_of(source: ApiSource, words: Collection[str], also: Collection[str] = ()) -> Iterator[dict[str, griffe.Module]]:
     """Load the API of the modules that contain one of the words, by top-level module.
 
     `also` are further files to load. The files of the result are in a temporary folder that lasts as long as the
@@ -241,7 +241,7 @@ def api_evidence(
     return tuple(reversed(unique.values()))[:_MOST]
 
 
-def _names_of(mention: Mention, old: Source, new: Source) -> list[str]:
+def _names_of(mention: Mention, old: ApiSource, new: ApiSource) -> list[str]:
     """The dotted names that a mention can stand for: messages say `np.asfarray`, and omit the module of a class."""
     tops = sorted({*old.tops, *new.tops}, key=lambda top: (top.startswith("_"), top))
     first, _, rest = mention.name.partition(".")
@@ -274,7 +274,7 @@ def _on(mention: Mention, name: str, before: ReleaseApi, after: ReleaseApi, told
 
 
 def _new_message(
-    raised: RaisedException | None, package: str, old: Source, new: Source, version: str
+    raised: RaisedException | None, package: str, old: ApiSource, new: ApiSource, version: str
 ) -> Iterator[Evidence]:
     """Evidence that only the sources of the newer release have the message."""
     literal = literal_part(raised)
@@ -429,7 +429,7 @@ def _closest(name: str, before: ReleaseApi, after: ReleaseApi) -> str:
     return f"{module}.{close[0]}" if close else ""
 
 
-def _in_text(name: str, source: Source) -> tuple[str, int]:
+def _in_text(name: str, source: ApiSource) -> tuple[str, int]:
     """The file and line where a module with `__getattr__` has a name as a string; ("", 0) if there is none."""
     module, _, last = name.rpartition(".")
     path = module.replace(".", "/")
@@ -488,7 +488,7 @@ _NOTICE = re.compile(r"deprecat|removed|instead|moved|renamed", re.IGNORECASE)
 _LONGEST_ADVICE = 300
 
 
-def says_gone(name: str, source: Source) -> str:
+def says_gone(name: str, source: ApiSource) -> str:
     """The text for a name in a table of removed names (`{"asfarray": "Use ..."}`); "" if there is none."""
     last = name.rpartition(".")[2]
     for _, text in sorted(source.containing(last).items()):

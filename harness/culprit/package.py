@@ -42,14 +42,14 @@ Needs = Mapping[str, tuple[Requirement, ...]]  # by normalised name
 
 
 @define
-class Installed:
+class Distributions:
     """The versions and the requirements of the distributions on one side, by normalised name."""
 
     versions: Mapping[str, str]
     needs: Needs
 
     @classmethod
-    def of(cls, environment: Environment) -> Installed:
+    def of(cls, environment: Environment) -> Distributions:
         """Read the metadata of an environment. Requirements of extras are left out."""
         lock = environment.lock
         versions = {pin.name: pin.version for pin in lock.pins}
@@ -64,8 +64,8 @@ class Required:
     `base` is the side that packages are exchanged in, `other` the side they come from.
     """
 
-    base: Installed
-    other: Installed
+    base: Distributions
+    other: Distributions
     ties: Ties = field(factory=Ties)
 
     def closed(self, names: Collection[str]) -> frozenset[str]:
@@ -118,7 +118,7 @@ class Required:
         return self.base.versions.get(name) != self.other.versions.get(name)
 
 
-def _meets(side: Installed, name: str, required: Requirement) -> bool:
+def _meets(side: Distributions, name: str, required: Requirement) -> bool:
     version = side.versions.get(name)
     return version is not None and required.specifier.contains(version, prereleases=True)
 
@@ -305,8 +305,8 @@ def _required(trials: Trials, base: Side, other: Side) -> Required:
     """The requirements between the packages of both sides; empty if an environment can't be built."""
     here, there = (trials.environment(side) for side in (base, other))
     if here is None or there is None:
-        return Required(Installed({}, {}), Installed({}, {}))
-    return Required(Installed.of(here), Installed.of(there))
+        return Required(Distributions({}, {}), Distributions({}, {}))
+    return Required(Distributions.of(here), Distributions.of(there))
 
 
 def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:

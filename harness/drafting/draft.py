@@ -16,7 +16,15 @@ from harness.drafting.scripts import Script, installs_in, script_of, text_in, tr
 from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
-from harness.drafting.versions import KNOWN, LAST_SUSPECTS, Claim, Told, project_named, project_of_module, versions_in
+from harness.drafting.versions import (
+    KNOWN,
+    LAST_SUSPECTS,
+    Told,
+    VersionClaim,
+    project_named,
+    project_of_module,
+    versions_in,
+)
 from harness.model.repro import parse_repro
 from harness.model.text import one_line
 from harness.redact import hide_secrets
@@ -226,7 +234,7 @@ def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
     told, installed = parts.told, parts.told.installed
     claimed = [name for name in told.claims if all(told.bounds(name))]
     lacking = _lacking(parts.raised)
-    if lacking is not None and Claim.BAD in told.claims.get(lacking, {}).values():
+    if lacking is not None and VersionClaim.BAD in told.claims.get(lacking, {}).values():
         claimed.append(lacking)
     imported = [*([home] if home else []), *_imported(parts)]
     framed = list(suspects(parts.raised))

@@ -132,7 +132,7 @@ _CLAUSE = re.compile(r"(?<=[;!?])\s+|(?<=\w)\.\s+|,\s+|\s+(?:but|while|whereas|h
 _WEIGHTS = {"freeze": 3, "list": 4, "shown": 4, "attribute": 3, "banner": 2, "prose": 1}
 
 
-class Claim(enum.Enum):
+class VersionClaim(enum.Enum):
     """What a report says of a version."""
 
     GOOD = "good"
@@ -150,17 +150,17 @@ class Told:
 
     installed: dict[str, str] = field(factory=dict)
     unreleased: dict[str, str] = field(factory=dict)
-    claims: dict[str, dict[str, Claim]] = field(factory=dict)
+    claims: dict[str, dict[str, VersionClaim]] = field(factory=dict)
     python: str | None = None
 
     def bounds(self, project: str) -> tuple[str | None, str | None]:
         """Return the good and the bad version of a project that the text gives; the closest ones of several."""
         said = self.claims.get(project, {})
 
-        def having(claim: Claim) -> list[Version]:
+        def having(claim: VersionClaim) -> list[Version]:
             return sorted({Version(text) for text, one in said.items() if one is claim})
 
-        goods, bads, fixes = having(Claim.GOOD), having(Claim.BAD), having(Claim.FIXED)
+        goods, bads, fixes = having(VersionClaim.GOOD), having(VersionClaim.BAD), having(VersionClaim.FIXED)
         if not bads and project in self.installed and goods:
             bads = [Version(self.installed[project])]
         if not bads and project in self.installed and fixes:
@@ -189,7 +189,7 @@ def versions_in(blocks: Iterable[Block], title: str, comments: Iterable[str] = (
             prose.append(block.text if not block.is_code else "")
     best = {name: _best(counts) for name, counts in found.items()}
     installed = {name: version for name, version in best.items() if not _NO_RELEASE.search(version)}
-    claims: dict[str, dict[str, Claim]] = {}
+    claims: dict[str, dict[str, VersionClaim]] = {}
     for text in (*prose, *comments):
         for name, version, claim in _claims(text, best, home):
             claims.setdefault(name, {}).setdefault(version, claim)
@@ -206,10 +206,10 @@ def versions_in(blocks: Iterable[Block], title: str, comments: Iterable[str] = (
     )
 
 
-def _prefer_environment(installed: dict[str, str], name: str, said: dict[str, Claim]) -> None:
+def _prefer_environment(installed: dict[str, str], name: str, said: dict[str, VersionClaim]) -> None:
     """Take the bad version as the environment's if the list is of the good one, or there is none."""
-    bad = [version for version, claim in said.items() if claim is Claim.BAD]
-    if bad and (name not in installed or said.get(_public(installed[name])) is Claim.GOOD):
+    bad = [version for version, claim in said.items() if claim is VersionClaim.BAD]
+    if bad and (name not in installed or said.get(_public(installed[name])) is VersionClaim.GOOD):
         installed[name] = min(bad, key=Version)
 
 
@@ -259,7 +259,7 @@ def _is_short(line: str, match: re.Match[str]) -> bool:
     return len(line[match.end() :].strip()) < 40 and not re.search(r"\b(?:work|fail|broke|since|but)\w*", line, re.I)
 
 
-def _claims(text: str, installed: dict[str, str], home: str | None) -> Iterator[tuple[str, str, Claim]]:
+def _claims(text: str, installed: dict[str, str], home: str | None) -> Iterator[tuple[str, str, VersionClaim]]:
     """Yield each project, version and claim in the sentences of a text."""
     for paragraph in re.split(r"\n\s*\n|\n(?=\s*[-*•\d#|])|\n(?=[A-Z])", text):
         if len(paragraph) > 3000 or re.match(r"^\s*[-*•|`]*\s*\S+ version", paragraph):
@@ -268,7 +268,9 @@ def _claims(text: str, installed: dict[str, str], home: str | None) -> Iterator[
             yield from _claims_of_sentence(sentence, installed, home)
 
 
-def _claims_of_sentence(sentence: str, installed: dict[str, str], home: str | None) -> Iterator[tuple[str, str, Claim]]:
+def _claims_of_sentence(
+    sentence: str, installed: dict[str, str], home: str | None
+) -> Iterator[tuple[str, str, VersionClaim]]:
     if re.match(r"\W*python\b", sentence, re.I):
         return
     named = [(m.start(), name) for m in re.finditer(NAME, sentence, re.I) if (name := project_named(m["name"]))]
@@ -282,8 +284,8 @@ def _claims_of_sentence(sentence: str, installed: dict[str, str], home: str | No
             r"regress|broke|slower", sentence, re.I
         )
         if is_against and " vs" in match[0]:
-            yield project, _public(match["new"]), Claim.GOOD
-            yield project, _public(match["old"]), Claim.BAD
+            yield project, _public(match["new"]), VersionClaim.GOOD
+            yield project, _public(match["old"]), VersionClaim.BAD
             continue
         if Version(match["old"]) >= Version(match["new"]) and not re.search(r"downgrad|revert|roll", context, re.I):
             continue
@@ -293,8 +295,8 @@ def _claims_of_sentence(sentence: str, installed: dict[str, str], home: str | No
         elif not (_BAD.search(sentence) or _GOOD.search(sentence) or re.search(r"->|→|=>|➜", match[0])):
             continue
         spans.append(match.span())
-        yield project, _public(old), Claim.GOOD
-        yield project, _public(new), Claim.BAD
+        yield project, _public(old), VersionClaim.GOOD
+        yield project, _public(new), VersionClaim.BAD
     for begin, clause, claim in _claims_of_clauses(sentence):
         for match in _ANY_VERSION.finditer(clause):
             at, version = begin + match.start(), match["version"] or match["pinned"]
@@ -305,9 +307,9 @@ def _claims_of_sentence(sentence: str, installed: dict[str, str], home: str | No
                 yield project, _public(version), claim
 
 
-def _claims_of_clauses(sentence: str) -> Iterator[tuple[int, str, Claim]]:
+def _claims_of_clauses(sentence: str) -> Iterator[tuple[int, str, VersionClaim]]:
     """Yield where each clause begins that claims something, the clause, and the claim."""
-    carried: Claim | None = None
+    carried: VersionClaim | None = None
     start = 0
     clauses = _CLAUSE.split(sentence)
     for clause, after in itertools.zip_longest(clauses, clauses[1:], fillvalue=""):
@@ -321,21 +323,21 @@ def _claims_of_clauses(sentence: str) -> Iterator[tuple[int, str, Claim]]:
         carried = claim
 
 
-def _claim(clause: str) -> Claim | None:
+def _claim(clause: str) -> VersionClaim | None:
     if _FIXED.search(clause):
-        return Claim.FIXED
+        return VersionClaim.FIXED
     if _NOT_GOOD.search(clause):
-        return Claim.BAD
+        return VersionClaim.BAD
     if _NOT_BAD.search(clause):
-        return Claim.GOOD
+        return VersionClaim.GOOD
     good, bad = _GOOD.search(clause), _BAD.search(clause)
     if good and bad:
         # "the error goes away after downgrading to 4.51": what is done to the version decides.
         strong = re.search(
             r"downgrad|revert|roll\w* back|goes away|went away|work(?:s|ed)|fine|before|prior to|used to", clause, re.I
         )
-        return Claim.GOOD if strong else Claim.BAD
-    return Claim.GOOD if good else Claim.BAD if bad else None
+        return VersionClaim.GOOD if strong else VersionClaim.BAD
+    return VersionClaim.GOOD if good else VersionClaim.BAD if bad else None
 
 
 def _project_at(

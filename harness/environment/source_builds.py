@@ -85,7 +85,7 @@ class NotBuilt:
 
 
 @frozen
-class Source:
+class SourceArchive:
     """A source distribution on an index."""
 
     pin: Pin
@@ -126,7 +126,7 @@ class SourceBuilds:
             return NotBuilt(_named(pin), f"the index no longer has {pin.wheel}")
         return self._built(found, cancel)
 
-    def sources_in(self, pylock: str) -> dict[str, Source]:
+    def sources_in(self, pylock: str) -> dict[str, SourceArchive]:
         """The source distributions in a lock file of uv, by project."""
         return _sources_in(tomllib.loads(pylock))
 
@@ -139,12 +139,12 @@ class SourceBuilds:
         download(self.uv.settings, found.url, archive, found.pin.sha256)
         return archive
 
-    def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> Source | None:
+    def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> SourceArchive | None:
         with claimed_folder(self.workspace.scratch, "sources-") as here:
             _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here, cancel)
             return _sources_in(lock).get(name)
 
-    def build(self, source: Source, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+    def build(self, source: SourceArchive, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
         """Return the wheel of a source distribution. Raises as `release`."""
         return self._kept(self._folder(source.pin)) or self._built(source, cancel)
 
@@ -191,7 +191,7 @@ class SourceBuilds:
         self._sources[known["sha256"]] = source
         return BuiltWheel(path, known["sha256"], source)
 
-    def _built(self, source: Source, cancel: threading.Event | None) -> BuiltWheel | NotBuilt:
+    def _built(self, source: SourceArchive, cancel: threading.Event | None) -> BuiltWheel | NotBuilt:
         pin, folder = source.pin, self._folder(source.pin)
         lock = self.workspace.locks / f"built-{zlib.crc32(folder.name.encode()) % _CLAIMS}.lock"
         with acquire(lock, cancel=cancel):
@@ -258,12 +258,12 @@ def _named(pin: Pin) -> str:
     return f"{pin.name}=={pin.version}"
 
 
-def _sources_in(lock: dict[str, Any]) -> dict[str, Source]:
+def _sources_in(lock: dict[str, Any]) -> dict[str, SourceArchive]:
     found = (_source_in(package) for package in lock.get("packages", []))
     return {source.pin.name: source for source in found if source is not None}
 
 
-def _source_in(package: dict[str, Any]) -> Source | None:
+def _source_in(package: dict[str, Any]) -> SourceArchive | None:
     sdist = package.get("sdist")
     url = str(sdist.get("url") or "") if isinstance(sdist, dict) else ""
     if not isinstance(sdist, dict) or not url or package.get("wheels"):
@@ -278,7 +278,7 @@ def _source_in(package: dict[str, Any]) -> Source | None:
         (),
         uploaded.isoformat() if isinstance(uploaded, datetime) else "",
     )
-    return Source(pin, url)
+    return SourceArchive(pin, url)
 
 
 def exact_version(requirement: str) -> tuple[str, str] | None:

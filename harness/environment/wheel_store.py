@@ -76,7 +76,7 @@ class Tree:
 
 
 @frozen
-class Layout:
+class TreeLayout:
     """Trees in the order of their installation, and the index of the tree that each path comes from.
 
     `overwritten` are the paths of which there are several; `clashes` tells those with different code, in sentences.
@@ -88,7 +88,7 @@ class Layout:
     clashes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, trees: Sequence[Tree], own: Container[str]) -> Layout:
+    def of(cls, trees: Sequence[Tree], own: Container[str]) -> TreeLayout:
         """The layout of these trees in an environment that already has the files `own`."""
         having: dict[str, list[int]] = {}
         for number, tree in enumerate(trees):
@@ -249,7 +249,7 @@ class WheelStore:
                 trees += [tree] if tree is not None else []
             if missing:
                 return Linked(missing=tuple(missing))
-            layout = Layout.of(trees, own)
+            layout = TreeLayout.of(trees, own)
             for tree in layout.trees:
                 self._link(tree, layout.files_of(tree), folder, apart=apart)
             wheels = {tree.key: layout.files_of(tree) for tree in layout.trees if tree.key}

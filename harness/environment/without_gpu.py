@@ -212,7 +212,7 @@ _PAGE = 4096
 
 
 @frozen
-class Wanted:
+class ImportedSymbol:
     """A symbol that a library takes from another one; `library` and `version` are "" where it names none."""
 
     name: str
@@ -225,7 +225,7 @@ class Needs:
     """The libraries that a library needs, and all symbols that it takes from others."""
 
     libraries: frozenset[str] = frozenset()
-    symbols: frozenset[Wanted] = frozenset()
+    symbols: frozenset[ImportedSymbol] = frozenset()
 
 
 def needed_by(path: Path, *, symbols: bool = True) -> Needs:
@@ -261,7 +261,7 @@ def _needs(data: mmap.mmap, symbols: bool) -> Needs:
     for number, row in enumerate(_SYM.iter_unpack(data[table[4] : table[4] + table[5]])):
         if row[3] == 0 and row[0]:  # undefined, with a name
             mark = struct.unpack_from("<H", data, marks[4] + 2 * number)[0] if marks else 0
-            found.add(Wanted(text(table, row[0]), *versions.get(mark & 0x7FFF, ("", ""))))
+            found.add(ImportedSymbol(text(table, row[0]), *versions.get(mark & 0x7FFF, ("", ""))))
     return Needs(libraries, frozenset(found))
 
 

@@ -234,7 +234,7 @@ _Pair = tuple[_Value, _Value]
 
 
 @frozen
-class Choice:
+class ChosenCells:
     """An expanded matrix, its `cells` to run, and the covering if one was asked for."""
 
     matrix: Matrix
@@ -266,16 +266,16 @@ class Choice:
         }
 
 
-def choose(matrix: Matrix, words: str | None = None, cover: str | None = None) -> Choice:
+def choose(matrix: Matrix, words: str | None = None, cover: str | None = None) -> ChosenCells:
     """Select the cells that match `words` (None: all), reduced to a covering subset if `cover` is not None.
 
     Raises `UserMistake` and `BadMatrix`.
     """
     cells = selected(matrix.cells, words) if words is not None else matrix.cells
     if cover is None:
-        return Choice(matrix, cells)
+        return ChosenCells(matrix, cells)
     covering = pairwise(cells)
-    return Choice(matrix, covering.cells, covering)
+    return ChosenCells(matrix, covering.cells, covering)
 
 
 def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:

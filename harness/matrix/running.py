@@ -290,7 +290,7 @@ class CellRun:
 
 
 @frozen
-class Standing:
+class CellResult:
     """One cell and its result. `run` is None if it was not run; `blocked` says why it can't run here, "" if it can."""
 
     cell: Cell
@@ -317,11 +317,11 @@ class Standing:
 
 def standings(
     cells: Sequence[Cell], runs: Iterable[CellRun], blocked: Mapping[str, str] | None = None
-) -> tuple[Standing, ...]:
+) -> tuple[CellResult, ...]:
     """Return every cell with its run, if any; `blocked` maps cell names to why they can't run."""
     by_name = {run.cell.name: run for run in runs}
     why = blocked or {}
-    return tuple(Standing(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
+    return tuple(CellResult(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
 
 
 def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: Store) -> Iterator[CellRun]:

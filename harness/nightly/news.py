@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
 from harness.model.text import counted, listed, picked
-from harness.nightly.record import FOLDER, Break, CellRecord, Night, NightArchive, Past, Standing
+from harness.nightly.record import FOLDER, Break, CellRecord, CellStatus, Night, NightArchive, Past
 from harness.redact import Private, redacted
 from harness.report.page import Page
 
@@ -37,7 +37,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
     older = [known for known in night.breaks if known.first_seen != night.start]
     found = {
         "newly broken": [_broken(known) for known in new],
-        "broken, cause not found yet": [_line(cell) for cell in _with(night, Standing.TURNED)],
+        "broken, cause not found yet": [_line(cell) for cell in _with(night, CellStatus.TURNED)],
         "broken again": [_broken(known) for known in older if _is_back(known, night, past)],
         "known breaks that reached more cells": [
             _broken(known) for known in older if known.last_seen == night.start and not _is_back(known, night, past)
@@ -47,28 +47,28 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
             *(
                 f"{cell.label} is good now; it was broken before the first night"
                 for name, cell in cells.items()
-                if cell.standing is Standing.GOOD
+                if cell.standing is CellStatus.GOOD
                 and name in past.cells
-                and past.cells[name].standing is Standing.BEFORE
+                and past.cells[name].standing is CellStatus.BEFORE
             ),
         ],
-        "flaky": [_line(cell) for cell in _with(night, Standing.FLAKY) if not _was_flaky(past, cell)],
+        "flaky": [_line(cell) for cell in _with(night, CellStatus.FLAKY) if not _was_flaky(past, cell)],
         "could not be judged": [
-            _line(cell) for cell in _with(night, Standing.UNJUDGED) if not _was_unjudged(past, cell)
+            _line(cell) for cell in _with(night, CellStatus.UNJUDGED) if not _was_unjudged(past, cell)
         ],
-        "left for tomorrow": [cell.label for cell in _with(night, Standing.LEFT)],
+        "left for tomorrow": [cell.label for cell in _with(night, CellStatus.LEFT)],
     }
     return {heading: tuple(lines) for heading, lines in found.items() if lines}
 
 
 def one_line(night: Night, past: Past) -> str:
     """Summarise the night in one line."""
-    count = {standing: len(_with(night, standing)) for standing in Standing}
-    counts = [f"{count[standing]} {standing.value}" for standing in Standing if count[standing]]
+    count = {standing: len(_with(night, standing)) for standing in CellStatus}
+    counts = [f"{count[standing]} {standing.value}" for standing in CellStatus if count[standing]]
     if past.nights == 0:
-        compared = bool(night.breaks) or bool(count[Standing.TURNED])
+        compared = bool(night.breaks) or bool(count[CellStatus.TURNED])
         lead = "first night; " if compared else "first night, so there is nothing to compare with; "
-        if count[Standing.BEFORE]:
+        if count[CellStatus.BEFORE]:
             lead += "cells that are already bad get no report; "
     else:
         lead = "" if news_of(night, past) else "nothing changed; "
@@ -79,7 +79,7 @@ def one_line(night: Night, past: Past) -> str:
 def exit_code(night: Night, past: Past) -> int:
     """Return 1 if something broke, broke again, or its cause is not found yet; 3 if no cell was judged; else 0."""
     is_new = any(known.first_seen == night.start or _is_back(known, night, past) for known in night.breaks)
-    if is_new or _with(night, Standing.TURNED):
+    if is_new or _with(night, CellStatus.TURNED):
         return SOMETHING_BROKE
     return NOTHING_NEW if any(cell.standing.is_judged for cell in night.cells) else NOT_JUDGED
 
@@ -137,7 +137,7 @@ def _fixed(known: Break, start: str) -> str:
     return f"{known.title}: {', and '.join(parts)}" if parts else ""
 
 
-def _with(night: Night, standing: Standing) -> list[CellRecord]:
+def _with(night: Night, standing: CellStatus) -> list[CellRecord]:
     return [cell for cell in night.cells if cell.standing is standing]
 
 
@@ -153,7 +153,7 @@ def _was_unjudged(past: Past, cell: CellRecord) -> bool:
 
 def _was_flaky(past: Past, cell: CellRecord) -> bool:
     before = past.cells.get(cell.name)
-    return before is not None and before.standing is Standing.FLAKY and before.observation == cell.observation
+    return before is not None and before.standing is CellStatus.FLAKY and before.observation == cell.observation
 
 
 def releases_of(packages: tuple[Change, ...]) -> str:
@@ -206,7 +206,7 @@ def _night_row(night: Night, past: Past, results: Path) -> dict[str, Any]:
         "page": f"../{page}" if (results / page).is_file() else "",
         "day": night.start[:16].replace("T", " "),
         "state": {NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
-        "counts": ", ".join(f"{counts[standing]} {standing.value}" for standing in Standing if counts[standing]),
+        "counts": ", ".join(f"{counts[standing]} {standing.value}" for standing in CellStatus if counts[standing]),
         "news": news_of(night, past),
         "quiet": "nothing changed" if past.nights else "the first night: nothing to compare with",
     }

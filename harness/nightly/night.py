@@ -12,12 +12,12 @@ from harness.nightly.cause import Suspicion
 from harness.nightly.record import (
     Break,
     CellRecord,
+    CellStatus,
     Compared,
     Night,
     Past,
-    Seen,
-    Shown,
-    Standing,
+    RunResult,
+    TonightsRun,
     compare,
     differing_axis,
     is_superseded,
@@ -61,7 +61,7 @@ class Nightly:
         budget = self.triage.budget
         for cell in self.cells:
             if (why := self.blocked.get(cell.name)) is not None:
-                self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), Standing.UNJUDGED, why)
+                self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), CellStatus.UNJUDGED, why)
         waiting = in_order([cell for cell in self.cells if cell.name not in self.blocked], self.past)
         probes = {cell.name: self.bench.probe(cell) for cell in waiting}
         while batch := tuple(cell for cell in waiting if not budget.is_spent(probes[cell.name].combination.device)):
@@ -73,15 +73,15 @@ class Nightly:
             waiting = left
         self._close()
         for cell in waiting:
-            self.records.setdefault(cell.name, CellRecord(cell.name, dict(cell.choice), Standing.LEFT))
+            self.records.setdefault(cell.name, CellRecord(cell.name, dict(cell.choice), CellStatus.LEFT))
         return self.night(ended=True)
 
     def night(self, *, ended: bool) -> Night:
         """Return the record of the night so far."""
         budget = self.triage.budget
         cells = tuple(self.records[cell.name] for cell in self.cells if cell.name in self.records)
-        turned = [cell.name for cell in cells if cell.standing is Standing.TURNED]
-        left = [cell.name for cell in cells if cell.standing is Standing.LEFT]
+        turned = [cell.name for cell in cells if cell.standing is CellStatus.TURNED]
+        left = [cell.name for cell in cells if cell.standing is CellStatus.LEFT]
         return Night(
             matrix=self.matrix,
             start=self.start,
@@ -113,24 +113,26 @@ class Nightly:
         captured = Judge(None, self.triage.store).captured(observation)
         signature = _signature(probe, judgement, captured)
         shown = _shown(judgement, observation, signature)
-        failed = shown in (Shown.BAD, Shown.ODD)
-        seen = Seen(cell.name, cell.choice, shown, pattern_of(captured, signature) if failed else "", observation.key)
+        failed = shown in (RunResult.BAD, RunResult.ODD)
+        seen = TonightsRun(
+            cell.name, cell.choice, shown, pattern_of(captured, signature) if failed else "", observation.key
+        )
         compared = compare(seen, self.past.cells, self._judged())
         record = _record(run, seen, compared)
         self.records[cell.name] = record
         baseline = compared.baseline
         if baseline is None and failed and cell.commits:
             baseline = record  # it is compared with the newest release instead of an earlier night
-            compared = evolve(compared, standing=Standing.TURNED)
+            compared = evolve(compared, standing=CellStatus.TURNED)
         if baseline is None or (signature is None and not compared.is_fixed):
             return
         subject = _subject(cell, probe, baseline)
         suspicion = Suspicion(record, cell, probe, observation, signature, baseline, subject, self.bench)
-        if compared.standing is Standing.TURNED:
+        if compared.standing is CellStatus.TURNED:
             self._queue.append(suspicion)
         elif compared.is_fixed and baseline.broken_by:
             self._fixed.append(suspicion)
-        elif compared.standing is Standing.BROKEN and baseline.name != cell.name:
+        elif compared.standing is CellStatus.BROKEN and baseline.name != cell.name:
             self.triage.join(self.past.breaks[baseline.broken_by], record)
 
     def _judged(self) -> dict[str, CellRecord]:
@@ -165,7 +167,7 @@ class Nightly:
         packages = [change.name for change in known.culprit]
         return all(
             name not in tonight
-            or (name in state and state[name].standing is Standing.GOOD)
+            or (name in state and state[name].standing is CellStatus.GOOD)
             or (name in state and is_superseded(state[name], self._judged().values(), packages))
             for name in mine
         )
@@ -178,19 +180,19 @@ def _signature(probe: Probe, judgement: Judgement, captured: Signature | None) -
     return captured
 
 
-def _shown(judgement: Judgement, observation: Observation, signature: Signature | None) -> Shown:
+def _shown(judgement: Judgement, observation: Observation, signature: Signature | None) -> RunResult:
     if judgement.verdict is Verdict.GOOD:
-        return Shown.GOOD
+        return RunResult.GOOD
     if judgement.verdict is Verdict.BAD:
-        return Shown.BAD
-    return Shown.ODD if observation.outcome in _FAILED and signature is not None else Shown.NOTHING
+        return RunResult.BAD
+    return RunResult.ODD if observation.outcome in _FAILED and signature is not None else RunResult.NOTHING
 
 
-def _record(run: CellRun, seen: Seen, compared: Compared) -> CellRecord:
+def _record(run: CellRun, seen: TonightsRun, compared: Compared) -> CellRecord:
     cell, baseline = run.cell, compared.baseline
     commits = {commit.project: commit.sha for commit in cell.commits}
     good, good_commits = seen.observation, commits
-    if seen.shown is not Shown.GOOD:
+    if seen.shown is not RunResult.GOOD:
         good, good_commits = (baseline.good, baseline.good_commits) if baseline is not None else ("", {})
     return CellRecord(
         name=cell.name,
@@ -200,7 +202,7 @@ def _record(run: CellRun, seen: Seen, compared: Compared) -> CellRecord:
         observation=seen.observation,
         good=good,
         pattern=seen.pattern,
-        broken_by=baseline.broken_by if baseline is not None and compared.standing is Standing.BROKEN else "",
+        broken_by=baseline.broken_by if baseline is not None and compared.standing is CellStatus.BROKEN else "",
         seconds=round(run.seconds, 1),
         on_gpu=run.observation.device is Device.CUDA,
         commits=commits,

@@ -36,7 +36,7 @@ FOLDER = "nights"
 _RESUMED_WITHIN = timedelta(hours=24)
 
 
-class Standing(enum.StrEnum):
+class CellStatus(enum.StrEnum):
     """How a cell stands at the end of a night."""
 
     GOOD = "good"
@@ -50,7 +50,7 @@ class Standing(enum.StrEnum):
     @property
     def is_judged(self) -> bool:
         """Whether the next night can compare against it."""
-        return self not in (Standing.UNJUDGED, Standing.LEFT)
+        return self not in (CellStatus.UNJUDGED, CellStatus.LEFT)
 
 
 @frozen
@@ -66,7 +66,7 @@ class CellRecord:
 
     name: str
     choice: dict[str, Value]
-    standing: Standing
+    standing: CellStatus
     reason: str = ""
     observation: str = ""
     good: str = ""
@@ -174,7 +174,7 @@ class Past:
             if night.matrix == matrix:
                 cells.update((cell.name, cell) for cell in night.cells if cell.standing.is_judged)
                 left = night.left
-                unjudged = {cell.name: cell.reason for cell in night.cells if cell.standing is Standing.UNJUDGED}
+                unjudged = {cell.name: cell.reason for cell in night.cells if cell.standing is CellStatus.UNJUDGED}
                 count += 1
         return cls(cells, breaks, left, unjudged, count)
 
@@ -210,7 +210,7 @@ class NightArchive:
         return now.astimezone(UTC).replace(microsecond=0)
 
 
-class Shown(enum.StrEnum):
+class RunResult(enum.StrEnum):
     """The result of a cell's run."""
 
     GOOD = "good"
@@ -220,12 +220,12 @@ class Shown(enum.StrEnum):
 
 
 @frozen
-class Seen:
+class TonightsRun:
     """Tonight's run of one cell. `pattern` describes the failure; `observation` is its key."""
 
     name: str
     choice: Mapping[str, Value]
-    shown: Shown
+    shown: RunResult
     pattern: str = ""
     observation: str = ""
 
@@ -234,17 +234,17 @@ class Seen:
 class Compared:
     """How a cell stands tonight, and the record compared with: the cell's own, a sibling's, or None."""
 
-    standing: Standing
+    standing: CellStatus
     baseline: CellRecord | None
 
     @property
     def is_fixed(self) -> bool:
         """Whether it was bad before and is good now."""
         was = self.baseline.standing if self.baseline is not None else None
-        return self.standing is Standing.GOOD and was in (Standing.BROKEN, Standing.BEFORE)
+        return self.standing is CellStatus.GOOD and was in (CellStatus.BROKEN, CellStatus.BEFORE)
 
 
-def compare(seen: Seen, past: Mapping[str, CellRecord], tonight: Mapping[str, CellRecord]) -> Compared:
+def compare(seen: TonightsRun, past: Mapping[str, CellRecord], tonight: Mapping[str, CellRecord]) -> Compared:
     """Compare a run with its baseline; `past` and `tonight` map names to judged cells.
 
     The baseline is the same cell in the last night that judged it, or a sibling of a cell that was never judged.
@@ -270,7 +270,7 @@ def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -
         if axis not in nearest or theirs > nearest[axis][0]:
             nearest[axis] = (theirs, other)
     found = [nearest[axis][1] for axis in sorted(nearest)]
-    return next((cell for cell in found if cell.standing is Standing.GOOD), found[0] if found else None)
+    return next((cell for cell in found if cell.standing is CellStatus.GOOD), found[0] if found else None)
 
 
 def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iterable[str]) -> bool:
@@ -278,7 +278,7 @@ def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iter
     axes = {f"{PACKAGES}{name}" for name in packages}
     for other in others:
         axis = differing_axis(cell.choice, other.choice)
-        if axis in axes and other.standing is Standing.GOOD:
+        if axis in axes and other.standing is CellStatus.GOOD:
             mine, theirs = version_on(cell.choice, axis), version_on(other.choice, axis)
             if mine is not None and theirs is not None and theirs > mine:
                 return True
@@ -331,22 +331,22 @@ def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
     )
 
 
-def _standing(seen: Seen, baseline: CellRecord | None) -> Standing:
-    if seen.shown is Shown.NOTHING:
-        return Standing.UNJUDGED
-    if seen.shown is Shown.GOOD:
-        return Standing.GOOD
+def _standing(seen: TonightsRun, baseline: CellRecord | None) -> CellStatus:
+    if seen.shown is RunResult.NOTHING:
+        return CellStatus.UNJUDGED
+    if seen.shown is RunResult.GOOD:
+        return CellStatus.GOOD
     if baseline is None:
-        return Standing.BEFORE if seen.shown is Shown.BAD else Standing.UNJUDGED
+        return CellStatus.BEFORE if seen.shown is RunResult.BAD else CellStatus.UNJUDGED
     match baseline.standing:
-        case Standing.GOOD | Standing.TURNED:
-            return Standing.TURNED
-        case Standing.FLAKY:
-            return Standing.FLAKY if seen.observation == baseline.observation else Standing.TURNED
+        case CellStatus.GOOD | CellStatus.TURNED:
+            return CellStatus.TURNED
+        case CellStatus.FLAKY:
+            return CellStatus.FLAKY if seen.observation == baseline.observation else CellStatus.TURNED
         case was if seen.pattern == baseline.pattern:
-            return Standing.BROKEN if was is Standing.BROKEN else Standing.BEFORE
+            return CellStatus.BROKEN if was is CellStatus.BROKEN else CellStatus.BEFORE
         case _:
-            return Standing.UNJUDGED
+            return CellStatus.UNJUDGED
 
 
 def _meant(axis: str, value: Value) -> str:

@@ -44,7 +44,7 @@ class Issue:
 
 
 @frozen
-class Wanted:
+class DesiredIssue:
     """An issue as it should be; its body begins with `marker`, by which it is found again.
 
     `reopens`: a closed issue with this marker is reopened, and kept up to date; otherwise a new one is opened.
@@ -76,7 +76,7 @@ class Action:
     body: str = ""
 
 
-def actions(wanted: Iterable[Wanted], issues: Iterable[Issue]) -> tuple[Action, ...]:
+def actions(wanted: Iterable[DesiredIssue], issues: Iterable[Issue]) -> tuple[Action, ...]:
     """Return the actions that make the tracker match; none if it already does.
 
     Of several issues with one marker the first is kept. An issue that was never open is not opened to be closed.
@@ -99,10 +99,12 @@ def actions(wanted: Iterable[Wanted], issues: Iterable[Issue]) -> tuple[Action, 
     return tuple(found)
 
 
-def issues_of(breaks: Iterable[Break], reports: Mapping[str, str]) -> tuple[Wanted, ...]:
+def issues_of(breaks: Iterable[Break], reports: Mapping[str, str]) -> tuple[DesiredIssue, ...]:
     """Return one issue per break, the oldest first; `reports` maps break ids to reports in Markdown."""
     return tuple(
-        Wanted(_marker(known), known.title, body_of(known, reports.get(known.id, "")), known.is_open, reopens=True)
+        DesiredIssue(
+            _marker(known), known.title, body_of(known, reports.get(known.id, "")), known.is_open, reopens=True
+        )
         for known in sorted(breaks, key=lambda known: (known.first_seen, known.id))
     )
 

@@ -15,7 +15,7 @@ from harness.model.culprit import Level
 from harness.model.text import listed
 from harness.nightly.cause import Suspicion, cause_of, newest_releases
 from harness.nightly.news import facts_of_break, releases_of
-from harness.nightly.record import Break, CellRecord, Fix, Past, Standing, break_id, came_between
+from harness.nightly.record import Break, CellRecord, CellStatus, Fix, Past, break_id, came_between
 from harness.nightly.tonight import Budget, BudgetedLanes, OutOfTimeError
 from harness.probing import Judge, Prepared, Probe
 from harness.report.answer import write_reports
@@ -75,7 +75,7 @@ class Triage:
         if older is None or older.lock is None or newer.lock is None or signature is None:
             return evolve(
                 record,
-                standing=Standing.UNJUDGED,
+                standing=CellStatus.UNJUDGED,
                 reason=f"{record.reason}; the record of its last good run is missing",
             )
         if self._is_spent(suspicion.probe):
@@ -84,7 +84,7 @@ class Triage:
         again = self._again(suspicion.probe, newer.lock)
         second = self._judge(signature, again)
         if second.verdict is not Verdict.BAD:
-            return evolve(record, standing=Standing.FLAKY, reason=f"{record.reason}; run again: {second.reason}")
+            return evolve(record, standing=CellStatus.FLAKY, reason=f"{record.reason}; run again: {second.reason}")
         if known := self._known(suspicion, older.lock, newer.lock):
             return self.join(known, record)
         if self._is_spent(suspicion.probe):
@@ -96,7 +96,7 @@ class Triage:
         is_same = older.lock.id == newer.lock.id and not suspicion.moved
         if (first.verdict is not Verdict.GOOD and not is_gone) or is_same:
             why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
-            return evolve(record, standing=Standing.UNJUDGED, reason=f"{record.reason}; {why}")
+            return evolve(record, standing=CellStatus.UNJUDGED, reason=f"{record.reason}; {why}")
         found = self._find(suspicion, older, signature, again=(baseline_run, again))
         return self._new(suspicion, found) if found is not None else record
 
@@ -108,7 +108,7 @@ class Triage:
             cells = known.cells if label in known.cells else (*known.cells, label)
             fixes = tuple(fix for fix in known.fixes if fix.cell != label)
             self._change(evolve(known, cells=cells, fixes=fixes, closed="", last_seen=self.start))
-        return evolve(record, standing=Standing.BROKEN, broken_by=known.id)
+        return evolve(record, standing=CellStatus.BROKEN, broken_by=known.id)
 
     def fixed(self, suspicion: Suspicion) -> None:
         """Record which release fixed a cell of a known break; `suspicion.baseline` is the broken record."""
@@ -182,7 +182,7 @@ class Triage:
         )
         self._change(new, evolve(kept_answer(answer, self.start, self.pass_env), id=id_))
         self.reporter.report(Note(answer.sentence))
-        return evolve(record, standing=Standing.BROKEN, broken_by=id_)
+        return evolve(record, standing=CellStatus.BROKEN, broken_by=id_)
 
     def _change(self, known: Break, kept: KeptAnswer | None = None) -> None:
         """Keep a break's new state, and rewrite its report."""
@@ -222,7 +222,7 @@ class Triage:
         if releases.why_not or signature is None:
             return evolve(record, reason=f"{record.reason}; {releases.why_not}")
         if self._is_spent(suspicion.probe):
-            return evolve(record, standing=Standing.LEFT)
+            return evolve(record, standing=CellStatus.LEFT)
         self.reporter.report(Note(f"{record.name} is bad and was never good: running the newest release, {releases}"))
         prober = self._prober(suspicion.probe)
         observation = self._execute(prober.prepare(suspicion.probe_at(releases.commits)))
@@ -230,7 +230,7 @@ class Triage:
         if judged.verdict is not Verdict.GOOD:
             said = "fails too" if judged.verdict is Verdict.BAD else f"can't be judged: {judged.reason}"
             return evolve(record, reason=f"{record.reason}; the newest release, {releases}, {said}")
-        known = evolve(record, standing=Standing.TURNED, good=observation.key, good_commits=releases.commits)
+        known = evolve(record, standing=CellStatus.TURNED, good=observation.key, good_commits=releases.commits)
         return evolve(suspicion, record=known)
 
     def _again(self, probe: Probe, lock: Lock) -> Observation:

@@ -19,14 +19,14 @@ from attrs import asdict, evolve, field, frozen
 from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask_inquiry
 from harness.asking.between import worlds_of
-from harness.asking.kinds import Kind
+from harness.asking.kinds import QuestionKind
 from harness.atomic import write_whole
 from harness.catalogue.matching import sentence_on
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome, RaisedException
 from harness.model.text import listed
-from harness.nightly.tracker import MOST, Wanted
+from harness.nightly.tracker import MOST, DesiredIssue
 from harness.report.page import Page
 from harness.request.question import End, EndKind
 
@@ -123,7 +123,7 @@ class ProjectWatch:
             return self._night(NightStatus.NOT_PACKAGES, sentence, green)
         path = self.state / FILE
         good = End(EndKind.LOCK, str(path), path=path) if green is not None else None
-        answer = ask_inquiry(self.session, evolve(self.question, good=good), Kind.WORLDS, refuse=False)
+        answer = ask_inquiry(self.session, evolve(self.question, good=good), QuestionKind.WORLDS, refuse=False)
         night = self._broken(answer, green)
         if (
             green is None
@@ -250,11 +250,11 @@ def _similar(group: Mapping[str, Any], versions: Mapping[str, str | None]) -> st
     return sentence_on([raised], versions.get)
 
 
-def issue_of(night: ProjectNight) -> tuple[Wanted, ...]:
+def issue_of(night: ProjectNight) -> tuple[DesiredIssue, ...]:
     """Return the one issue of a watch, open while tests are broken. An inconclusive night changes nothing."""
     if night.status not in (NightStatus.PASSES, NightStatus.BROKEN):
         return ()
     body = f"{marker(night.name)}\n\n{watch_report(night)}"
     if len(body) > MOST:
         body = f"{body[:MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
-    return (Wanted(marker(night.name), night.title, body, night.status is NightStatus.BROKEN),)
+    return (DesiredIssue(marker(night.name), night.title, body, night.status is NightStatus.BROKEN),)

@@ -140,7 +140,7 @@ class Wish(enum.Enum):
 
 
 @frozen
-class Shown:
+class JudgedRun:
     """A run to judge: its probe, what was observed, and what it printed."""
 
     probe: Probe
@@ -152,7 +152,7 @@ class Shown:
 class Person(Protocol):
     """Who judges."""
 
-    def judge(self, shown: Shown, cancel: threading.Event | None) -> Verdict | Wish:
+    def judge(self, shown: JudgedRun, cancel: threading.Event | None) -> Verdict | Wish:
         """Return the verdict on a run, or another wish. Raises `Cancelled` when `cancel` is set."""
 
 
@@ -187,7 +187,7 @@ class ByHand(Around):
                 seen = self.prober.execute(now, cancel=cancel)
                 if not seen.outcome.ran:
                     return seen
-                said = self.person.judge(Shown(now.probe, seen, self.store.log(seen), self.builder), cancel)
+                said = self.person.judge(JudgedRun(now.probe, seen, self.store.log(seen), self.builder), cancel)
                 if isinstance(said, Verdict):
                     return self.store.put(judged_by_hand(seen, said, _key(prepared.key), prepared.probe.attempt))
                 if said is Wish.QUIT:

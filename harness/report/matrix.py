@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 
 from harness.matrix.cells import PACKAGES, project_of
-from harness.matrix.running import NOT_RUN, CellRun, Standing
+from harness.matrix.running import NOT_RUN, CellResult, CellRun
 from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.text import counted, listed, picked
 from harness.model.verdict import in_words
@@ -44,7 +44,7 @@ _LINES = 6  # the number of colours in charts.css
 def write_page(
     store: Store,
     name: str,
-    rows: Sequence[Standing],
+    rows: Sequence[CellResult],
     *,
     command: str,
     pass_env: Sequence[str] = (),
@@ -86,7 +86,7 @@ class MatrixStanding:
     """
 
     name: str
-    standings: tuple[Standing, ...]
+    standings: tuple[CellResult, ...]
     written: str
     command: str
     left_out: tuple[tuple[str, str], ...] = ()
@@ -140,7 +140,7 @@ class Plots:
     note: str = ""
 
 
-def _without_words(standing: Standing) -> Standing:
+def _without_words(standing: CellResult) -> CellResult:
     """Remove the messages of a run from a standing; the outcome is kept."""
     run = standing.run
     if run is None:
@@ -151,7 +151,7 @@ def _without_words(standing: Standing) -> Standing:
     return evolve(standing, run=evolve(run, observation=seen, signature=signature, judgement=judgement))
 
 
-def _readings(laid: Pivot, standings: Sequence[Standing]) -> tuple[tuple[str, str], ...]:
+def _readings(laid: Pivot, standings: Sequence[CellResult]) -> tuple[tuple[str, str], ...]:
     """A description of each column: the verdicts and their ranges."""
     told = []
     for column in laid.columns[:_READINGS]:
@@ -196,12 +196,12 @@ def _ids(cells: Sequence[Cell]) -> list[str]:
     return ids
 
 
-def plots(laid: Pivot, standings: Sequence[Standing], ids: Sequence[str]) -> tuple[Plots, ...]:
+def plots(laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]) -> tuple[Plots, ...]:
     """Return charts over the vertical axis; none if fewer than two of its values have metrics."""
     return tuple(filter(None, (_plots(title, part, standings, ids) for title, part in parts(laid))))
 
 
-def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence[str]) -> Plots | None:
+def _plots(title: str, laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]) -> Plots | None:
     numbered = {
         (row, column): place[0]
         for (row, column), place in laid.places.items()
@@ -223,7 +223,7 @@ def _plots(title: str, laid: Pivot, standings: Sequence[Standing], ids: Sequence
     return Plots(title, tuple(points), note)
 
 
-def _numbers(standing: Standing) -> dict[str, float]:
+def _numbers(standing: CellResult) -> dict[str, float]:
     return standing.run.observation.measured if standing.run is not None else {}
 
 
@@ -241,7 +241,7 @@ def _record(matrix: MatrixStanding) -> dict[str, Any]:
     }
 
 
-def _cell_record(standing: Standing) -> dict[str, Any]:
+def _cell_record(standing: CellResult) -> dict[str, Any]:
     cell, run = standing.cell, standing.run
     record: dict[str, Any] = {
         **picked(cell, "name choice arguments"),
@@ -307,7 +307,7 @@ class Panel:
 class Panels:
     """Builds the panels of a matrix; `older` maps each position to the older ones to compare it with."""
 
-    standings: Sequence[Standing]
+    standings: Sequence[CellResult]
     ids: Sequence[str]
     labels: Sequence[str]
     older: Mapping[int, tuple[int, ...]]
@@ -406,7 +406,7 @@ def _packages(cell: Cell) -> list[str]:
     return [normalized_name(axis.removeprefix(PACKAGES)) for axis in cell.choice if axis.startswith(PACKAGES)]
 
 
-def _changes(compared: Standing, lock: Lock | None) -> tuple[str, ...]:
+def _changes(compared: CellResult, lock: Lock | None) -> tuple[str, ...]:
     before = compared.run.observation.lock if compared.run is not None else None
     return tuple(map(str, before.diff(lock))) if before is not None and lock is not None else ()
 

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from packaging.version import Version
 
     from harness.matrix import Cell, Value
-    from harness.matrix.running import Standing
+    from harness.matrix.running import CellResult
 
 
 Choice = tuple[str, ...]
@@ -229,7 +229,7 @@ _OF = {Verdict.GOOD: WORKS, Verdict.BAD: FAILS, Verdict.SKIP: UNKNOWN, None: NOT
 
 
 def markdown_table(
-    standings: Sequence[Standing], meant: Collection[str], command: str, elsewhere: Mapping[str, str] | None = None
+    standings: Sequence[CellResult], meant: Collection[str], command: str, elsewhere: Mapping[str, str] | None = None
 ) -> str:
     """Return a table for each part of a matrix, and a line on where it comes from.
 
@@ -251,12 +251,12 @@ def markdown_table(
     return "\n".join(lines) + "\n"
 
 
-def _word(standing: Standing, elsewhere: Mapping[str, str]) -> str:
+def _word(standing: CellResult, elsewhere: Mapping[str, str]) -> str:
     own = _OF[standing.verdict]
     return elsewhere.get(standing.cell.name, own) if own in (NOT_RUN, UNKNOWN) else own
 
 
-def _table(laid: Pivot, standings: Sequence[Standing], words: Sequence[str]) -> Iterator[str]:
+def _table(laid: Pivot, standings: Sequence[CellResult], words: Sequence[str]) -> Iterator[str]:
     heads = [_plain(column_name(laid, column)) or "result" for column in laid.columns]
     yield _row(_plain(axis_name(laid.down)), heads)
     yield "|---" * (len(heads) + 1) + "|"
@@ -269,14 +269,14 @@ def _row(head: str, cells: Sequence[str]) -> str:
     return f"| {' | '.join([head, *cells])} |"
 
 
-def _place(place: Sequence[int], standings: Sequence[Standing], words: Sequence[str]) -> str:
+def _place(place: Sequence[int], standings: Sequence[CellResult], words: Sequence[str]) -> str:
     apart = differences([standings[i].cell for i in place])
     told = [f"{words[i]} ({_plain(what)})" if what else words[i] for i, what in zip(place, apart, strict=True)]
     alike = {words[i] for i in place}
     return alike.pop() if len(alike) == 1 else ", ".join(told)
 
 
-def _source(standings: Sequence[Standing], command: str) -> str:
+def _source(standings: Sequence[CellResult], command: str) -> str:
     """Return a line with the day, the Pythons and the devices of the runs, and the command."""
     runs = [standing.run.observation for standing in standings if standing.run is not None]
     days = sorted(run.started[:10] for run in runs if run.started)

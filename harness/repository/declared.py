@@ -22,7 +22,7 @@ from harness.model import normalized_name
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from harness.repository.git import Entry, Repository
+    from harness.repository.git import Repository, TreeEntry
 
 _POETRY = re.compile(r"([\^~]?)\s*(\d+(?:\.\d+)*)")
 FILES = ("pyproject.toml", "setup.cfg", "setup.py")
@@ -153,7 +153,7 @@ def project_folder(repository: Repository, sha: str, project: str = "") -> str:
     return known[0].removeprefix(".") if known else ""
 
 
-def project_files(repository: Repository, tree: Mapping[str, Entry], folder: str) -> dict[str, str]:
+def project_files(repository: Repository, tree: Mapping[str, TreeEntry], folder: str) -> dict[str, str]:
     """Return the texts of a folder's project metadata files, by name."""
     paths = {name: str(PurePosixPath(folder, name)) for name in FILES}
     blobs = {name: tree[path].blob for name, path in paths.items() if path in tree and tree[path].is_regular}

@@ -91,7 +91,7 @@ def git_output(folder: Path, *arguments: str, variables: Mapping[str, str] | Non
 
 
 @frozen
-class Entry:
+class TreeEntry:
     """One file of a commit: the hash of its content, and git's mode (a file, a program, a link, a submodule)."""
 
     blob: str
@@ -214,14 +214,14 @@ class Repository:
         resolved = self._checked(f"{sha}^{{commit}}" for sha in found.values())
         return {name: words[0] for name, words in zip(found, resolved, strict=True) if words[1:2] == ["commit"]}
 
-    def tree(self, sha: str) -> dict[str, Entry]:
+    def tree(self, sha: str) -> dict[str, TreeEntry]:
         """Map each path in a commit to its file."""
         found = {}
         for line in self.call("ls-tree", "-r", "-z", "--full-tree", sha).decode("utf-8", "surrogateescape").split("\0"):
             if line:
                 about, _, path = line.partition("\t")
                 mode, _, blob = about.split(" ")[:3]
-                found[path] = Entry(blob, mode)
+                found[path] = TreeEntry(blob, mode)
         return found
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:

@@ -24,7 +24,7 @@ from harness.repository.declared import read_ini, read_toml
 from harness.repository.git import git_output
 from harness.request.lockfiles import environment_of
 from harness.request.parsing import required_name
-from harness.request.project_requirements import Wanted, requirements_of
+from harness.request.project_requirements import RequestedExtras, requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -137,7 +137,7 @@ class Projects:
             if not (home / "tree").is_dir():
                 copy_files(root, files, home)
             built, words = self._unpacked(home, as_of or last_commit(root) or day, version_of_tag(root))
-        wanted = Wanted(tuple(extras), tuple(groups), find, for_tests)
+        wanted = RequestedExtras(tuple(extras), tuple(groups), find, for_tests)
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:

@@ -58,7 +58,7 @@ _NO_TEST_TOOLS = re.compile(
 
 
 @frozen
-class Wanted:
+class RequestedExtras:
     """The requested extras and groups of a project; with `find` also everything else that its tests need.
 
     Without `for_tests` nothing is chosen for tests automatically.
@@ -92,7 +92,9 @@ class _Source:
     extras: tuple[str, ...] = ()
 
 
-def requirements_of(tree: Path, built: Path | None, wanted: Wanted, environment: Mapping[str, str]) -> Requires:
+def requirements_of(
+    tree: Path, built: Path | None, wanted: RequestedExtras, environment: Mapping[str, str]
+) -> Requires:
     """Return the requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
     pyproject = read_toml(tree / "pyproject.toml")
     project = _of_wheel(built) or _of_sdist(tree) or declared_in(tree)
@@ -190,7 +192,7 @@ class _Found:
 
 
 def _named(
-    project: Declared, groups: Mapping[str, Any], wanted: Wanted, environment: Mapping[str, str]
+    project: Declared, groups: Mapping[str, Any], wanted: RequestedExtras, environment: Mapping[str, str]
 ) -> Iterator[str]:
     """Yield the requirements of the extras and groups that the user named. Raises `UserMistake` if one is missing."""
     for kind, names, known in (("extra", wanted.extras, project.extras), ("group", wanted.groups, groups)):

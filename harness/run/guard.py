@@ -41,14 +41,14 @@ class Guard:
 
     def __init__(self, request: dict[str, Any]) -> None:
         self._request = request
-        self._tree = Tree()
+        self._tree = ProcessTree()
         self._log = BoundedLog(request["output"], request["log_keep"])
         self._peak = 0
         self._main = 0
         self._status: int | None = None
         self._ended = 0.0
         self._cancelled = False
-        self._stage: Stage | None = Stage() if request.get("sandbox") else None
+        self._stage: StagePipe | None = StagePipe() if request.get("sandbox") else None
         self._libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
     def run(self) -> dict[str, Any]:
@@ -247,7 +247,7 @@ class Guard:
             select.select([self._wake], [], [], 0.005)
 
 
-class Tree:
+class ProcessTree:
     """The descendants of this process, including those that detached from their parents."""
 
     def __init__(self) -> None:
@@ -384,7 +384,7 @@ class BoundedLog:
             self.error = problem.errno or 1
 
 
-class Stage:
+class StagePipe:
     """The pipe on which inside/stage.py reports on the command that it starts."""
 
     def __init__(self) -> None:

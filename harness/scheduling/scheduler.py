@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 from attrs import define, evolve, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
-from harness.events import Asked, Dropped, Judged, Progress, Reporter, Started
+from harness.events import Dropped, Judged, Preparing, Progress, Reporter, Started
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
@@ -320,7 +320,7 @@ class Engine(Generic[C]):
                 prepare = partial(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
                 work.preparing = desk.submit_as(priority, prepare)
                 if priority is Priority.ASKED and not self.is_proof:
-                    self.reporter.report(Asked(self.label_of(candidate)))
+                    self.reporter.report(Preparing(self.label_of(candidate)))
 
     def _is_preparing(self, works: dict[C, _Work[C]], asked: tuple[C, ...]) -> bool:
         """Whether a requested candidate is being prepared, which others would slow down."""

@@ -41,7 +41,7 @@ Density = tuple[float, ...]  # a weight for each of RATES
 
 
 @frozen
-class Kind:
+class BugKind:
     """One kind of bug: its weight and the densities of its rate on both sides of the change."""
 
     weight: float
@@ -57,7 +57,7 @@ class Prior:
     there is no change.
     """
 
-    kinds: tuple[Kind, ...]
+    kinds: tuple[BugKind, ...]
     same: Density
     no_change: float
 
@@ -80,30 +80,30 @@ def _beta(a: float, b: float) -> Density:
     return _mixed((1.0, (a, b)))
 
 
-def _kinds(*kinds: Kind) -> tuple[Kind, ...]:
+def _kinds(*kinds: BugKind) -> tuple[BugKind, ...]:
     """The kinds with weights that sum to 1, each spread over the pairs of rates with good below bad."""
     every = math.fsum(kind.weight for kind in kinds)
-    return tuple(Kind(kind.weight / every / _in_order(kind), kind.good, kind.bad) for kind in kinds)
+    return tuple(BugKind(kind.weight / every / _in_order(kind), kind.good, kind.bad) for kind in kinds)
 
 
-def _in_order(kind: Kind) -> float:
+def _in_order(kind: BugKind) -> float:
     """The probability that the rate of the good side is the lower one."""
     return math.fsum(w * below for w, below in zip(kind.bad, (0.0, *accumulate(kind.good)), strict=False))
 
 
 _NEVER = _mixed((1.0, 0.0))
 _ANY = _beta(1.0, 1.0)
-_NOISE = Kind(0.0, _beta(2.0, 40.0), _beta(40.0, 2.0))  # deterministic, with noise
+_NOISE = BugKind(0.0, _beta(2.0, 40.0), _beta(40.0, 2.0))  # deterministic, with noise
 _SAME = _mixed((0.1, 0.0), (0.8, (1.0, 1.0)), (0.1, 1.0))  # flaky everywhere, or else it never fails or always fails
 
 # Nothing is known about the bug. Many bugs show in every run or in none. Half of the weight is on any pair of rates:
 # with less of it, too many of the releases that are named where both sides fail often are wrong.
 UNKNOWN = Prior(
     _kinds(
-        Kind(0.26, _NEVER, _mixed((1.0, 1.0))),
-        Kind(0.10, _NEVER, _mixed((0.9, (10.0, 10.0)), (0.1, (1.0, 1.0)))),
-        Kind(0.10, _NOISE.good, _NOISE.bad),
-        Kind(0.54, _ANY, _ANY),
+        BugKind(0.26, _NEVER, _mixed((1.0, 1.0))),
+        BugKind(0.10, _NEVER, _mixed((0.9, (10.0, 10.0)), (0.1, (1.0, 1.0)))),
+        BugKind(0.10, _NOISE.good, _NOISE.bad),
+        BugKind(0.54, _ANY, _ANY),
     ),
     _SAME,
     no_change=0.5,
@@ -113,12 +113,12 @@ UNKNOWN = Prior(
 # few releases that are named at a change from 0.1 to 0.3 are wrong: by luck, the rates look far apart.
 FLAKY = Prior(
     _kinds(
-        Kind(0.15, _NEVER, _ANY),
-        Kind(0.50, _NEVER, _beta(5.0, 5.0)),
-        Kind(0.60, _NOISE.good, _NOISE.bad),
-        Kind(0.05, _beta(1.0, 4.0), _beta(1.5, 1.5)),
-        Kind(1.00, _beta(2.0, 14.0), _beta(4.0, 9.0)),
-        Kind(0.50, _ANY, _ANY),
+        BugKind(0.15, _NEVER, _ANY),
+        BugKind(0.50, _NEVER, _beta(5.0, 5.0)),
+        BugKind(0.60, _NOISE.good, _NOISE.bad),
+        BugKind(0.05, _beta(1.0, 4.0), _beta(1.5, 1.5)),
+        BugKind(1.00, _beta(2.0, 14.0), _beta(4.0, 9.0)),
+        BugKind(0.50, _ANY, _ANY),
     ),
     _SAME,
     no_change=0.5,
@@ -128,10 +128,10 @@ FLAKY = Prior(
 # rarely as it fails to show after it. Most of the weight is on bugs that show about half the time.
 TRUSTED_ENDS = Prior(
     _kinds(
-        Kind(0.040, _NEVER, _ANY),
-        Kind(0.480, _NEVER, _beta(12.0, 12.0)),
-        Kind(0.480, _NOISE.good, _NOISE.bad),
-        Kind(0.005, _beta(1.0, 20.0), _beta(12.0, 12.0)),
+        BugKind(0.040, _NEVER, _ANY),
+        BugKind(0.480, _NEVER, _beta(12.0, 12.0)),
+        BugKind(0.480, _NOISE.good, _NOISE.bad),
+        BugKind(0.005, _beta(1.0, 20.0), _beta(12.0, 12.0)),
     ),
     _SAME,
     no_change=0.0,
@@ -144,7 +144,7 @@ def wary(prior: Prior) -> Prior:
     Where good releases fail now and then, a few runs in a row look like a bug that shows every time.
     """
     kinds = tuple(evolve(kind, weight=kind.weight / 4) for kind in prior.kinds)
-    anything = _kinds(Kind(1.0, _ANY, _ANY))[0]
+    anything = _kinds(BugKind(1.0, _ANY, _ANY))[0]
     return evolve(prior, kinds=(*kinds, evolve(anything, weight=anything.weight * 3 / 4)))
 
 

@@ -34,7 +34,7 @@ from harness.terminal.console import (
 )
 
 if TYPE_CHECKING:
-    from harness.matrix.running import Standing
+    from harness.matrix.running import CellResult
 
 
 _SHOWN_FILES = 6
@@ -330,7 +330,7 @@ _NOT_RUN = "-"
 _WIDEST = 10_000
 
 
-def print_table(console: Console, standings: Sequence[Standing], meant: Collection[str] | None = None) -> None:
+def print_table(console: Console, standings: Sequence[CellResult], meant: Collection[str] | None = None) -> None:
     """Print a table: the longest axis is vertical, the other varying axes horizontal; "-" is a cell that never ran.
 
     `meant` are the names of the cells to show (None: all).
@@ -346,7 +346,7 @@ def print_table(console: Console, standings: Sequence[Standing], meant: Collecti
         console.print(table)
 
 
-def _table(laid: Pivot, standings: Sequence[Standing]) -> Table:
+def _table(laid: Pivot, standings: Sequence[CellResult]) -> Table:
     """A table with a line of headings for each horizontal axis; for a single one, the headings are "axis=value"."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
@@ -366,7 +366,7 @@ def _headings(laid: Pivot, column: Choice) -> list[str]:
     return told or ["verdict"]
 
 
-def _place(standings: Sequence[Standing]) -> Text:
+def _place(standings: Sequence[CellResult]) -> Text:
     """The verdicts at one place; several are distinguished by how they differ."""
     text = Text()
     apart = differences([standing.cell for standing in standings])

@@ -16,13 +16,13 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.events import (
-    Asked,
     Dropped,
     Event,
     Judged,
     LevelBegan,
     LookedUp,
     Note,
+    Preparing,
     Progress,
     Reporter,
     SearchBegan,
@@ -165,7 +165,7 @@ class LiveView(PlainView):
         """Print a verdict above the picture, or update the picture."""
         super().report(event)
         match event:
-            case Asked(label):
+            case Preparing(label):
                 self._end_steps()
                 self._asked.add(label)
                 self._busy[label] = "resolving and installing"

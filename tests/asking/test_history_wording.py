@@ -10,7 +10,7 @@ from harness.asking.history import (
     HistoryStatus,
     ReleaseRow,
     RowState,
-    Unseen,
+    UntestedGaps,
     advice_for,
     notes_for,
     sentence_for,
@@ -72,7 +72,9 @@ def test_it_says_so_if_nothing_could_be_judged():
 
 def test_gaps_are_named_with_what_could_hide_there():
     gaps = (("1.1", "1.2"), ("1.4",))
-    notes = notes_for(history("GggGgG", unseen=(Unseen(Verdict.GOOD, gaps, 2), Unseen(Verdict.BAD, (("1.9",),), 1))))
+    notes = notes_for(
+        history("GggGgG", unseen=(UntestedGaps(Verdict.GOOD, gaps, 2), UntestedGaps(Verdict.BAD, (("1.9",),), 1)))
+    )
     assert notes == (
         "1.1 to 1.2 and 1.4 lie between good runs and were not run; a window of at most 2 releases could hide there.",
         "1.9 lies between bad runs and was not run; a good range of 1 release could hide there.",

@@ -6,7 +6,7 @@ import itertools
 
 import pytest
 
-from harness.asking.kinds import Kind, kind_of, refuse_meaningless
+from harness.asking.kinds import QuestionKind, kind_of, refuse_meaningless
 from harness.cli.bisect import bisect
 from harness.errors import UserMistake
 from harness.request.commands import ChosenProject
@@ -15,10 +15,10 @@ from harness.settings import Settings
 
 RUN = "python -m unittest -q"
 ENDS = {
-    Kind.RELEASES: {"subject": "brittle", "repro": "step", "good": "1.0", "bad": "1.9"},
-    Kind.WORLDS: {"run": RUN, "good": "2024-01-01", "bad": "2024-06-01"},
-    Kind.COMMITS: {"subject": "brittle", "repro": "step", "good": "v1.0", "bad": "main"},
-    Kind.PYTHONS: {"subject": "python", "repro": "step", "good": "3.11", "bad": "3.13"},
+    QuestionKind.RELEASES: {"subject": "brittle", "repro": "step", "good": "1.0", "bad": "1.9"},
+    QuestionKind.WORLDS: {"run": RUN, "good": "2024-01-01", "bad": "2024-06-01"},
+    QuestionKind.COMMITS: {"subject": "brittle", "repro": "step", "good": "v1.0", "bad": "main"},
+    QuestionKind.PYTHONS: {"subject": "python", "repro": "step", "good": "3.11", "bad": "3.13"},
 }
 POLICY = {
     "--find-fix": {"find_fix": True},
@@ -56,24 +56,24 @@ EVERYWHERE = {
     "--param", "--timeout",
     "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--gpu-wait", "--max-disk", "--lanes",
 }  # fmt: skip
-SCRIPTS = {Kind.RELEASES, Kind.COMMITS, Kind.PYTHONS}
+SCRIPTS = {QuestionKind.RELEASES, QuestionKind.COMMITS, QuestionKind.PYTHONS}
 REFUSED = {
-    *(("--pre", kind) for kind in (Kind.PYTHONS,)),
-    *(("--git", kind) for kind in (Kind.PYTHONS,)),
-    *(("--no-fork", kind) for kind in (Kind.COMMITS,)),
-    *(("--time", kind) for kind in (Kind.COMMITS,)),
-    *(("--as-of", kind) for kind in (Kind.WORLDS,)),
+    *(("--pre", kind) for kind in (QuestionKind.PYTHONS,)),
+    *(("--git", kind) for kind in (QuestionKind.PYTHONS,)),
+    *(("--no-fork", kind) for kind in (QuestionKind.COMMITS,)),
+    *(("--time", kind) for kind in (QuestionKind.COMMITS,)),
+    *(("--as-of", kind) for kind in (QuestionKind.WORLDS,)),
     *(("--no-build", kind) for kind in SCRIPTS),  # only an end's own packages are built unasked
-    *(("--made", kind) for kind in (Kind.WORLDS, Kind.COMMITS, Kind.PYTHONS)),
-    ("--made-with", Kind.WORLDS),  # that question runs a command, which has no first step
-    *((option, Kind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
+    *(("--made", kind) for kind in (QuestionKind.WORLDS, QuestionKind.COMMITS, QuestionKind.PYTHONS)),
+    ("--made-with", QuestionKind.WORLDS),  # that question runs a command, which has no first step
+    *((option, QuestionKind.PYTHONS) for option in ("--python", "--scheduler", "--build")),
     *((option, kind) for option in PROJECT for kind in SCRIPTS),  # their question runs a repro
 }
 
 
 def asked(kind, **policy):
     ends = ENDS[kind]
-    if kind is Kind.COMMITS:
+    if kind is QuestionKind.COMMITS:
         policy = {"git": "clone", **policy}
     if policy.get("find_fix"):
         ends = {**ends, "good": ends["bad"], "bad": ends["good"]}
@@ -89,7 +89,7 @@ def refused(question, settings, typed=frozenset()):
     return None
 
 
-@pytest.mark.parametrize(("option", "kind"), list(itertools.product([*POLICY, *PROJECT, *SETTINGS], Kind)))
+@pytest.mark.parametrize(("option", "kind"), list(itertools.product([*POLICY, *PROJECT, *SETTINGS], QuestionKind)))
 def test_an_option_means_something_or_is_refused(option, kind):
     question = asked(kind, **POLICY.get(option, {}))
     if option in PROJECT:
@@ -100,7 +100,7 @@ def test_an_option_means_something_or_is_refused(option, kind):
         assert mistake is not None
         assert option in mistake.message
         assert mistake.hint
-    elif option == "--git" and kind is Kind.WORLDS:
+    elif option == "--git" and kind is QuestionKind.WORLDS:
         assert mistake is None  # the commit level of each culprit
     else:
         assert mistake is None, mistake
@@ -115,17 +115,17 @@ def test_every_option_of_the_command_is_in_the_table():
 @pytest.mark.parametrize("option", ["--ask", "--git", "--scheduler", "--no-fork"])
 def test_what_means_nothing_for_releases_that_write_is_refused(option):
     more = {"git": "auto"} if option == "--git" else POLICY.get(option, {})
-    question = Question(**ENDS[Kind.RELEASES], policy=Policy(made=True, **more))
+    question = Question(**ENDS[QuestionKind.RELEASES], policy=Policy(made=True, **more))
     assert option in refused(question, Settings(**SETTINGS.get(option, {}))).message
 
 
 def test_made_searches_what_writes_so_with_may_name_the_subject():
-    question = Question(**ENDS[Kind.RELEASES], policy=Policy(made=True))
+    question = Question(**ENDS[QuestionKind.RELEASES], policy=Policy(made=True))
     assert refused(question, Settings(with_=("brittle==1.2",))) is None
     assert "--made-with" in refused(question, Settings(made_with=("brittle==1.2",))).message
 
 
-@pytest.mark.parametrize("kind", list(Kind))
+@pytest.mark.parametrize("kind", list(QuestionKind))
 def test_the_kind_follows_from_the_ends(kind):
     assert kind_of(asked(kind), Settings())[0] is kind
 
@@ -138,13 +138,13 @@ def test_the_kind_follows_from_the_ends(kind):
     ],
 )
 def test_commits_refuse_other_levels_and_a_trust_without_noise(changed, option):
-    question = Question(**{**ENDS[Kind.COMMITS], "policy": Policy(git="clone"), **changed})
+    question = Question(**{**ENDS[QuestionKind.COMMITS], "policy": Policy(git="clone"), **changed})
     assert option in refused(question, Settings()).message
 
 
 def test_a_default_that_was_typed_counts():
-    assert "--fork" in refused(asked(Kind.COMMITS), Settings(), frozenset({"--fork"})).message
-    assert refused(asked(Kind.COMMITS), Settings()) is None
+    assert "--fork" in refused(asked(QuestionKind.COMMITS), Settings(), frozenset({"--fork"})).message
+    assert refused(asked(QuestionKind.COMMITS), Settings()) is None
 
 
 @pytest.mark.parametrize("good", ["2024-06-01", "2024-09-01"])
@@ -162,5 +162,5 @@ def test_releases_the_wrong_way_round_are_told_for_tests_of_a_project_too(good, 
 
 
 def test_a_requirement_for_the_subject_is_refused():
-    mistake = refused(asked(Kind.RELEASES), Settings(with_=("Brittle==1.2",)))
+    mistake = refused(asked(QuestionKind.RELEASES), Settings(with_=("Brittle==1.2",)))
     assert "--with" in mistake.message

@@ -18,7 +18,7 @@ from carried import asked, cut_off, node_with, pack, run_there, start_there
 from support import SIGNED, processes_below, step_source
 
 import harness
-from harness.bundle import Installed, absorb, read_installed
+from harness.bundle import InstalledVersions, absorb, read_installed
 from harness.bundle.packing import CARRIED_TOOLS
 from harness.model import Device, Outcome, Verdict
 from harness.probing import probe_key
@@ -162,7 +162,7 @@ def test_packages_on_the_machine_are_not_packed_but_are_recorded(parts, tmp_path
 
 def test_packages_left_out_and_missing_on_the_machine_are_reported(parts, tmp_path, run_once):
     bundle = tmp_path / "carry"
-    pack(parts, bundle, asked(parts, "1.6"), node=Installed({"brittle": "1.6"}), like=run_once)
+    pack(parts, bundle, asked(parts, "1.6"), node=InstalledVersions({"brittle": "1.6"}), like=run_once)
     ended = run_there(bundle, python=node_with(tmp_path / "node", "brittle", "1.5", ""))
     assert (ended.code, "neither packed nor installed here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
 

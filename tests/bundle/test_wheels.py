@@ -8,7 +8,7 @@ import json
 import pytest
 from wheelhouse import Wheelhouse, free_port_url
 
-from harness.bundle import Installed, read_installed
+from harness.bundle import InstalledVersions, read_installed
 from harness.bundle.packing import Wheels
 from harness.environment import Index, PipSettings
 from harness.errors import NoNetwork, UserMistake
@@ -92,7 +92,7 @@ def test_every_list_written_by_pip_or_the_run_script_is_read(tmp_path, text):
 
 
 def test_versions_are_compared_as_versions_with_their_local_labels():
-    node = Installed({"torch": "2.13.0+cu130", "attrs": "25.1", "odd": "2004d"})
+    node = InstalledVersions({"torch": "2.13.0+cu130", "attrs": "25.1", "odd": "2004d"})
     assert node.has("attrs", "25.1.0")
     assert node.has("odd", "2004d")
     assert not node.has("torch", "2.13.0")
@@ -113,9 +113,9 @@ def test_a_missing_file_is_refused(tmp_path):
 
 
 def test_a_list_for_another_python_or_platform_is_refused(interpreter):
-    Installed(python=interpreter.version, platform=interpreter.platform).check(interpreter)
+    InstalledVersions(python=interpreter.version, platform=interpreter.platform).check(interpreter)
     with pytest.raises(UserMistake) as caught:
-        Installed(python="3.99.1").check(interpreter)
+        InstalledVersions(python="3.99.1").check(interpreter)
     assert "--python 3.99" in caught.value.hint
     with pytest.raises(UserMistake, match="wheels packed here are for"):
-        Installed(platform="linux-s390x").check(interpreter)
+        InstalledVersions(platform="linux-s390x").check(interpreter)

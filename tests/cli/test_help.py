@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 from harness.cli import cli
 from harness.cli.options import SectionCommand, option, settings_options
-from harness.settings import Group
+from harness.settings import OptionGroup
 
 _HEAVY = ("rich", "attrs", "cattrs", "requests", "pandas", "packaging", "harness.session", "harness.cli.bisect")
 
@@ -53,7 +53,7 @@ def test_options_are_listed_in_sections():
     @click.command(cls=SectionCommand)
     @option("Ends", "--good", help="Where it works.")
     @click.option("--plain", help="Without a section.")
-    @settings_options(Group.QUESTION)
+    @settings_options(OptionGroup.QUESTION)
     def command(**_):
         pass
 

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from packaging.requirements import Requirement
 
-from harness.culprit.package import Installed, Required
+from harness.culprit.package import Distributions, Required
 
 
 def side(**packages):
     """`packages` are (version, requirements...)."""
-    return Installed(
+    return Distributions(
         {name: version for name, (version, *_) in packages.items()},
         {name: tuple(map(Requirement, needs)) for name, (_, *needs) in packages.items()},
     )

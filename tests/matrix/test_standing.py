@@ -6,7 +6,7 @@ import pytest
 from support import SIGNED, repro_text
 
 from harness.matrix import Cell
-from harness.matrix.running import CellProbes, Standing, known_runs, standings
+from harness.matrix.running import CellProbes, CellResult, known_runs, standings
 from harness.model import Verdict
 
 
@@ -40,6 +40,6 @@ def test_each_cell_has_a_word_and_a_reason(parts, bench, cells):
     rows = standings(cells, runs, {"9.9": "no Python 3.3 here"})
     assert [standing.word for standing in rows] == ["not run", "bad", "skip"]
     assert [standing.verdict for standing in rows] == [None, Verdict.BAD, Verdict.SKIP]
-    assert rows[0] == Standing(cells[0])
+    assert rows[0] == CellResult(cells[0])
     assert (rows[0].reason, rows[2].reason) == ("", "no Python 3.3 here")
     assert "the step is broken" in rows[1].reason

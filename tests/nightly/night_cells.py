@@ -5,13 +5,13 @@ from __future__ import annotations
 from hypothesis import strategies as st
 
 from harness.model import Change, Lock, Pin
-from harness.nightly.record import Break, CellRecord, Night, Standing
+from harness.nightly.record import Break, CellRecord, CellStatus, Night
 
 STEP = Change("helper", "1.1", "1.2")
 FIRST, SECOND, THIRD = (f"2024-02-0{day}T00:00:00+00:00" for day in (1, 2, 3))
 
 
-def record(name: str = "a", standing: Standing = Standing.GOOD, **more) -> CellRecord:
+def record(name: str = "a", standing: CellStatus = CellStatus.GOOD, **more) -> CellRecord:
     """A cell's record; its choice is one version of `app` unless it is given."""
     return CellRecord(
         name, **{"choice": {"packages.app": "1.0"}, "standing": standing, "observation": f"run {name}", **more}
@@ -47,7 +47,7 @@ versions = st.builds(lambda major, minor: f"{major}.{minor}", st.integers(0, 3),
 choices = st.fixed_dictionaries(
     {"repro": st.just("step"), "packages.app": versions, "parameters.case": st.integers(1, 2)}
 )
-standings = st.sampled_from(list(Standing))
+standings = st.sampled_from(list(CellStatus))
 records = st.builds(
     lambda choice, standing, pattern: record(
         str(sorted(choice.items(), key=str)), standing, choice=choice, pattern=pattern

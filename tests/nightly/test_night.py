@@ -20,7 +20,7 @@ from harness.matrix.running import CellProbes
 from harness.model import Verdict
 from harness.model.culprit import PinnedCommit
 from harness.nightly.night import Nightly
-from harness.nightly.record import Past, Standing
+from harness.nightly.record import CellStatus, Past
 from harness.nightly.tonight import Budget
 from harness.nightly.triage import Triage
 from harness.probing.probe import Probers
@@ -109,7 +109,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
     pool.close()
 
 
-def standings(night) -> list[Standing]:
+def standings(night) -> list[CellStatus]:
     return [cell.standing for cell in night.cells]
 
 
@@ -119,9 +119,9 @@ def test_causes_of_new_breaks_come_before_the_remaining_cells(night, nights):
     nights.helper("1.1", "2024-02-01", BROKEN)
     ended = night(SECOND, Clock(a_cell=29), 1, 2)
     assert "tried" not in night.diary[: night.diary.index("cell 2 bad")]
-    assert standings(ended) == [Standing.BROKEN, Standing.BROKEN]
+    assert standings(ended) == [CellStatus.BROKEN, CellStatus.BROKEN]
     nights.helper("1.2", "2024-02-02")
-    assert standings(night(THIRD, Clock(), 1, 2)) == [Standing.GOOD, Standing.GOOD]
+    assert standings(night(THIRD, Clock(), 1, 2)) == [CellStatus.GOOD, CellStatus.GOOD]
 
 
 def test_half_of_the_time_is_reserved_for_causes(night, nights):
@@ -130,7 +130,7 @@ def test_half_of_the_time_is_reserved_for_causes(night, nights):
     ended = night(SECOND, Clock(a_cell=31), 1, 2)
     lines = night.diary
     assert lines.index("tried") < lines.index("cell 2 bad")
-    assert standings(ended)[0] is Standing.BROKEN
+    assert standings(ended)[0] is CellStatus.BROKEN
 
 
 def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
@@ -139,13 +139,13 @@ def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.other("1.1", "2024-02-01")
     stopped = night(SECOND, Clock(a_try=40), 2, 1)
-    assert standings(stopped) == [Standing.TURNED, Standing.TURNED]
+    assert standings(stopped) == [CellStatus.TURNED, CellStatus.TURNED]
     assert stopped.left == ("cell 2", "cell 1")
     assert list(night.reports()) == []
     assert "tried" in night.diary
     resumed = night(THIRD, Clock(), 1, 2)
     assert night.diary[0] == "cell 2 bad"
-    assert standings(resumed) == [Standing.BROKEN, Standing.BROKEN]
+    assert standings(resumed) == [CellStatus.BROKEN, CellStatus.BROKEN]
     (kept,) = night.reports()
     assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
 
@@ -156,7 +156,7 @@ def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
     (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
     night(FIRST, Clock(), 1)
     nights.helper("1.1", "2024-02-01", BROKEN)
-    assert standings(night(SECOND, Clock(), 1)) == [Standing.BROKEN]
+    assert standings(night(SECOND, Clock(), 1)) == [CellStatus.BROKEN]
     (kept,) = night.reports()
     assert kept.answer.signature.output == MESSAGE
     verdicts = {(step.release, step.verdict) for step in kept.answer.steps}
@@ -165,7 +165,7 @@ def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
 
 def test_remaining_cells_come_first_the_next_night(night):
     left = night(FIRST, Clock(a_cell=31), 1, 2, 3)
-    assert standings(left) == [Standing.GOOD, Standing.GOOD, Standing.LEFT]
+    assert standings(left) == [CellStatus.GOOD, CellStatus.GOOD, CellStatus.LEFT]
     assert left.left == ("cell 3",)
     night(SECOND, Clock(), 1, 2, 3)
     assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
@@ -180,10 +180,10 @@ def test_a_commit_not_compared_for_lack_of_time_is_compared_the_next_night(night
     clone = str(project.folder)
     commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
     first = night(FIRST, Clock(a_cell=61), 1, commits=commits)
-    assert standings(first) == [Standing.LEFT]
+    assert standings(first) == [CellStatus.LEFT]
     assert first.left == ("cell 1",)
     second = night(SECOND, Clock(), 1, commits=commits)
-    assert standings(second) == [Standing.BROKEN]
+    assert standings(second) == [CellStatus.BROKEN]
     assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]
 
 
@@ -197,6 +197,6 @@ def test_a_compared_commit_whose_cause_no_time_was_left_for_is_searched_in_the_n
     clone = str(project.folder)
     commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
     first = night(FIRST, Clock(a_try=61), 1, commits=commits)
-    assert standings(first) == [Standing.TURNED]
+    assert standings(first) == [CellStatus.TURNED]
     second = night(SECOND, Clock(), 1, commits=commits)
     assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]

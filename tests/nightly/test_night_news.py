@@ -6,7 +6,7 @@ import pytest
 from night_cells import FIRST, SECOND, known, night, record
 
 from harness.nightly.news import exit_code, news_of, one_line
-from harness.nightly.record import Fix, Past, Standing
+from harness.nightly.record import CellStatus, Fix, Past
 
 BEFORE = Past.of((night(record("a"), record("b")),), "nightly")
 
@@ -15,12 +15,12 @@ BEFORE = Past.of((night(record("a"), record("b")),), "nightly")
     ("tonight", "code"),
     [
         (night(record("a"), start=SECOND), 0),
-        (night(record("a", Standing.BROKEN), start=SECOND, breaks=(known(first_seen=SECOND),)), 1),
-        (night(record("a", Standing.BROKEN), start=SECOND, breaks=(known(last_seen=SECOND),)), 0),
-        (night(record("a", Standing.TURNED), start=SECOND), 1),
-        (night(record("a", Standing.FLAKY), start=SECOND), 0),
-        (night(record("a", Standing.UNJUDGED), record("b"), start=SECOND), 0),
-        (night(record("a", Standing.UNJUDGED), record("b", Standing.LEFT), start=SECOND), 3),
+        (night(record("a", CellStatus.BROKEN), start=SECOND, breaks=(known(first_seen=SECOND),)), 1),
+        (night(record("a", CellStatus.BROKEN), start=SECOND, breaks=(known(last_seen=SECOND),)), 0),
+        (night(record("a", CellStatus.TURNED), start=SECOND), 1),
+        (night(record("a", CellStatus.FLAKY), start=SECOND), 0),
+        (night(record("a", CellStatus.UNJUDGED), record("b"), start=SECOND), 0),
+        (night(record("a", CellStatus.UNJUDGED), record("b", CellStatus.LEFT), start=SECOND), 3),
     ],
 )
 def test_the_exit_code_tells_whether_anything_new_broke(tonight, code):
@@ -29,7 +29,7 @@ def test_the_exit_code_tells_whether_anything_new_broke(tonight, code):
 
 def test_a_reopened_break_counts_as_broken():
     past = Past.of((night(record("a"), breaks=(known(closed=FIRST),)),), "nightly")
-    tonight = night(record("a", Standing.BROKEN), start=SECOND, breaks=(known(last_seen=SECOND),))
+    tonight = night(record("a", CellStatus.BROKEN), start=SECOND, breaks=(known(last_seen=SECOND),))
     assert exit_code(tonight, past) == 1
     assert list(news_of(tonight, past)) == ["broken again"]
 
@@ -41,17 +41,17 @@ def test_a_night_without_news_is_one_line():
 
 
 def test_an_unjudged_cell_is_news_once():
-    tonight = night(record("a", Standing.UNJUDGED, reason="unresolvable"), start=SECOND)
+    tonight = night(record("a", CellStatus.UNJUDGED, reason="unresolvable"), start=SECOND)
     assert news_of(tonight, BEFORE) == {"could not be judged": ("a: unresolvable",)}
     again = Past.of((night(record("a")), tonight), "nightly")
     assert news_of(tonight, again) == {}
-    other = night(record("a", Standing.UNJUDGED, reason="out of memory"), start=SECOND)
+    other = night(record("a", CellStatus.UNJUDGED, reason="out of memory"), start=SECOND)
     assert "could not be judged" in news_of(other, again)
 
 
 def test_a_path_that_changes_every_night_is_no_news():
     nights = [
-        night(record("a", Standing.UNJUDGED, reason=f"no name x in /cache/environments/{one}/x.py"), start=start)
+        night(record("a", CellStatus.UNJUDGED, reason=f"no name x in /cache/environments/{one}/x.py"), start=start)
         for one, start in (("1a2b", FIRST), ("3c4d", SECOND))
     ]
     assert news_of(nights[1], Past.of((nights[0],), "nightly")) == {}
@@ -59,9 +59,9 @@ def test_a_path_that_changes_every_night_is_no_news():
 
 def test_each_kind_of_news_has_its_heading():
     tonight = night(
-        record("a", Standing.TURNED, reason="bad"),
-        record("b", Standing.LEFT),
-        record("c", Standing.FLAKY, reason="now and then"),
+        record("a", CellStatus.TURNED, reason="bad"),
+        record("b", CellStatus.LEFT),
+        record("c", CellStatus.FLAKY, reason="now and then"),
         record("d"),
         start=SECOND,
         breaks=(
@@ -74,7 +74,7 @@ def test_each_kind_of_news_has_its_heading():
             ),
         ),
     )
-    past = Past.of((night(record("d", Standing.BEFORE)),), "nightly")
+    past = Past.of((night(record("d", CellStatus.BEFORE)),), "nightly")
     assert news_of(tonight, past) == {
         "newly broken": ("helper 1.2 broke it. Seen in nightly: a",),
         "broken, cause not found yet": ("a: bad",),

@@ -5,11 +5,11 @@ from __future__ import annotations
 from night_cells import SECOND, known, night, record
 
 from harness.nightly.news import nights_of, write_page
-from harness.nightly.record import NightArchive, Standing
+from harness.nightly.record import CellStatus, NightArchive
 from harness.redact import Private
 from harness.store import Store
 
-BROKEN = record("a", Standing.BROKEN, broken_by="ab")
+BROKEN = record("a", CellStatus.BROKEN, broken_by="ab")
 
 
 def test_nights_are_newest_first_and_breaks_show_when_they_were_last_seen(tmp_path):
@@ -42,7 +42,7 @@ def test_existing_reports_and_matrix_pages_are_linked(tmp_path):
 def test_text_is_escaped_and_private_data_removed(tmp_path):
     store = Store(tmp_path)
     odd = known(title="<script>", sentence="it broke in /home/someone/x", closed=SECOND)
-    NightArchive(store).put(night(record("a", Standing.UNJUDGED, reason="a <b>word</b> of secrecy"), breaks=(odd,)))
+    NightArchive(store).put(night(record("a", CellStatus.UNJUDGED, reason="a <b>word</b> of secrecy"), breaks=(odd,)))
     text = write_page(store, Private({"secrecy": "<secret>"})).read_text(encoding="utf-8")
     assert "&lt;script&gt;" in text
     assert "<b>word" not in text

@@ -6,20 +6,20 @@ from hypothesis import given
 from hypothesis import strategies as st
 from night_cells import FIRST, SECOND, THIRD, known, night, record
 
-from harness.nightly.record import Past, Standing
+from harness.nightly.record import CellStatus, Past
 
 
 def test_a_cell_keeps_the_verdict_of_the_last_night_that_judged_it():
     past = Past.of(
         (
             night(record("a"), record("b")),
-            night(record("a", Standing.BROKEN), record("b", Standing.UNJUDGED, reason="why"), start=SECOND),
-            night(record("a", Standing.LEFT), start=THIRD, left=("a",)),
+            night(record("a", CellStatus.BROKEN), record("b", CellStatus.UNJUDGED, reason="why"), start=SECOND),
+            night(record("a", CellStatus.LEFT), start=THIRD, left=("a",)),
         ),
         "nightly",
     )
-    assert past.cells["a"].standing is Standing.BROKEN
-    assert past.cells["b"].standing is Standing.GOOD
+    assert past.cells["a"].standing is CellStatus.BROKEN
+    assert past.cells["b"].standing is CellStatus.GOOD
     assert (past.left, past.nights, past.unjudged) == (("a",), 3, {})
 
 
@@ -31,6 +31,7 @@ def test_breaks_span_all_matrices_and_cells_belong_to_one():
 
 
 @given(st.permutations([night(record("a", one), start=start) for one, start in
-                        ((Standing.GOOD, FIRST), (Standing.BROKEN, SECOND), (Standing.FLAKY, THIRD))]))  # fmt: skip
+                        ((CellStatus.GOOD, FIRST), (CellStatus.BROKEN, SECOND),
+                          (CellStatus.FLAKY, THIRD))]))  # fmt: skip
 def test_the_order_of_the_files_does_not_matter(nights):
-    assert Past.of(tuple(nights), "nightly").cells["a"].standing is Standing.FLAKY
+    assert Past.of(tuple(nights), "nightly").cells["a"].standing is CellStatus.FLAKY

@@ -8,7 +8,7 @@ from answers import BAD_RUN, GOOD_RUN, lock_of
 from attrs import evolve
 
 from harness.matrix import Cell
-from harness.matrix.running import CellRun, Standing
+from harness.matrix.running import CellResult, CellRun
 from harness.model import Combination, Judgement, Observation, Outcome, Repro, Signature, Verdict
 from harness.probing import Probe
 from harness.report.matrix import MatrixStanding
@@ -50,16 +50,16 @@ def run_of(cell: Cell, verdict: Verdict, **more: object) -> CellRun:
     return CellRun(cell, probe, observation, Judgement(verdict, reasons[verdict]), SIGNATURE, cached=False)
 
 
-def stand(letters: str, cells: list[Cell]) -> tuple[Standing, ...]:
+def stand(letters: str, cells: list[Cell]) -> tuple[CellResult, ...]:
     """Cells by a letter each: g(ood), b(ad), s(kip), ? (not run)."""
     verdicts = {verdict.value[0]: verdict for verdict in Verdict}
     return tuple(
-        Standing(cell, run_of(cell, verdicts[letter]) if letter != "?" else None)
+        CellResult(cell, run_of(cell, verdicts[letter]) if letter != "?" else None)
         for letter, cell in zip(letters, cells, strict=True)
     )
 
 
-def matrix_of(standings: tuple[Standing, ...], **more: object) -> MatrixStanding:
+def matrix_of(standings: tuple[CellResult, ...], **more: object) -> MatrixStanding:
     """A matrix that stands so."""
     told = {"name": "till", "written": "2026-01-02T03:05:00+00:00", "command": "harness matrix matrices/till.toml"}
     return MatrixStanding(standings=standings, **{**told, **more})  # type: ignore[arg-type]

@@ -9,7 +9,7 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 from packaging.version import Version
 
-from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, Unseen
+from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, UntestedGaps
 from harness.asking.history_scan import HistoryPlan
 from harness.model import Release, Repro, Signature, Verdict
 from harness.model.verdict import Step
@@ -46,7 +46,7 @@ HISTORY = History(
     sentence="shop with sale: broken in 1.2 only, good from 1.5.",
     signature=Signature(exception="ValueError"),
     windows=(BrokenWindow("1.2", "1.2", "1.0", "1.5", unsure_after=("1.3",)),),
-    unseen=(Unseen(Verdict.GOOD, (("1.1",),), 1),),
+    unseen=(UntestedGaps(Verdict.GOOD, (("1.1",),), 1),),
     rows=(
         row("1.0", "good", "ran to its end", loss=1.0),
         row("1.1", "between-good", "not run: it lies between 1.0 and 1.2"),

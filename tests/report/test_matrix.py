@@ -14,7 +14,7 @@ from standing_matrices import SMALL, cell_of, large, matrix_of, run_of, stand
 from test_content import HOSTILE
 from test_redact import HERE, PLANT, SECRETS
 
-from harness.matrix.running import Standing
+from harness.matrix.running import CellResult
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
 from harness.report.matrix import matrix_page, plots
 from harness.report.matrix_table import pivot
@@ -83,7 +83,7 @@ def test_a_cell_has_its_reason_and_command():
 def test_a_cell_names_the_files_changed_by_its_run():
     cell = cell_of(shop="1.0")
     run = run_of(cell, Verdict.GOOD, altered=("lib/python3.11/site-packages/till/data.py",))
-    (panel,) = content_of(matrix_of((Standing(cell, run),)))["panels"]
+    (panel,) = content_of(matrix_of((CellResult(cell, run),)))["panels"]
     assert dict(panel.facts)["changed in its environment"] == "till/data.py"
 
 
@@ -96,7 +96,7 @@ def test_a_long_command_has_one_option_per_line():
 def test_the_day_of_the_matrix_is_part_of_the_command():
     run = run_of(cell_of(shop="1.0"), Verdict.GOOD)
     dated = evolve(run.probe, combination=evolve(run.probe.combination, as_of=datetime(2024, 2, 1, tzinfo=UTC)))
-    (panel,) = content_of(matrix_of((Standing(run.cell, evolve(run, probe=dated)),)))["panels"]
+    (panel,) = content_of(matrix_of((CellResult(run.cell, evolve(run, probe=dated)),)))["panels"]
     assert panel.command.endswith("--as-of 2024-02-01T00:00:00+00:00")
 
 
@@ -118,14 +118,14 @@ def test_a_cell_not_run_has_only_its_command():
     panel = panels_of(SMALL)["shop 1.11, case=half"]
     assert (panel.word, panel.again, panel.log) == ("not run", "", "")
     assert panel.command.startswith("harness probe sale")
-    blocked = Standing(cell_of(shop="1.0"), blocked="no Python 3.1 on this machine")
+    blocked = CellResult(cell_of(shop="1.0"), blocked="no Python 3.1 on this machine")
     (panel,) = content_of(matrix_of((blocked,)))["panels"]
     assert (panel.word, panel.reason) == ("skip", "no Python 3.1 on this machine")
 
 
 def test_an_emulated_device_is_named_with_its_limits():
     run = run_of(cell_of(shop="1.0"), Verdict.BAD, device=Device.EMULATED)
-    content = content_of(matrix_of((Standing(run.cell, run),)))
+    content = content_of(matrix_of((CellResult(run.cell, run),)))
     told = dict(content["panels"][0].facts)["runs on"]
     assert told.startswith("CPU with a stand-in for CUDA. Runs with a stand-in for CUDA")
     assert dict(content["facts"])["Device"] == told
@@ -141,7 +141,7 @@ def test_a_long_log_is_shown_from_its_end():
 
 def test_the_record_has_every_cell_with_its_run():
     run = run_of(cell_of(shop="1.0"), Verdict.GOOD, metrics={"loss": float("nan"), "norm": 2.0})
-    record = json.loads(page_of(matrix_of((Standing(run.cell, run),))).json())
+    record = json.loads(page_of(matrix_of((CellResult(run.cell, run),))).json())
     (cell,) = record["cells"]
     assert (record["schema"], record["matrix"], record["counts"]) == (1, "till", {"good": 1})
     assert (cell["verdict"], cell["reason"], cell["cached"]) == ("good", "ran to its end", False)
@@ -163,7 +163,9 @@ def planted():
     )
     run = evolve(run, judgement=Judgement(Verdict.BAD, PLANT))
     odd = evolve(cell_of(shop="1.1"), params={"path": PLANT}, hold=(), name=PLANT)
-    return matrix_of((Standing(run.cell, run), Standing(odd, blocked=PLANT)), command=PLANT, left_out=((PLANT, PLANT),))
+    return matrix_of(
+        (CellResult(run.cell, run), CellResult(odd, blocked=PLANT)), command=PLANT, left_out=((PLANT, PLANT),)
+    )
 
 
 def written(page) -> str:
@@ -205,7 +207,7 @@ def plots_of(standings):
 def test_metrics_are_drawn_beside_time_and_memory():
     cells = [cell_of(shop=shop, case=case) for shop in ("1.9", "1.10") for case in ("whole", "half")]
     runs = [run_of(cell, Verdict.GOOD, metrics={"loss": float(n)}, peak_memory=2**21) for n, cell in enumerate(cells)]
-    (drawn,) = plots_of([Standing(run.cell, run) for run in runs])
+    (drawn,) = plots_of([CellResult(run.cell, run) for run in runs])
     assert [chart.title for chart in metric_charts(drawn.points)] == ["loss", "run, seconds", "peak memory, MiB"]
     assert metric_charts(drawn.points)[0].series == ("case=whole", "case=half")
     losses = [(one.label, one.series, one.value, one.href) for one in drawn.points if one.metric == "loss"]
@@ -246,7 +248,7 @@ def test_a_matrix_of_several_tables_has_charts_for_each():
 
 def test_nan_and_infinity_are_named():
     runs = [run_of(cell_of(shop=shop), Verdict.GOOD, metrics={"loss": float("nan")}) for shop in ("1.9", "1.10")]
-    (drawn,) = plots_of([Standing(run.cell, run) for run in runs])
+    (drawn,) = plots_of([CellResult(run.cell, run) for run in runs])
     assert metric_charts(drawn.points)[0].missing == ("1.9: nan", "1.10: nan")
 
 
@@ -264,7 +266,7 @@ def hostile():
     run = evolve(run, judgement=Judgement(Verdict.BAD, HOSTILE))
     other = evolve(cell_of(shop="1.1", case=HOSTILE), name=f'"{HOSTILE}!')
     return matrix_of(
-        (Standing(cell, run), Standing(other, blocked=HOSTILE)),
+        (CellResult(cell, run), CellResult(other, blocked=HOSTILE)),
         name=HOSTILE,
         command=HOSTILE,
         left_out=((HOSTILE, HOSTILE),),

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from harness.request.lockfiles import environment_of
-from harness.request.project_requirements import Wanted, plugin_of_option, plugins_in_use, requirements_of
+from harness.request.project_requirements import RequestedExtras, plugin_of_option, plugins_in_use, requirements_of
 
 TESTS = """
 import httpretty, json
@@ -32,7 +32,7 @@ def test_plugins_are_found_by_options_settings_fixtures_marks_and_imports(tmp_pa
 def test_requirements_of_the_project_are_unchanged(tmp_path):
     (tmp_path / "pytest.ini").write_text("[pytest]\naddopts = --cov-report=xml -n 2\n")
     (tmp_path / "requirements-test.txt").write_text("pytest-cov<6\n")
-    found = requirements_of(tmp_path, None, Wanted(find=True), environment_of("3.11.7"))
+    found = requirements_of(tmp_path, None, RequestedExtras(find=True), environment_of("3.11.7"))
     assert found.requirements == ("pytest-cov<6", "pytest-xdist")
     assert any("-n" in told for told in found.told)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.request.lockfiles import environment_of
-from harness.request.project_requirements import Wanted, requirements_of
+from harness.request.project_requirements import RequestedExtras, requirements_of
 
 ENVIRONMENT = environment_of("3.11.7")
 TOX = """
@@ -54,7 +54,7 @@ def write(tmp_path, name, text):
 
 
 def requirements(tmp_path):
-    return requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT).requirements
+    return requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT).requirements
 
 
 def test_shared_requirements_of_tox_are_read(tmp_path):
@@ -103,12 +103,12 @@ def test_other_files_are_ignored_if_tests_have_their_own(tmp_path):
 
 def test_the_source_of_requirements_is_reported(tmp_path):
     write(tmp_path, "tox.ini", TOX)
-    assert any("tox" in told for told in requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT).told)
+    assert any("tox" in told for told in requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT).told)
 
 
 def test_nothing_is_searched_if_the_user_named_the_requirements(tmp_path):
     write(tmp_path, "tox.ini", TOX)
-    assert requirements_of(tmp_path, None, Wanted(), ENVIRONMENT).requirements == ()
+    assert requirements_of(tmp_path, None, RequestedExtras(), ENVIRONMENT).requirements == ()
 
 
 def test_an_unreadable_file_is_ignored(tmp_path):
@@ -121,21 +121,21 @@ def test_tools_that_no_test_uses_are_left_out_wherever_they_are_named(tmp_path):
     write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest\n    flake8\n    black\n    mypy\n")
     write(tmp_path, "requirements.txt", "six==1.16.0\nisort==5.0\n")
     write(tmp_path, "tests/test_it.py", "import subprocess\nimport black\nsubprocess.run(['mypy', '--version'])\n")
-    found = requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT)
+    found = requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT)
     assert found.requirements == ("six==1.16.0", "pytest", "black", "mypy")
     assert any("flake8" in told and "isort" in told for told in found.told)
 
 
 def test_a_group_that_is_asked_for_by_name_keeps_its_tools(tmp_path):
     write(tmp_path, "pyproject.toml", "[dependency-groups]\nlint = ['flake8']\n")
-    assert requirements_of(tmp_path, None, Wanted(groups=("lint",)), ENVIRONMENT).requirements == ("flake8",)
+    assert requirements_of(tmp_path, None, RequestedExtras(groups=("lint",)), ENVIRONMENT).requirements == ("flake8",)
 
 
 def test_places_for_tests_are_read_together(tmp_path):
     write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest\n")
     write(tmp_path, "requirements-test.txt", "responses==0.25\npytest>=8\n")
     write(tmp_path, "pyproject.toml", "[dependency-groups]\ntests = ['hypothesis']\n")
-    found = requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT)
+    found = requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT)
     assert found.requirements == ("hypothesis", "pytest", "responses")
     assert all(any(place in told for told in found.told) for place in ("tox", "requirements-test.txt", "group tests"))
 
@@ -154,10 +154,10 @@ def test_a_poetry_project_that_fails_to_build_still_has_its_requirements(tmp_pat
     own = '[tool.poetry.dependencies]\npython = "^3.8"\nsix = "^1.2.3"\nattrs = "~22.1"\nzipp = "^0.3"\nnumpy = "*"\n'
     own += 'flask = {version = ">=1,<3", extras = ["async"]}\nredis = {version = "4.5", optional = true}\n'
     write(tmp_path, "pyproject.toml", POETRY + own + '[tool.poetry.extras]\ncache = ["redis"]\n')
-    found = requirements_of(tmp_path, None, Wanted(find=True), ENVIRONMENT)
+    found = requirements_of(tmp_path, None, RequestedExtras(find=True), ENVIRONMENT)
     own = {"six<2,>=1.2.3", "attrs<22.2,>=22.1", "zipp<0.4,>=0.3", "numpy", "flask[async]<3,>=1"}
     assert own <= set(found.requirements)
-    named = requirements_of(tmp_path, None, Wanted(extras=("cache",)), ENVIRONMENT)
+    named = requirements_of(tmp_path, None, RequestedExtras(extras=("cache",)), ENVIRONMENT)
     assert "redis==4.5" in named.requirements
 
 
@@ -166,4 +166,4 @@ def test_a_source_distribution_that_fails_to_build_has_the_requirements_of_its_m
         tmp_path, "PKG-INFO", "Metadata-Version: 2.1\nName: mine\nRequires-Dist: astor (>=0.8)\n\nRequires-Dist: no\n"
     )
     write(tmp_path, "setup.py", "from setuptools import setup\nsetup(install_requires=read())\n")
-    assert requirements_of(tmp_path, None, Wanted(), ENVIRONMENT).requirements == ("astor>=0.8",)
+    assert requirements_of(tmp_path, None, RequestedExtras(), ENVIRONMENT).requirements == ("astor>=0.8",)

@@ -8,7 +8,7 @@ import sys
 from pathlib import Path
 
 import harness.run.inside.trace as trace_module
-from harness.run.inside.trace import Trace
+from harness.run.inside.trace import Tracer
 
 SHOP = """
 class Shop:
@@ -29,7 +29,7 @@ def run(numbers, *rest, mode=None, **more):
 def traced(tmp_path, source, action, files=("shop.py",)):
     """The trace of `action` over a module that is imported from a folder like site-packages."""
     (tmp_path / "shop.py").write_text(source, encoding="utf-8")
-    trace = Trace(files, [str(tmp_path)])
+    trace = Tracer(files, [str(tmp_path)])
     sys.path.insert(0, str(tmp_path))
     importlib.invalidate_caches()
     trace.start()
@@ -62,7 +62,7 @@ def test_a_package_that_was_imported_before_is_traced(tmp_path, monkeypatch):
     (tmp_path / "early.py").write_text("def run():\n    return 1\n", encoding="utf-8")
     monkeypatch.syspath_prepend(str(tmp_path))
     early = importlib.import_module("early")
-    trace = Trace(["early.py"], [str(tmp_path)])
+    trace = Tracer(["early.py"], [str(tmp_path)])
     trace.start()
     try:
         early.run()

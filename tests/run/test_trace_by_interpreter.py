@@ -59,7 +59,7 @@ tracing = importlib.util.module_from_spec(spec)
 sys.modules["tracing"] = tracing
 spec.loader.exec_module(tracing)
 sys.path.insert(0, folder)
-trace = tracing.Trace(json.loads(files), [folder])
+trace = tracing.Tracer(json.loads(files), [folder])
 trace.start()
 try:
     import shop
@@ -71,7 +71,7 @@ finally:
     trace.stop()
 if again == "again":
     shop.run([9], mode="after")
-    second = tracing.Trace(json.loads(files), [folder])
+    second = tracing.Tracer(json.loads(files), [folder])
     second.start()
     shop.run([1, 2], 5, other=6)
     second.stop()

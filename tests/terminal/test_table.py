@@ -7,17 +7,17 @@ import io
 from rich.console import Console
 
 from harness.matrix import Cell
-from harness.matrix.running import Standing
+from harness.matrix.running import CellResult
 from harness.terminal import print_table
 
 
-def cell(name: str, hold: tuple[str, ...] = (), **choice: str) -> Standing:
+def cell(name: str, hold: tuple[str, ...] = (), **choice: str) -> CellResult:
     axes = {"shop": "packages.shop", "till": "packages.till", "case": "parameters.case"}
     chosen = {"repro": "sale", **{axes.get(axis, axis): value for axis, value in choice.items()}}
-    return Standing(Cell(name, "sale", hold=hold, choice=chosen), blocked="why" if name.startswith("skip") else "")
+    return CellResult(Cell(name, "sale", hold=hold, choice=chosen), blocked="why" if name.startswith("skip") else "")
 
 
-def lines(*standings: Standing, **console) -> list[str]:
+def lines(*standings: CellResult, **console) -> list[str]:
     out = io.StringIO()
     print_table(Console(file=out, **{"width": 30, **console}), standings)
     return [line.rstrip() for line in out.getvalue().splitlines()]

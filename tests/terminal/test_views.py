@@ -12,12 +12,12 @@ import pytest
 from harness.cli.nightly import NightView
 from harness.events import (
     SILENT,
-    Asked,
     Dropped,
     Judged,
     LevelBegan,
     LookedUp,
     Note,
+    Preparing,
     Progress,
     SearchBegan,
     SignatureCaptured,
@@ -47,13 +47,13 @@ def play(view) -> None:
     view.report(SearchBegan("looking for it", ("by its name",), Progress(search.states, search.remaining())))
     view.report(SignatureCaptured(Signature(exception="RuntimeError"), "the bad end"))
     for position, verdict in ((9, Verdict.BAD), (0, Verdict.GOOD)):
-        view.report(Asked(f"1.{position}"))
+        view.report(Preparing(f"1.{position}"))
         view.report(Started(f"1.{position}"))
         search.tell(Trial(position), verdict)
         progress = Progress(search.states, search.remaining())
         cached = position == 0
         view.report(Judged(f"1.{position}", Judgement(verdict, REASON), seen(str(position)), cached, progress))
-    view.report(Asked("1.4"))
+    view.report(Preparing("1.4"))
     view.report(Started("1.4"))
 
 
@@ -68,13 +68,13 @@ def play_cells(view) -> None:
         (Verdict.SKIP, seen("c", Outcome.UNRESOLVABLE), False),
     ]
     for position, (verdict, observation, cached) in enumerate(answers):
-        view.report(Asked(CELLS[position]))
+        view.report(Preparing(CELLS[position]))
         if not position:
             view.report(Started(CELLS[position]))
         search.tell(position, verdict)
         progress = Progress(search.states, search.remaining(), "cell")
         view.report(Judged(CELLS[position], Judgement(verdict, REASON), observation, cached, progress))
-    view.report(Asked(CELLS[4]))
+    view.report(Preparing(CELLS[4]))
     view.report(Started(CELLS[4]))
 
 
@@ -203,9 +203,9 @@ def test_no_line_is_lost_while_the_picture_changes():
         for other in others:
             other.start()
         for number in range(400):
-            view.report(Asked(f"1.{number}"))
+            view.report(Preparing(f"1.{number}"))
             if number % 3:  # so that the height of the picture changes
-                view.report(Asked(f"2.{number}"))
+                view.report(Preparing(f"2.{number}"))
             view.report(Judged(f"1.{number}", judgement, seen(str(number)), False))
             view.report(Dropped(f"2.{number}"))
         for other in others[:2]:
@@ -235,7 +235,7 @@ def test_a_run_that_ended_or_is_no_longer_needed_disappears(event):
 def test_a_step_that_was_not_asked_for_ends_when_the_search_goes_on():
     with LiveView(Console(file=io.StringIO(), force_terminal=True, width=100)) as view:
         view.report(LevelBegan(Level.REGION, "3 places differ"))
-        for following in (Asked("a"), Judged("b", Judgement(Verdict.GOOD, REASON), seen("b"), False)):
+        for following in (Preparing("a"), Judged("b", Judgement(Verdict.GOOD, REASON), seen("b"), False)):
             view.report(Started("preparing a process"))
             assert "preparing" in shown_by(view)
             view.report(following)

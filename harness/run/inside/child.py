@@ -225,7 +225,7 @@ def main(job_path: str) -> int:
         _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
         from _harness_inside import trace as tracing
 
-        trace, graph = tracing.Trace(job["trace"], _packages(start_path)), tracing.ImportGraph()
+        trace, graph = tracing.Tracer(job["trace"], _packages(start_path)), tracing.ImportGraph()
         graph.install()
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])

@@ -34,7 +34,7 @@ _APART = "\u241f"  # between the arguments of a call
 _MODULE = "<module>"
 
 
-class Trace:
+class Tracer:
     """Records what runs in `files`, which are paths relative to one of `roots`."""
 
     def __init__(self, files: Iterable[str], roots: Iterable[str]) -> None:

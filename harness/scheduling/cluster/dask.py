@@ -24,7 +24,7 @@ from harness.model import Device
 from harness.probing.portable import PortableProbe
 from harness.run.process import Cancelled
 from harness.scheduling.cluster.prober import (
-    Kind,
+    MachineKind,
     Member,
     Reply,
     answer,
@@ -60,7 +60,7 @@ class Connection:
     client: Client
     address: str
     reporter: Reporter
-    _known: dict[tuple[str, Kind], Member | None] = field(factory=dict, init=False)
+    _known: dict[tuple[str, MachineKind], Member | None] = field(factory=dict, init=False)
     _warned: set[str] = field(factory=set, init=False)
     _asking: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -102,7 +102,7 @@ class Connection:
         with contextlib.suppress(Exception):  # the scheduler may have stopped
             self.client.close(timeout=_LOOK_S)
 
-    def members(self, kind: Kind) -> dict[str, Member]:
+    def members(self, kind: MachineKind) -> dict[str, Member]:
         """Return the current workers of a kind, by address. Warns once about each worker that is left out, and why."""
         with self._asking:
             addresses = self._addresses()
@@ -206,7 +206,7 @@ class Connection:
     def _lost(self) -> NoWorkers:
         return NoWorkers(f"the scheduler at {self.address} is gone", hint=f"start it again; {_CONTINUE}")
 
-    def _introduced(self, addresses: list[str], kind: Kind) -> dict[str, Any]:
+    def _introduced(self, addresses: list[str], kind: MachineKind) -> dict[str, Any]:
         """The workers' descriptions of themselves by address, or the exception of a worker that fails."""
         if not addresses:
             return {}

@@ -179,7 +179,7 @@ class ClusterProber(Around):
 
     prober: Prober
     connection: Workers
-    kind: Kind
+    kind: MachineKind
     gpu: Gpu | None
 
     @classmethod
@@ -279,7 +279,7 @@ class Workers(Protocol):
     def address(self) -> str:
         """The address that the user gave."""
 
-    def members(self, kind: Kind) -> dict[str, Member]:
+    def members(self, kind: MachineKind) -> dict[str, Member]:
         """Return the workers of a kind by name. Warns once about each that is left out (`left_out_because`)."""
 
     def warn_once(self, sentence: str) -> None:
@@ -298,7 +298,7 @@ class Workers(Protocol):
 
 
 @frozen
-class Kind:
+class MachineKind:
     """What two machines must share for a run on one to count as a run on the other.
 
     `code` is a digest of the harness's source; `tags` are the platform tags of the wheels that the machine accepts.
@@ -319,7 +319,7 @@ class Member:
     `kind.python` is empty if the worker lacks the wanted Python.
     """
 
-    kind: Kind
+    kind: MachineKind
     threads: int
     declared: int
     gpus: tuple[Gpu, ...]
@@ -329,7 +329,7 @@ class Member:
         return min(self.threads, self.declared) if device is Device.CUDA else self.threads
 
 
-def look_around(python: str, cache_tag: str) -> tuple[Kind, tuple[Gpu, ...]]:
+def look_around(python: str, cache_tag: str) -> tuple[MachineKind, tuple[Gpu, ...]]:
     """The kind of this worker process with this Python, if it has it, and its GPUs."""
     own = worker_setup()
     found = own.interpreter(python, cache_tag)
@@ -337,9 +337,9 @@ def look_around(python: str, cache_tag: str) -> tuple[Kind, tuple[Gpu, ...]]:
     return kind, own.prober.gpus
 
 
-def kind_of(interpreter: Interpreter) -> Kind:
+def kind_of(interpreter: Interpreter) -> MachineKind:
     """The kind of this machine with an interpreter."""
-    return Kind(
+    return MachineKind(
         version=harness.__version__,
         code=code_digest(),
         platform=interpreter.platform,
@@ -361,7 +361,7 @@ def code_digest() -> str:
     return digest.hexdigest()[:12]
 
 
-def left_out_because(member: Member, kind: Kind) -> str | None:
+def left_out_because(member: Member, kind: MachineKind) -> str | None:
     """Why a worker does not match this kind, None if it does."""
     its = member.kind
     if its.version != kind.version:

@@ -7,9 +7,16 @@ from attrs import evolve
 
 from harness.model import Device
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.prober import Kind, Member, commonest_gpu, kind_of, left_out_because, no_gpu_because
+from harness.scheduling.cluster.prober import (
+    MachineKind,
+    Member,
+    commonest_gpu,
+    kind_of,
+    left_out_because,
+    no_gpu_because,
+)
 
-HERE = Kind("1.0", "abc", "linux-x86_64", "3.11.7", "cpython-311", ("manylinux_2_36_x86_64", "linux_x86_64"))
+HERE = MachineKind("1.0", "abc", "linux-x86_64", "3.11.7", "cpython-311", ("manylinux_2_36_x86_64", "linux_x86_64"))
 
 
 def gpu(name):
