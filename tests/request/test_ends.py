@@ -31,6 +31,21 @@ def test_a_version_is_a_release(text):
     assert parse_end(text, "--good", now=NOW).kind is EndKind.RELEASE
 
 
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("python", EndKind.PYTHON),
+        ("python3.11", EndKind.PYTHON),
+        ("python3.13t", EndKind.PYTHON),
+        ("python.exe", EndKind.PYTHON),
+        ("python-requirements.txt", EndKind.LOCK),
+    ],
+)
+def test_the_name_of_an_interpreter_may_have_a_version(tmp_path, name, kind):
+    (tmp_path / name).write_text("", encoding="utf-8")
+    assert parse_end(str(tmp_path / name), "--good", now=NOW).kind is kind
+
+
 def test_a_file_or_an_environment_is_an_end(tmp_path):
     lock = tmp_path / "2025-06-20"
     lock.write_text("six==1.16.0\n")
