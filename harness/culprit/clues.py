@@ -40,6 +40,7 @@ _ASKED_FOR = 2.0  # a file that defines a name used in the repro
 _SPOKEN_OF = 16.0  # a region with a word that the failure says and no other region has
 _READ = 200.0  # a region with a word that no other region has, of a function that read something else
 _SHORT = 12  # lines of such a function
+_PLAIN = re.compile(r"True|False|-?\d[\d.e+-]*|'.*'\d+", re.DOTALL)  # as a trace tells results
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _PROSE = ("are", "does", "expected", "got", "has", "have", "instead", "must", "self", "should", "that", "the", "this")
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
@@ -110,9 +111,26 @@ class Clues:
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        spoken_of, read = _rarity(edits, _words_of(self.sides)), _rarity(edits, _words_read_by(edits, parted))
+        spoken_of, read = _rarity(edits, _words_of(self.sides)), _rarity(edits, self._words_read(edits, parted))
         scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for), spoken_of, read)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
+
+    def _words_read(self, edits: Edits, parted: Iterable[Function]) -> frozenset[str]:
+        """The words of the first short function that is the same on both sides, but returned another plain value.
+
+        It reads a setting, which has often changed at the top of another module.
+        """
+        returned = self.after.returned if self.after is not None else ()
+        plain = {(one.file, one.function) for one in returned if _PLAIN.fullmatch(one.result)}
+        for path, function in (one for one in parted if one in plain):
+            difference = edits.differences.get(path)
+            text = difference.after if difference else (edits.after.read(path) or b"").decode(errors="replace")
+            for one in outline_of(text).definitions:
+                blocks = difference.blocks if difference else ()
+                is_changed = any(c < one.last and one.first <= d for _, _, c, d in blocks)
+                if one.qualname == function and one.last - one.first < _SHORT and not is_changed:
+                    return frozenset(_WORD.findall("".join(lines_of(text)[one.first - 1 : one.last])))
+        return frozenset()
 
     def idle(self, edits: Edits) -> frozenset[Unit]:
         """The regions in functions that neither side called; none of files that were not traced on both sides."""
@@ -210,22 +228,6 @@ def _words_of(sides: Sides) -> frozenset[str]:
     chain = [one for one in (raised.chain() if raised is not None else ()) if one.frames and not one.frames[-1].package]
     said = [one.message for one in chain] + [frame.text for one in chain for frame in one.frames if not frame.package]
     return frozenset(_WORD.findall("\n".join(said)))
-
-
-def _words_read_by(edits: Edits, parted: Iterable[Function]) -> frozenset[str]:
-    """The words of the first short function that is the same on both sides, but returned something else.
-
-    It reads a setting, which has often changed at the top of another module.
-    """
-    for path, function in parted:
-        difference = edits.differences.get(path)
-        text = difference.after if difference is not None else (edits.after.read(path) or b"").decode(errors="replace")
-        for one in outline_of(text).definitions:
-            if one.qualname == function and one.last - one.first < _SHORT:
-                blocks = difference.blocks if difference is not None else ()
-                if not any(c < one.last and one.first <= d for _, _, c, d in blocks):
-                    return frozenset(_WORD.findall("".join(lines_of(text)[one.first - 1 : one.last])))
-    return frozenset()
 
 
 def _rarity(edits: Edits, said: frozenset[str]) -> dict[Unit, float]:

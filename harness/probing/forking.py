@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 # Not conclusive in a fork: an import may fail because of the modules that were or were not imported before.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
 _FORKED = "+fork"
-_LIMIT, _LEAST_LIMIT_S = 5.0, 30.0  # a fork may take five times as long as a fresh process
+_LIMIT, _LEAST_LIMIT_S = 5.0, 10.0  # a fork may take five times as long as a fresh process
 
 
 class CannotFork(Exception):
@@ -110,6 +110,7 @@ class ForkingProber(Around):
     fresh_s: float = 0.0
     forked: int = 0
     stopped: str = ""
+    _do_hang: bool = field(default=False, init=False)  # fresh processes hang where forks do
     _first: tuple[Probe, Ran] | None = field(default=None, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
@@ -137,11 +138,14 @@ class ForkingProber(Around):
         if not self.stopped:
             with self._turn:
                 forked = self._fork(probe, probe.lock, prepared.key, cancel)
-            if forked is not None and not _is_unsettled(forked):
+            hung = forked is not None and forked.outcome is Outcome.TIMED_OUT
+            if forked is not None and (not _is_unsettled(forked) or (hung and self._do_hang)):
                 return forked
         fresh = self.prober.execute(self.prober.prepare(probe, cancel=cancel), cancel=cancel)
-        if forked is not None and forked.outcome is Outcome.TIMED_OUT is not fresh.outcome:
-            self.stop("a fork hung, a fresh process did not")
+        if forked is not None and forked.outcome is Outcome.TIMED_OUT:
+            self._do_hang = fresh.outcome is Outcome.TIMED_OUT
+            if not self._do_hang:
+                self.stop("a fork hung, a fresh process did not")
         return fresh
 
     def stop(self, why: str) -> None:

@@ -187,13 +187,24 @@ def test_a_fork_that_hangs_before_it_starts_the_script_costs_no_more_than_its_ti
     assert list(parts.workspace.scratch.iterdir()) == []
 
 
+def test_forks_that_hang_as_fresh_processes_do_are_not_repeated_again(parts, bad):
+    probe = evolve(bad, repro=evolve(bad.repro, timeout=2.0))
+    loop = b"def step():\n    while True:\n        pass\n"
+    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+        first, second = (run(forks, mixed(probe, loop + rest)) for rest in (b"", b"# again\n"))
+        assert (first.outcome, second.outcome) == (Outcome.TIMED_OUT, Outcome.TIMED_OUT)
+        assert ("forked" in first.machine, "forked" in second.machine) == (False, True)
+        assert run(forks, mixed(probe, GOOD)).outcome is Outcome.COMPLETED
+        assert not forks.stopped
+
+
 def test_a_fork_gets_the_time_of_a_fresh_process_and_some_more(parts, bad):
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         assert forks.limit(bad.repro) == bad.repro.timeout
     run(parts.prober, bad)
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         assert 0 < forks.fresh_s < 10
-        assert forks.limit(bad.repro) == max(30, 5 * forks.fresh_s)
+        assert forks.limit(bad.repro) == max(10, 5 * forks.fresh_s)
 
 
 FILES = {
