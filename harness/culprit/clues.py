@@ -11,7 +11,7 @@ import keyword
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -111,7 +111,8 @@ class Clues:
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        spoken_of, read = _rarity(edits, _words_of(self.sides)), _rarity(edits, self._words_read(edits, parted))
+        spoken_of = _rarity(edits, _words_of(self.sides), lambda unit: "".join(sum(edits.lines(unit), ())))
+        read = _rarity(edits, self._words_read(edits, parted), edits.statements)
         scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for), spoken_of, read)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
@@ -230,15 +231,15 @@ def _words_of(sides: Sides) -> frozenset[str]:
     return frozenset(_WORD.findall("\n".join(said)))
 
 
-def _rarity(edits: Edits, said: frozenset[str]) -> dict[Unit, float]:
-    """How rare, from 0 to 1, the rarest of these words is that a region has in its changed statements.
+def _rarity(edits: Edits, said: frozenset[str], text_of: Callable[[Unit], str]) -> dict[Unit, float]:
+    """How rare, from 0 to 1, the rarest of these words is that a region has in its text.
 
     The measure is the square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from
     reports (Zhou, Zhang and Lo, 2012).
     """
     wanted = said.difference(keyword.kwlist, _PROSE)
     regions = [unit for unit in edits.all if edits.is_region(unit)]
-    words = {unit: wanted & frozenset(_WORD.findall(edits.statements(unit))) for unit in regions} if wanted else {}
+    words = {unit: wanted & frozenset(_WORD.findall(text_of(unit))) for unit in regions} if wanted else {}
     counts = Counter(word for found in words.values() for word in found)
     most = math.log(max(len(regions), 2))
     rarest = {unit: min(counts[word] for word in found) for unit, found in words.items() if found}
