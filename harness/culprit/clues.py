@@ -6,10 +6,12 @@ weight is a product of factors, and each factor can save a few bisection steps.
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import keyword
 import math
 import re
+import textwrap
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING
@@ -21,7 +23,7 @@ from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
 from harness.culprit.regions import lines_of, used_names
 from harness.culprit.sides import METADATA, Sides
-from harness.culprit.syntax import outline_of
+from harness.culprit.syntax import outline_of, parsed
 from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
 from harness.planning.inquiry import Scope
 
@@ -117,7 +119,7 @@ class Clues:
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
 
     def _words_read(self, edits: Edits, parted: Iterable[Function]) -> frozenset[str]:
-        """The words of the first short function that is the same on both sides, but returned another plain value.
+        """The words of the first short function that computes nothing, is the same, but returned another plain value.
 
         It reads a setting, which has often changed at the top of another module.
         """
@@ -129,8 +131,14 @@ class Clues:
             for one in outline_of(text).definitions:
                 blocks = difference.blocks if difference else ()
                 is_changed = any(c < one.last and one.first <= d for _, _, c, d in blocks)
-                if one.qualname == function and one.last - one.first < _SHORT and not is_changed:
-                    return frozenset(_WORD.findall("".join(lines_of(text)[one.first - 1 : one.last])))
+                source = "".join(lines_of(text)[one.first - 1 : one.last])
+                if (
+                    one.qualname == function
+                    and one.last - one.first < _SHORT
+                    and not is_changed
+                    and _only_reads(source)
+                ):
+                    return frozenset(_WORD.findall(source))
         return frozenset()
 
     def idle(self, edits: Edits) -> frozenset[Unit]:
@@ -229,6 +237,13 @@ def _words_of(sides: Sides) -> frozenset[str]:
     chain = [one for one in (raised.chain() if raised is not None else ()) if one.frames and not one.frames[-1].package]
     said = [one.message for one in chain] + [frame.text for one in chain for frame in one.frames if not frame.package]
     return frozenset(_WORD.findall("\n".join(said)))
+
+
+def _only_reads(function: str) -> bool:
+    """Whether a function calls nothing and compares nothing, so that no other function can change what it returns."""
+    tree = parsed(textwrap.dedent(function))
+    computing = ast.Call | ast.Compare | ast.BinOp | ast.Await | ast.For | ast.comprehension
+    return tree is not None and not any(isinstance(node, computing) for node in ast.walk(tree))
 
 
 def _rarity(edits: Edits, said: frozenset[str], text_of: Callable[[Unit], str]) -> dict[Unit, float]:

@@ -100,6 +100,9 @@ def test_a_setting_that_an_unchanged_function_reads_weighs_more(tmp_path):
     setting, limit = unit(edits, "True"), unit(edits, "LIMIT")
     assert weights[setting] > 100 * plain[setting]
     assert weights[limit] == plain[limit] == plain[setting]
+    calls = {path: text.replace("['as_text']", ".as_text()") for path, text in before.items()}
+    edits = edits_of(tmp_path / "calls", calls, {**calls, "shop/b.py": after["shop/b.py"]})
+    assert Clues(sides_of(), "", *traces).weights(edits)[unit(edits, "True")] == plain[setting]
 
 
 def test_a_module_that_the_api_says_was_removed_weighs_most(tmp_path):
