@@ -103,42 +103,50 @@ def _whole(
 def _headers(
     name: str, old: _Definition, new: _Definition, older: tuple[int, int], newer: tuple[int, int]
 ) -> Iterator[str]:
-    """What changed in the parameters, the decorators or the bases of a definition with lines in a region."""
-    if not (_touches(old, older) or _touches(new, newer)):
-        return
-    was, now = ({ast.unparse(one): None for one in node.decorator_list} for node in (old, new))
-    for one in was.keys() - now.keys():
-        yield f"the decorator `{_short(one)}` of `{name}` is gone"
-    for one in now.keys() - was.keys():
-        yield f"`{name}` has the new decorator `{_short(one)}`"
+    """What a region changes in the parameters, the decorators or the bases of a definition."""
+    was, now = ({ast.unparse(one): one for one in node.decorator_list} for node in (old, new))
+    for text, one in was.items():
+        if text not in now and _is_on(one, older):
+            yield f"the decorator `{_short(text)}` of `{name}` is gone"
+    for text, one in now.items():
+        if text not in was and _is_on(one, newer):
+            yield f"`{name}` has the new decorator `{_short(text)}`"
     if isinstance(old, ast.ClassDef) and isinstance(new, ast.ClassDef):
         bases = [", ".join(map(ast.unparse, node.bases)) or "object" for node in (old, new)]
-        if bases[0] != bases[1]:
+        if bases[0] != bases[1] and (_has_header_on(old, older) or _has_header_on(new, newer)):
             yield f"`{name}` derives from `{_short(bases[1])}` instead of `{_short(bases[0])}`"
     elif isinstance(old, _Function) and isinstance(new, _Function):
-        yield from _parameters(name, _arguments(old), _arguments(new))
+        yield from _parameters(name, _arguments(old, older), _arguments(new, newer))
 
 
-def _touches(node: _Definition, lines: tuple[int, int]) -> bool:
-    """Whether the header of a definition, decorators included, has any of the lines [first, last), counted from 0."""
-    first = min((node.lineno, *(one.lineno for one in node.decorator_list)))
-    return first <= lines[1] and lines[0] < max(node.body[0].lineno - 1, node.lineno)
+def _is_on(node: ast.AST, lines: tuple[int, int]) -> bool:
+    """Whether a node has any of the lines [first, last), counted from 0."""
+    line = getattr(node, "lineno", 0)
+    return line <= lines[1] and lines[0] < (getattr(node, "end_lineno", None) or line)
 
 
-def _arguments(node: _Function) -> dict[str, str]:
-    """The parameters of a function with their defaults as source, "" without one."""
+def _has_header_on(node: ast.ClassDef, lines: tuple[int, int]) -> bool:
+    """Whether the header of a class, without decorators, has any of the lines [first, last), counted from 0."""
+    return node.lineno <= lines[1] and lines[0] < max(node.body[0].lineno - 1, node.lineno)
+
+
+def _arguments(node: _Function, lines: tuple[int, int]) -> dict[str, tuple[str, bool]]:
+    """The parameters of a function: the default as source ("" without one), and whether it is on the lines."""
     told = node.args
     plain = [*told.posonlyargs, *told.args]
     defaults = [*[None] * (len(plain) - len(told.defaults)), *told.defaults, *told.kw_defaults]
     found = {
-        one.arg: ast.unparse(default) if default is not None else ""
+        one.arg: (ast.unparse(default), _is_on(one, lines) or _is_on(default, lines))
+        if default is not None
+        else ("", _is_on(one, lines))
         for one, default in zip([*plain, *told.kwonlyargs], defaults, strict=True)
     }
-    return found | {f"*{one.arg}": "" for one in (told.vararg, told.kwarg) if one is not None}
+    return found | {f"*{one.arg}": ("", _is_on(one, lines)) for one in (told.vararg, told.kwarg) if one is not None}
 
 
-def _parameters(name: str, was: dict[str, str], now: dict[str, str]) -> Iterator[str]:
-    gone, come = [one for one in was if one not in now], [one for one in now if one not in was]
+def _parameters(name: str, was: dict[str, tuple[str, bool]], now: dict[str, tuple[str, bool]]) -> Iterator[str]:
+    gone = [one for one, (_, is_on) in was.items() if is_on and one not in now]
+    come = [one for one, (_, is_on) in now.items() if is_on and one not in was]
     if len(gone) == len(come) == 1 and list(was).index(gone[0]) == list(now).index(come[0]):
         yield f"the parameter `{gone[0]}` of `{name}` was renamed to `{come[0]}`"
         return
@@ -146,9 +154,9 @@ def _parameters(name: str, was: dict[str, str], now: dict[str, str]) -> Iterator
         yield f"the parameter `{one}` of `{name}` was removed"
     for one in come:
         yield f"`{name}` has the new parameter `{one}`"
-    for one in was.keys() & now.keys():
-        if was[one] != now[one]:
-            old, new = (f"`{_short(told)}`" if told else "none" for told in (was[one], now[one]))
+    for one in was:
+        if one in now and was[one][0] != now[one][0] and (was[one][1] or now[one][1]):
+            old, new = (f"`{_short(told[one][0])}`" if told[one][0] else "none" for told in (was, now))
             yield f"the default of the parameter `{one}` of `{name}` was changed from {old} to {new}"
 
 

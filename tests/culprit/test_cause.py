@@ -110,6 +110,19 @@ def test_a_region_reads_as_a_cause(before, after, told):
     assert told in found
 
 
+def test_a_region_is_told_without_the_other_changes_of_its_header():
+    before = "@old\n@kept\ndef run(\n    a,\n    b=1,\n    c=2,\n    d=3,\n):\n    return 1\n"
+    after = "@new\n@kept\ndef run(\n    a,\n    b=5,\n    c=2,\n    d=4,\n):\n    return 1\n"
+    difference = FileDifference.between("shop/urls.py", before, after)
+    found = [causes(before, after, block, "shop.urls") for block in difference.blocks]
+    default = "the default of the parameter `{}` of `run` was changed from `{}` to `{}`".format
+    assert found == [
+        ("the decorator `old` of `run` is gone", "`run` has the new decorator `new`"),
+        (default("b", 1, 5),),
+        (default("d", 3, 4),),
+    ]
+
+
 def test_what_is_not_python_has_no_cause():
     """A text that can't be parsed says nothing."""
     assert causes("def (", "def f(): pass", (0, 1, 0, 1), "shop") == ()
