@@ -420,13 +420,15 @@ def subject_of(boundary: Boundary) -> str:
 
 
 def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
-    """Return the rows of a culprit: what is proved, and files or lines that are only suspected apart from it."""
+    """Return the rows of a culprit: what is proved, lines that are only suspected apart from it, and what changed."""
     findings = culprit.deeper.findings if culprit.deeper is not None else ()
     proved = tuple(finding for finding in findings if finding.is_proved)
+    is_told = any(evidence.did for evidence in culprit.evidence)
+    changes = [("Change", cause) for cause in (findings[-1].causes if findings and not is_told else ())]
     if culprit.is_proved or not proved:
-        return [(_label(culprit), cause_of(culprit))]
+        return [(_label(culprit), cause_of(culprit)), *changes]
     known = evolve(culprit, deeper=Culprit(proved))
-    return [(_label(known), cause_of(known)), ("Suspect", f"its change of {_places(findings[-1])}")]
+    return [(_label(known), cause_of(known)), ("Suspect", f"its change of {_places(findings[-1])}"), *changes]
 
 
 def _label(culprit: Guilty) -> str:

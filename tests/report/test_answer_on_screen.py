@@ -234,6 +234,18 @@ def test_removed_lines_are_numbered_as_in_the_release_that_has_them():
     assert "Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11 of 1.1)" in printed(answer, width=200)
 
 
+def test_the_change_is_told_below_the_lines_unless_the_api_says_it():
+    cause = "the default of the parameter `rate` of `sell` was changed from `1` to `2`"
+    *above, lines = ANSWER.culprit.findings
+    answer = changed(ANSWER, deeper=Culprit((*above, evolve(lines, causes=(cause,)))))
+    told = printed(answer, width=200).splitlines()
+    assert (
+        told[told.index("Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11)") + 1] == f"Change      {cause}"
+    )
+    removed = Evidence("removed-name", "shop.sell", "shop.sell was in 1.1 (shop/till.py:7) and was removed in 1.2")
+    assert cause not in printed(changed(answer, evidence=(removed,)), width=200)
+
+
 def test_a_long_command_goes_on_after_a_backslash_between_two_options():
     out = io.StringIO()
     console = Console(file=out, width=60, force_terminal=True, color_system=None)
