@@ -10,7 +10,8 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
+from packaging.version import Version
 
 from harness.drafting.scripts import Script, installs_in, script_of, text_in, tree_of
 from harness.drafting.source import Block, blocks_of
@@ -132,6 +133,7 @@ def _is_true(node: ast.expr) -> bool:
 
 
 MARK = "FILL IN"
+_CODE_BEGINS = "# --- the report's code\n"
 # Installed versions that matter although the script does not import them.
 _BESIDE = ("torch", "transformers", "tokenizers", "accelerate", "peft", "trl", "datasets", "huggingface-hub",
            "safetensors", "unsloth", "unsloth-zoo", "diffusers", "numpy", "sentence-transformers")  # fmt: skip
@@ -149,7 +151,7 @@ _LACKING = re.compile(
 _PLACEHOLDER = re.compile(
     r"<(?:your|my|path|insert|model|dataset)[^>\n]{0,40}>|[\"'](?:path/to|/path/to|your[-_ ])[^\"'\n]*[\"']", re.I
 )
-_OLDEST_PYTHON = (3, 9)
+_OLDEST_PYTHON = Version("3.9")
 
 
 @frozen
@@ -162,37 +164,36 @@ class Gap:
 
 @frozen
 class Draft:
-    """A drafted repro: its `source`, and what was read. `lines` maps a gap to its line in the source, from 1."""
-
-    name: str
-    source: str
-    told: Told
-    subjects: tuple[str, ...]
-    raised: Raised | None
-    script: Script | None
-    stand_ins: StandIns
-    gaps: tuple[Gap, ...] = ()
-    hazards: tuple[Hazard, ...] = ()
-    changes: tuple[str, ...] = ()
-
-    def line_of(self, gap: Gap) -> int:
-        """Return the line of a gap's mark in the source, from 1."""
-        marks = [number for number, line in enumerate(self.source.splitlines(), 1) if gap.what in line and MARK in line]
-        return marks[0] if marks else 1
-
-
-@frozen
-class _Parts:
-    """What a repro is written of."""
+    """A drafted repro: its `source`, and what was read of the `report`."""
 
     report: Report
     told: Told
     raised: Raised | None
     script: Script | None
     stand_ins: StandIns
+    name: str = ""
+    source: str = ""
     subjects: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
-    gaps: tuple[Gap, ...] = field(factory=tuple)
+    gaps: tuple[Gap, ...] = ()
+
+    def line_of(self, gap: Gap) -> int:
+        """Return the line of a gap's mark in the source, from 1."""
+        marks = [number for number, line in enumerate(self.source.splitlines(), 1) if gap.what in line and MARK in line]
+        return marks[0] if marks else 1
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What was done to the report's code."""
+        return self.script.changes if self.script is not None else ()
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """What is risky in the report's code, with the lines of the source."""
+        if self.script is None or self.script.wrong_line is not None:
+            return ()
+        above, _, code = self.source.partition(_CODE_BEGINS)
+        return tuple(evolve(one, line=one.line + above.count("\n") + 1) for one in hazards_of(code))
 
 
 def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
@@ -201,29 +202,24 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     blocks = blocks_of(report.text)
     comments = [block for text in report.comments for block in blocks_of(text)]
     home = project_named(report.repository.rpartition("/")[2])
-    raised = best_traceback([tracebacks_of(report.text)], f"{report.title}")
-    if raised is None:
-        raised = best_traceback([tracebacks_of(text) for text in (report.title, *report.comments)], report.title)
+    raised = best_traceback([tracebacks_of(report.text)], report.title) or best_traceback(
+        [tracebacks_of(text) for text in (report.title, *report.comments)], report.title
+    )
     told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), _lacking(raised)))
     script = script_of(blocks, raised, comments)
-    made = StandIns(script.code) if script is not None else StandIns("")
+    made = StandIns(script.code if script is not None else "")
     if stand_ins and script is not None and script.wrong_line is None and script.code:
         made = with_stand_ins(script.code)
-    parts = _Parts(report, told, raised, script, made)
-    parts = evolve(parts, subjects=_subjects(parts, home), dependencies=_dependencies(parts, blocks))
-    parts = evolve(parts, gaps=tuple(_gaps(parts)))
-    name = name or _name(report, parts.subjects)
-    source = _source(parts)
-    parse_repro(source, name=name)  # what it writes can be read
-    readable = script is not None and script.wrong_line is None
-    hazards = hazards_of(source.partition("# --- the report's code\n")[2]) if readable else ()
-    first = source.partition("# --- the report's code\n")[0].count("\n") + 1
-    hazards = tuple(evolve(one, line=one.line + first) for one in hazards)
-    changes = script.changes if script is not None else ()
-    return Draft(name, source, told, parts.subjects, raised, script, made, parts.gaps, hazards, changes)
+    found = Draft(report, told, raised, script, made)
+    found = evolve(found, subjects=_subjects(found, home))
+    found = evolve(found, dependencies=_dependencies(found, blocks), name=name or _name(report, found.subjects))
+    found = evolve(found, gaps=tuple(_gaps(found)))
+    found = evolve(found, source=_source(found))
+    parse_repro(found.source, name=found.name)  # what it writes can be read
+    return found
 
 
-def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
+def _subjects(parts: Draft, home: str | None) -> tuple[str, ...]:
     """Return the projects to bisect over, in order of suspicion.
 
     First those that the text itself calls good in one version and bad in another, or that it calls bad and that lack
@@ -252,7 +248,7 @@ def _lacking(raised: Raised | None) -> str | None:
     return name if name in KNOWN else None
 
 
-def _imported(parts: _Parts) -> list[str]:
+def _imported(parts: Draft) -> list[str]:
     """Return the projects that the script imports, those that the error names by a class or function first."""
     script, raised = parts.script, parts.raised
     if script is None:
@@ -264,13 +260,13 @@ def _imported(parts: _Parts) -> list[str]:
     return sorted(script.projects, key=lambda name: (name not in named, is_generated and name == "datasets"))
 
 
-def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:
+def _dependencies(parts: Draft, blocks: Iterable[Block]) -> tuple[str, ...]:
     """Return the requirements, with the versions that the report tells.
 
     The suspects come first: of several solutions, a resolver takes the one with the newest release of the first.
     """
     told, script = parts.told, parts.script
-    named = dict.fromkeys(_subjects(parts, None))
+    named: dict[str, None] = dict.fromkeys(parts.subjects)
     code = parts.stand_ins.code
     named.update(dict.fromkeys(script.projects if script is not None else ()))
     named.update(dict.fromkeys(name for pattern, name in _NEEDED if re.search(pattern, code)))
@@ -283,12 +279,10 @@ def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:
         name = project_named(re.split(r"[\[=<>~!]", text)[0])
         if name is not None:
             named[name] = None
-    if "pillow" not in named and "generated_image" in code:
-        named["pillow"] = None
     return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)
 
 
-def _gaps(parts: _Parts) -> Iterable[Gap]:
+def _gaps(parts: Draft) -> Iterable[Gap]:
     script, told = parts.script, parts.told
     if script is None or not script.code:
         yield Gap("the code", "the report has none that can be run: write a script that fails as it tells")
@@ -320,62 +314,45 @@ def _gaps(parts: _Parts) -> Iterable[Gap]:
         yield Gap(one_line(found[0], 60), "a placeholder of the report: put in a value")
 
 
-def _source(parts: _Parts) -> str:
+def _source(parts: Draft) -> str:
     """Return the text of the repro."""
     script, made, report = parts.script, parts.stand_ins, parts.report
-    title = one_line(report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"')
-    title = title or "A report"
+    title = one_line(report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
     title = title if title[-1:] in ".?!…" else f"{title}."
-    lines = [
-        *_metadata(parts),
-        *([f'"""{title}', "", f"From {report.link}", '"""'] if report.link else [f'"""{title}"""']),
-        "",
-    ]
-    general = [gap for gap in parts.gaps if gap.what not in _IN_METADATA and not gap.what.startswith("the version of")]
+    lines = ["# /// script", *(f"# {line}".rstrip() for line in _metadata(parts)), "# ///"]
+    lines += [f'"""{title}', "", f"From {report.link}", '"""', ""] if report.link else [f'"""{title}"""', ""]
+    lines += [f"# {MARK}: {gap.what}: {gap.todo}" for gap in parts.gaps]
     if made.above:
         lines += ["import os", ""]
         lines += ['os.environ.setdefault("HF_HUB_OFFLINE", "1")', ""] if not made.unknown else []
         lines += [made.above.rstrip(), ""]
     lines += [f"# {text}" for text in made.replaced]
-    lines += [f"# {MARK}: {gap.what}: {gap.todo}" for gap in general]
-    lines.append("# --- the report's code")
+    lines += [_CODE_BEGINS]
     if script is None or not script.code:
-        lines += ["", f'raise NotImplementedError("{MARK}: the report has no code that can be run")']
+        lines.append(f'raise NotImplementedError("{MARK}: the report has no code that can be run")')
     elif script.wrong_line is not None:
         lines += [*(f"# {line}".rstrip() for line in script.code.splitlines()), ""]
-        lines += [f'raise NotImplementedError("{MARK}: the report\'s code is not Python")']
+        lines.append(f'raise NotImplementedError("{MARK}: the report\'s code is not Python")')
     else:
-        lines += ["", made.code]
+        lines.append(made.code)
     return "\n".join(lines).rstrip() + "\n"
 
 
-_IN_METADATA = ("the signature", "the subject")
-
-
-def _metadata(parts: _Parts) -> list[str]:
-    told, raised = parts.told, parts.raised
+def _metadata(parts: Draft) -> list[str]:
+    raised, minor = parts.raised, ".".join((parts.told.python or "").split(".")[:2])
     lines = []
-    if (python := _python(told.python)) is not None:
-        lines.append(f'requires-python = "{python}"')
-    lines.append("dependencies = [")
-    lines += [f"    {json.dumps(text)}," for text in parts.dependencies]
-    lines.append("]")
-    lines += _marks(parts.gaps, lambda what: what.startswith("the version of"))
+    if minor:
+        is_old = Version(minor) < _OLDEST_PYTHON
+        lines.append(f'requires-python = "{f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*"}"')
+    lines += ["dependencies = [", *(f"    {json.dumps(text)}," for text in parts.dependencies), "]"]
     lines += ["", "[tool.harness]", f'device = "{_device(parts.stand_ins.code)}"', "timeout = 600"]
     frame = raised.frame if raised is not None else None
     if frame is not None:
         where = f", line {frame.line}" if frame.line else ""
         lines.append(f"reported = {json.dumps(f'{frame.short}{where}, in {frame.function}')}")
-    lines += _marks(parts.gaps, lambda what: what == "the subject")
     for name in parts.subjects:
-        lines += ["", f"[tool.harness.subjects.{name}]", *_bounds(name, told, parts.dependencies)]
-    lines += ["", *_signature(raised)]
-    lines += _marks(parts.gaps, lambda what: what == "the signature")
-    return ["# /// script", *(f"# {line}".rstrip() for line in lines), "# ///"]
-
-
-def _marks(gaps: Iterable[Gap], is_meant: object) -> list[str]:
-    return [f"# {MARK}: {gap.what}: {gap.todo}" for gap in gaps if callable(is_meant) and is_meant(gap.what)]
+        lines += ["", f"[tool.harness.subjects.{name}]", *_bounds(name, parts.told, parts.dependencies)]
+    return [*lines, "", *_signature(raised)]
 
 
 def _bounds(name: str, told: Told, dependencies: Iterable[str]) -> list[str]:
@@ -400,13 +377,6 @@ def _signature(raised: Raised | None) -> list[str]:
         return [*lines, f"message = {json.dumps(message, ensure_ascii=False)}"]
     frame = raised.frame
     return [*lines, f"frame = {json.dumps(f'{frame.short}:{frame.function}')}"] if frame is not None else lines
-
-
-def _python(told: str | None) -> str | None:
-    if told is None:
-        return None
-    minor = tuple(map(int, told.split(".")[:2]))
-    return f"=={minor[0]}.{minor[1]}.*" if minor >= _OLDEST_PYTHON else f">={_OLDEST_PYTHON[0]}.{_OLDEST_PYTHON[1]}"
 
 
 def _device(code: str) -> str:
