@@ -13,7 +13,7 @@ from harness.drafting.source import Block, parses
 from harness.drafting.versions import project_of_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from harness.drafting.tracebacks import Raised
 
@@ -32,7 +32,6 @@ _SOLVES = re.compile(
     re.I,
 )
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-_SPAN = re.compile(r"(?<!`)`([^`\n]{6,300})`(?!`)")
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
 
 
@@ -75,23 +74,10 @@ def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable
         cells = [_cell(block) for block in comments if block.is_code]
         scripts = [(block, script) for block, script in cells if script is not None]
     if not scripts:
-        inline = _cell(Block("code", "\n".join(_inline(blocks)), 0, "python"))
-        scripts = [(inline[0], inline[1])] if inline[1] is not None else []
-    if not scripts:
         return None
     at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
-    joined = _with_what_follows(_with_definitions([script for _, script in scripts], at), scripts[at + 1 :])
     installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
-    return evolve(joined, installs=installs)
-
-
-def _inline(blocks: Iterable[Block]) -> Iterator[str]:
-    """The statements that a report sets as code inside its sentences, each once."""
-    spans = [span.strip() for block in blocks if not block.is_code for span in _SPAN.findall(block.text)]
-    for span in sorted(dict.fromkeys(spans), key=lambda span: not span.startswith(("import ", "from "))):
-        is_code = span.startswith(("import ", "from ")) or re.match(r"[\w.]+\s*=\s*[\w.]+\(|[\w.]+\.\w+\(.+\)$", span)
-        if is_code and parses(span) is None:
-            yield span
+    return evolve(_with_related(scripts, at), installs=installs)
 
 
 def installs_in(text: str) -> tuple[str, ...]:
@@ -149,7 +135,7 @@ def _cell(block: Block) -> tuple[Block, Script | None]:
 
 def _weight(block: Block, script: Script, raised: Raised | None) -> int:
     """How likely a block is the script that failed."""
-    around = " ".join([block.heading, *block.before.splitlines()[-2:]])
+    around = block.around
     weight = min(len(script.code.splitlines()), 40) // 4
     weight += 8 if script.modules else 0
     weight -= 6 if script.wrong_line is not None else 0
@@ -164,21 +150,26 @@ def _weight(block: Block, script: Script, raised: Raised | None) -> int:
     return weight
 
 
-def _with_definitions(scripts: Sequence[Script], at: int) -> Script:
-    """Return a script with those before and after it that define the names that it lacks."""
-    chosen = scripts[at]
-    if chosen.wrong_line is not None or not chosen.undefined:
+def _with_related(scripts: Sequence[tuple[Block, Script]], at: int) -> Script:
+    """Return a script with the blocks that define the names that it lacks, and with the next steps.
+
+    A next step is a block after it that lacks names, all of which are defined by then.
+    """
+    chosen = scripts[at][1]
+    if chosen.wrong_line is not None:
         return chosen
-    parts = [chosen]
-    missing = set(chosen.undefined)
-    for number in (*range(at - 1, -1, -1), *range(at + 1, len(scripts))):
-        other = scripts[number]
-        if not missing or other.wrong_line is not None or not other.code:
-            continue
-        defined = _defined(tree_of(other.code))
+    parts, missing = [chosen], set(chosen.undefined)
+    for _, other in (*reversed(scripts[:at]), *scripts[at + 1 :]):
+        defined = _defined(other)
         if defined & missing and other.code not in chosen.code:
             parts.insert(0, other)
             missing = (missing | set(other.undefined)) - defined
+    for block, other in scripts[at + 1 :]:
+        if other.wrong_line is not None or _SOLVES.search(block.around):
+            break
+        known = set().union(*map(_defined, parts))
+        if other.undefined and set(other.undefined) <= known and all(other.code not in part.code for part in parts):
+            parts.append(other)
     if len(parts) == 1:
         return chosen
     code = "\n\n".join(part.code for part in parts)
@@ -186,21 +177,6 @@ def _with_definitions(scripts: Sequence[Script], at: int) -> Script:
     told = f"{len(parts)} code blocks of the report are joined, because one uses what the others define"
     changes = tuple(dict.fromkeys(text for part in parts for text in part.changes))
     return Script(code, (), undefined_in(tree), None, (*changes, told), _modules(tree))
-
-
-def _with_what_follows(chosen: Script, later: Sequence[tuple[Block, Script]]) -> Script:
-    """Return a script with the next steps: the blocks after it that lack names, all of which it defines."""
-    for block, other in later:
-        around = " ".join([block.heading, *block.before.splitlines()[-2:]])
-        if chosen.wrong_line is not None or other.wrong_line is not None or _SOLVES.search(around):
-            break
-        is_next = other.undefined and set(other.undefined) <= _defined(tree_of(chosen.code))
-        if is_next and other.code not in chosen.code:
-            code = f"{chosen.code}\n\n{other.code}"
-            told = "the steps of the report, in blocks of their own, are one script"
-            changes = tuple(dict.fromkeys((*chosen.changes, *other.changes, told)))
-            chosen = evolve(chosen, code=code, changes=changes, modules=chosen.modules | other.modules)
-    return chosen
 
 
 def _typed_lines(text: str) -> str:
@@ -250,9 +226,9 @@ def undefined_in(tree: ast.Module) -> tuple[str, ...]:
     return tuple(dict.fromkeys(str(one.message_args[0]) for one in found if isinstance(one, UndefinedName)))
 
 
-def _defined(tree: ast.Module) -> set[str]:
+def _defined(script: Script) -> set[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in ast.walk(tree_of(script.code)) if script.wrong_line is None else ():
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             found.add(node.name)
         elif isinstance(node, ast.Import | ast.ImportFrom):

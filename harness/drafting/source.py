@@ -131,17 +131,13 @@ def _from_json(value: Any) -> Report:
         plain(value.get("body") or ""),
         title=plain(str(value.get("title") or "")),
         repository=f"{place['owner']}/{place['name']}" if place else "",
-        number=int(place["number"]) if place else _number(value.get("number")),
+        number=int(place["number"]) if place else number if isinstance(number := value.get("number"), int) else 0,
         comments=tuple(plain(text) for text in told if isinstance(text, str)),
     )
 
 
 def _address(link: str) -> re.Match[str] | None:
     return _URL.match(link.replace("api.github.com/repos/", "github.com/"))
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _from_gh(repository: str, number: int) -> Report:
@@ -166,7 +162,6 @@ _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>",
 _PRE = re.compile(r"<pre[^>]*>|</pre>", re.I)
 _IMPORT = re.compile(r"(?:from\s+[A-Za-z_][\w.]*\s+import\s+\S|import\s+[A-Za-z_][\w.]*(?:\s*,|\s+as\s|\s*$|\s*#))")
 _ENDS = re.compile(r"[A-Z][\w /'()-]{2,50}:?|#{2,6} .*")
-_OPEN = re.compile(r"\s*[A-Za-z_][\w.]* ?=\s*$")
 _INDENT = ("    ", "\t")
 _BEFORE = 3  # lines before a block that say what it is
 
@@ -190,6 +185,11 @@ class Block:
         """Whether it is set as code, or was found to be code without being set as such."""
         return self.kind == "code"
 
+    @property
+    def around(self) -> str:
+        """The heading above a code block and the last lines before it, which say what it is."""
+        return " ".join([self.heading, *self.before.splitlines()[-2:]])
+
 
 def blocks_of(text: str) -> tuple[Block, ...]:
     """Split a text into prose and code, in order."""
@@ -197,7 +197,7 @@ def blocks_of(text: str) -> tuple[Block, ...]:
     from markdown_it import MarkdownIt
 
     text = _PRE.sub("\n```\n", text) if "<pre" in text.lower() else text
-    lines = _joined(text.splitlines())
+    lines = text.splitlines()
     found: list[Block] = []
     at = 0
     for token in MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines)):
@@ -212,16 +212,6 @@ def blocks_of(text: str) -> tuple[Block, ...]:
         at = last
     found += _prose(lines, at, len(lines))
     return tuple(_with_headings(found))
-
-
-def _joined(lines: list[str]) -> list[str]:
-    """Return the lines with statements that were broken after their equals sign on one line; their number stays."""
-    found = list(lines)
-    for number, line in enumerate(lines[:-1]):
-        whole = f"{line.rstrip()} {lines[number + 1].strip()}"
-        if _OPEN.match(line) and lines[number + 1].strip() and parses(whole.strip()) is None:
-            found[number : number + 2] = whole, ""
-    return found
 
 
 def parses(code: str) -> int | None:
