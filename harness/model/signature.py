@@ -192,14 +192,9 @@ class Signature:
     @property
     def bounds(self) -> str:
         """The bounds of the metric in words."""
-        return " or ".join(
-            text
-            for text in (
-                f"above {self.above:g}" if self.above is not None else "",
-                f"below {self.below:g}" if self.below is not None else "",
-            )
-            if text
-        )
+        above = [f"above {self.above:g}"] if self.above is not None else []
+        below = [f"below {self.below:g}"] if self.below is not None else []
+        return " or ".join((*above, *below))
 
 
 def capture_signature(observation: Observation, log: str = "") -> Signature | None:
