@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
-from harness.drafting.scripts import Script, installs_in, script_of, text_in, tree_of
+from harness.drafting.scripts import Script, installs_in, script_of, tree_of
 from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
@@ -31,36 +31,46 @@ from harness.model.text import one_line
 from harness.redact import hide_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from harness.drafting.source import Report
 
 
-_CALLS = {
-    "runs another program": r"(?:os\.(?:system|popen|exec\w+|spawn\w+)|subprocess\.\w+|pty\.spawn|get_ipython\(\).*)",
-    "deletes files": r"(?:shutil\.rmtree|os\.(?:remove|unlink|rmdir|removedirs)|.*\.(?:unlink|rmdir|rmtree))",
-    "runs code from a text": r"(?:eval|exec|compile|__import__|importlib\.import_module|runpy\.\w+)",
-    "unpickles a file, which can run code": r"(?:pickle|dill|cloudpickle|joblib|torch)\.(?:load|loads)",
+# What is searched for in each call, written on one line with single quotes and "..." for what is no literal.
+_OUTSIDE = r"'(?:/(?!dev/null)|~|\.\./|[A-Za-z]:\\)"
+_RISKS = {
+    "runs another program": (
+        r"^(?:os\.(?:system|popen|exec\w+|spawn\w+)|subprocess\.\w+|pty\.spawn|get_ipython\(\).*)\("
+    ),
+    "runs another program through a shell": r"[(, ]shell=True",
+    "deletes files": r"^(?:shutil\.rmtree|os\.(?:remove|unlink|rmdir|removedirs)|.*\.(?:unlink|rmdir|rmtree))\(",
+    "runs code from a text": r"^(?:eval|exec|compile|__import__|importlib\.import_module|runpy\.\w+)\(",
+    "runs code that a model or a data set brings (trust_remote_code)": r"[(, ]trust_remote_code=(?!False|None)",
+    "unpickles a file, which can run code": (
+        r"^(?:pickle|dill|cloudpickle|joblib|torch(?!.*weights_only=True))\.loads?\("
+    ),
     "sends data to the network": (
-        r"(?:.*\.)?(?:push_to_hub|upload_file|upload_folder|create_repo|notebook_login|login|wandb\.init)"
+        r"(?:^|\.)(?:push_to_hub|upload_file|upload_folder|create_repo|notebook_login|login|wandb\.init)\("
+        r"|[(, ]push_to_hub=True"
     ),
     "uses the network": (
-        r"(?:requests|httpx|urllib\.request|urllib3|aiohttp|wget|gdown)\.\w+|urlopen|urlretrieve"
-        r"|(?:.*\.)?(?:hf_hub_download|snapshot_download|load_image|load_state_dict_from_url)|socket\.\w+|torch\.hub\.\w+"
+        r"^(?:requests|httpx|urllib\.request|urllib3|aiohttp|wget|gdown|socket|torch\.hub)\.\w+\(|^url(?:open|retrieve)\("
+        r"|(?:^|\.)(?:hf_hub_download|snapshot_download|load_image|load_state_dict_from_url)\("
     ),
-    "replaces the environment's packages": r"pip\.main|pip\._internal\.\w+",
+    "replaces the environment's packages": r"^pip\.(?:main|_internal\.\w+)\(",
+    "downloads from the hub": (
+        r"(?:^|\.)(?:from_pretrained|load_dataset|pipeline|SentenceTransformer|load_lora_weights|from_single_file)\("
+        r"(?:'[^./~]|.*\b(?:model|model_name|pretrained_model_name_or_path|path)='[^./~])"
+    ),
+    "writes outside its own folder": (
+        rf"^(?:io\.)?open\({_OUTSIDE}[^']*', (?:'\w*[wax+]|\.\.\.)"
+        rf"|^(?:shutil\.(?:move|copy\w*)|os\.(?:rename|replace|chmod|chown|symlink|makedirs|mkdir))"
+        rf"\((?:[^,]*, )?{_OUTSIDE}"
+        r"|(?:^|\.)(?:save_pretrained|save_to_disk|to_csv|to_json|write_text|write_bytes|save|savefig|save_model"
+        rf"|write_video)\((?:[^,]*, )?{_OUTSIDE}"
+        rf"|[(, ](?:output_dir|save_directory|logging_dir|cache_dir|save_path)={_OUTSIDE}"
+    ),
 }
-_SHUTIL_WRITES = re.compile(r"(?:shutil\.(?:move|copy\w*)|os\.(?:rename|replace|chmod|chown|symlink|makedirs|mkdir))")
-_OUTSIDE = re.compile(r"^(?:/(?!dev/null)|~|\.\./|[A-Za-z]:\\)")
-_SAVES = re.compile(
-    r"(?:.*\.)?(?:save_pretrained|save_to_disk|to_csv|to_json|write_text|write_bytes|save|savefig|save_model"
-    r"|write_video)"
-)
-_MODELS = ("model", "model_name", "pretrained_model_name_or_path", "path")
-_FOLDERS = ("output_dir", "save_directory", "logging_dir", "cache_dir", "save_path")
-_HUB = re.compile(
-    r"(?:.*\.)?(?:from_pretrained|load_dataset|pipeline|SentenceTransformer|load_lora_weights|from_single_file)"
-)
 
 
 @frozen
@@ -75,10 +85,12 @@ class Hazard:
 def hazards_of(code: str) -> tuple[Hazard, ...]:
     """Return what is risky in a script that is Python, in order of its lines. Nothing of it is run."""
     lines = code.splitlines()
+    calls = [(node.lineno, _on_one_line(node)) for node in ast.walk(tree_of(code)) if isinstance(node, ast.Call)]
     found = {
         (number, what): Hazard(number, what, lines[number - 1].strip())
-        for node in ast.walk(tree_of(code))
-        for number, what in _of_node(node)
+        for number, call in calls
+        for what, pattern in _RISKS.items()
+        if re.search(pattern, call)
     }
     for number, line in enumerate(lines, start=1):
         if re.match(r"^\s*(?:pass\s+)?#\s*(?:!|%(?:pip|conda|run|sx|system)|%%(?:bash|sh))", line):
@@ -86,50 +98,11 @@ def hazards_of(code: str) -> tuple[Hazard, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _of_node(node: ast.AST) -> Iterator[tuple[int, str]]:
-    if not isinstance(node, ast.Call):
-        return
-    name = ast.unparse(node.func)
-    is_safe = name == "torch.load" and any(one.arg == "weights_only" and _is_true(one.value) for one in node.keywords)
-    for what, pattern in _CALLS.items():
-        if re.fullmatch(pattern, name) and not is_safe:
-            yield node.lineno, what
-    for keyword in node.keywords:
-        if (risk := _of_keyword(keyword)) is not None:
-            yield keyword.value.lineno, risk
-    models = [*node.args[:1], *(one.value for one in node.keywords if one.arg in _MODELS)]
-    if _HUB.fullmatch(name) and any(map(_is_hub_name, models)):
-        yield node.lineno, "downloads from the hub"
-    mode = text_in(node.args[1]) if len(node.args) > 1 else "r"
-    opens = name in ("open", "io.open") and (mode is None or not set(mode).isdisjoint("wax+"))
-    writes = opens or _SAVES.fullmatch(name) or _SHUTIL_WRITES.fullmatch(name)
-    if writes and any(map(_is_outside, node.args[:2])):
-        yield node.lineno, "writes outside its own folder"
-
-
-def _of_keyword(keyword: ast.keyword) -> str | None:
-    if keyword.arg == "trust_remote_code" and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value):
-        return "runs code that a model or a data set brings (trust_remote_code)"
-    if keyword.arg == "push_to_hub" and _is_true(keyword.value):
-        return "sends data to the network"
-    if keyword.arg in _FOLDERS and _is_outside(keyword.value):
-        return f"writes outside its own folder ({keyword.arg})"
-    if keyword.arg == "shell" and _is_true(keyword.value):
-        return "runs another program through a shell"
-    return None
-
-
-def _is_hub_name(node: ast.expr) -> bool:
-    text = text_in(node)
-    return text is not None and not text.startswith((".", "/", "~"))
-
-
-def _is_outside(node: ast.expr) -> bool:
-    return _OUTSIDE.match(text_in(node) or "") is not None
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
+def _on_one_line(call: ast.Call) -> str:
+    """Return a call in the form that the patterns of risks expect."""
+    given = [*(("", one) for one in call.args), *((f"{one.arg}=", one.value) for one in call.keywords)]
+    told = [f"{name}{ast.unparse(one) if isinstance(one, ast.Constant) else '...'}" for name, one in given]
+    return f"{ast.unparse(call.func)}({', '.join(told)})"
 
 
 MARK = "FILL IN"
