@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-repl", "py3")
 _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff", "cpp", "c", "text", "txt", "log")
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
-_MAGIC = re.compile(r"^\s*(?:[!%]|%%)(?P<command>.*)$")
+_MAGIC = re.compile(r"^([ \t]*)((?:[!%]|(?:pip3?|uv pip|conda) install ).*)$", re.M)
 _INSTALL = re.compile(r"(?:uv\s+)?pip3?\s+install\s+(?P<words>[^\n&|;#]+)|uv\s+add\s+(?P<added>[^\n&|;#]+)")
 _REPRODUCES = re.compile(
     r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug|fail|crash|run", re.I
@@ -67,12 +67,7 @@ class Script:
 
 def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
     """Return the script that a report is about, None if it has none; comments count if the report has no code."""
-    blocks = tuple(blocks)
-    cells = [_cell(block) for block in blocks if block.is_code]
-    scripts = [(block, script) for block, script in cells if script is not None]
-    if not scripts:
-        cells = [_cell(block) for block in comments if block.is_code]
-        scripts = [(block, script) for block, script in cells if script is not None]
+    scripts = _scripts_in(blocks) or _scripts_in(comments)
     if not scripts:
         return None
     at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
@@ -108,12 +103,15 @@ def text_in(node: ast.AST | None) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def _cell(block: Block) -> tuple[Block, Script | None]:
-    """Return the block with the script that it is, None if it is none."""
-    if block.language in _OTHER or "Traceback (most recent call last)" in block.text:
-        is_session = ">>> " in block.text and "Traceback (most recent call last)" in block.text
-        if not is_session and not (block.language in ("bash", "shell", "text") and ">>> " in block.text):
-            return block, None
+def _scripts_in(blocks: Iterable[Block]) -> list[tuple[Block, Script]]:
+    return [(block, script) for block in blocks if block.is_code and (script := _script(block)) is not None]
+
+
+def _script(block: Block) -> Script | None:
+    """Return the script that a block of code is, None if it is none."""
+    is_other = block.language in _OTHER or "Traceback (most recent call last)" in block.text
+    if is_other and ">>> " not in block.text:
+        return None
     text, changes = block.text.translate(_QUOTES), []
     if any(line.startswith((">>> ", "In [")) for line in text.splitlines()):
         text = _typed_lines(text)
@@ -125,12 +123,12 @@ def _cell(block: Block) -> tuple[Block, Script | None]:
     if wrong is not None:
         looks_so = block.language in _PYTHON or re.search(r"^\s*(?:from \w[\w.]* import|import \w+)", text, re.M)
         if not looks_so or re.search(r"^-+> ?\d+", text, re.M):
-            return block, None
-        return block, Script(text.strip("\n"), installs, (), wrong, tuple(changes))
+            return None
+        return Script(text.strip("\n"), installs, (), wrong, tuple(changes))
     tree = tree_of(text)
     if not _has_substance(tree, block.language in _PYTHON):
-        return block, Script("", installs) if installs else None
-    return block, Script(text.strip("\n"), installs, undefined_in(tree), None, tuple(changes), modules=_modules(tree))
+        return Script("", installs) if installs else None
+    return Script(text.strip("\n"), installs, undefined_in(tree), None, tuple(changes), modules=_modules(tree))
 
 
 def _weight(block: Block, script: Script, raised: Raised | None) -> int:
@@ -186,18 +184,9 @@ def _typed_lines(text: str) -> str:
 
 def _without_magics(text: str) -> tuple[str, tuple[str, ...], bool]:
     """Return code with the lines that only a notebook understands as comments, and what they install."""
-    lines: list[str] = []
-    installs: list[str] = []
-    for line in text.splitlines():
-        match = _MAGIC.match(line)
-        is_command = match is not None or re.match(r"^\s*(?:pip3?|uv pip|conda) install ", line)
-        if is_command:
-            installs += installs_in(line)
-            indent = line[: len(line) - len(line.lstrip())]
-            lines.append(f"{indent}pass  # {line.strip()}" if indent else f"# {line.strip()}")
-        else:
-            lines.append(line)
-    return "\n".join(lines), tuple(installs), "\n".join(lines) != text
+    installs = [one for line in text.splitlines() if _MAGIC.match(line) for one in installs_in(line)]
+    changed = _MAGIC.sub(lambda found: f"{found[1]}{'pass  ' if found[1] else ''}# {found[2].strip()}", text)
+    return changed, tuple(installs), changed != text
 
 
 def _has_substance(tree: ast.Module, is_python: bool) -> bool:
