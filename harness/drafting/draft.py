@@ -247,11 +247,8 @@ def _dependencies(parts: Draft, blocks: Iterable[Block]) -> tuple[str, ...]:
     if not {"transformers", "diffusers"}.isdisjoint(named):
         named["torch"] = None  # which they do not require themselves
     named.update(dict.fromkeys(name for name in _BESIDE if name in told.installed))
-    given = [text for block in blocks for text in installs_in(block.text)] + list(script.installs if script else ())
-    for text in given:
-        name = project_named(re.split(r"[\[=<>~!]", text)[0])
-        if name is not None:
-            named[name] = None
+    named.update(dict.fromkeys(name for block in blocks for name in installs_in(block.text)))
+    named.update(dict.fromkeys(script.installs if script is not None else ()))
     return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)
 
 

@@ -5,12 +5,13 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from harness.drafting.source import Block, parses
-from harness.drafting.versions import project_of_module
+from harness.drafting.versions import project_named, project_of_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -21,7 +22,7 @@ _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-rep
 _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff", "cpp", "c", "text", "txt", "log")
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
 _MAGIC = re.compile(r"^([ \t]*)((?:[!%]|(?:pip3?|uv pip|conda) install ).*)$", re.M)
-_INSTALL = re.compile(r"(?:uv\s+)?pip3?\s+install\s+(?P<words>[^\n&|;#]+)|uv\s+add\s+(?P<added>[^\n&|;#]+)")
+_INSTALL = re.compile(r"(?:pip3?\s+install|uv\s+add)\s+(?P<words>[^\n&|;#]+)")
 _REPRODUCES = re.compile(
     r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug|fail|crash|run", re.I
 )
@@ -39,30 +40,54 @@ _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": 
 class Script:
     """The code of a report that a repro is made of.
 
-    `installs` are the requirements that its cells install; `undefined` the names that nothing in it defines;
-    `wrong_line` is where it stops being Python, None if it is. `changes` say what was done to it.
+    `installs` are the projects that its cells install; `wrong_line` is where it stops being Python, None if it is.
+    `changes` say what was done to it.
     """
 
     code: str
     installs: tuple[str, ...] = ()
-    undefined: tuple[str, ...] = ()
     wrong_line: int | None = None
     changes: tuple[str, ...] = ()
-    modules: frozenset[str] = field(factory=frozenset)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree; empty if it is not Python."""
+        return tree_of(self.code if self.wrong_line is None else "")
+
+    @cached_property
+    def undefined(self) -> tuple[str, ...]:
+        """The names that nothing in it defines."""
+        return undefined_in(self.tree)
 
     @property
-    def projects(self) -> tuple[str, ...]:
-        """The projects that it imports, in order."""
-        return tuple(
-            dict.fromkeys(name for one in sorted(self.modules) if (name := project_of_module(one)) is not None)
-        )
+    def defined(self) -> set[str]:
+        """The names that it defines."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        return found
 
     @property
     def imported_names(self) -> tuple[tuple[str, str], ...]:
-        """The names that it imports from modules, each with its module."""
-        nodes = ast.walk(tree_of(self.code)) if self.wrong_line is None else ()
-        froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
-        return tuple((name.name, str(node.module)) for node in froms for name in node.names)
+        """The names that it imports, each with its module: "" and the module itself without `from`."""
+        found: list[tuple[str, str]] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found += [("", name.name) for name in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found += [(name.name, node.module) for name in node.names]
+        return tuple(found)
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The projects that it imports, in the order of their modules."""
+        modules = sorted({module.partition(".")[0] for _, module in self.imported_names})
+        return tuple(dict.fromkeys(filter(None, map(project_of_module, modules))))
 
 
 def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
@@ -76,19 +101,10 @@ def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable
 
 
 def installs_in(text: str) -> tuple[str, ...]:
-    """Return the requirements that commands in a text install with pip or uv."""
-    found: list[str] = []
-    for match in _INSTALL.finditer(text):
-        words = (match["words"] or match["added"]).split()
-        skip = False
-        for word in words:
-            if skip or word.startswith("-"):
-                skip = word in ("-r", "-c", "--index-url", "-i", "--extra-index-url", "-f", "--find-links")
-                continue
-            word = word.strip("\"'`,")
-            if re.fullmatch(r"[A-Za-z][\w.-]*(?:\[[\w,-]+\])?(?:(?:==|>=|<=|~=|!=|<|>)[\w.*,<>=!~]+)?", word):
-                found.append(word)
-    return tuple(dict.fromkeys(found))
+    """Return the known projects that commands in a text install with pip or uv."""
+    words = [word for match in _INSTALL.finditer(text) for word in match["words"].split()]
+    names = (project_named(re.split(r"[\[=<>~!]", word.strip("\"'`,"))[0]) for word in words)
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def tree_of(code: str) -> ast.Module:
@@ -124,26 +140,24 @@ def _script(block: Block) -> Script | None:
         looks_so = block.language in _PYTHON or re.search(r"^\s*(?:from \w[\w.]* import|import \w+)", text, re.M)
         if not looks_so or re.search(r"^-+> ?\d+", text, re.M):
             return None
-        return Script(text.strip("\n"), installs, (), wrong, tuple(changes))
-    tree = tree_of(text)
-    if not _has_substance(tree, block.language in _PYTHON):
+    found = Script(text.strip("\n"), installs, wrong, tuple(changes))
+    if wrong is None and not _has_substance(found.tree, block.language in _PYTHON):
         return Script("", installs) if installs else None
-    return Script(text.strip("\n"), installs, undefined_in(tree), None, tuple(changes), modules=_modules(tree))
+    return found
 
 
 def _weight(block: Block, script: Script, raised: Raised | None) -> int:
     """How likely a block is the script that failed."""
     around = block.around
     weight = min(len(script.code.splitlines()), 40) // 4
-    weight += 8 if script.modules else 0
+    weight += 8 if script.imported_names else 0
     weight -= 6 if script.wrong_line is not None else 0
     weight += 6 if _REPRODUCES.search(around) else 0
     weight -= 14 if _SOLVES.search(around) and not re.search(r"\brepro", around, re.I) else 0
     weight -= 4 if not script.code else 0
     own = [frame.source for frame in raised.all_frames if frame.is_user_code and frame.source] if raised else []
     weight += 12 * sum(1 for source in own if source in script.code)
-    tree = tree_of(script.code) if script.wrong_line is None else None
-    if tree is not None and all(isinstance(one, _DEFINITIONS) for one in tree.body):
+    if script.wrong_line is None and all(isinstance(one, _DEFINITIONS) for one in script.tree.body):
         weight -= 6  # an excerpt of a library, or what the script needs
     return weight
 
@@ -158,23 +172,22 @@ def _with_related(scripts: Sequence[tuple[Block, Script]], at: int) -> Script:
         return chosen
     parts, missing = [chosen], set(chosen.undefined)
     for _, other in (*reversed(scripts[:at]), *scripts[at + 1 :]):
-        defined = _defined(other)
+        defined = other.defined
         if defined & missing and other.code not in chosen.code:
             parts.insert(0, other)
             missing = (missing | set(other.undefined)) - defined
     for block, other in scripts[at + 1 :]:
         if other.wrong_line is not None or _SOLVES.search(block.around):
             break
-        known = set().union(*map(_defined, parts))
+        known = set().union(*(part.defined for part in parts))
         if other.undefined and set(other.undefined) <= known and all(other.code not in part.code for part in parts):
             parts.append(other)
     if len(parts) == 1:
         return chosen
     code = "\n\n".join(part.code for part in parts)
-    tree = tree_of(code)
     told = f"{len(parts)} code blocks of the report are joined, because one uses what the others define"
     changes = tuple(dict.fromkeys(text for part in parts for text in part.changes))
-    return Script(code, (), undefined_in(tree), None, (*changes, told), _modules(tree))
+    return Script(code, changes=(*changes, told))
 
 
 def _typed_lines(text: str) -> str:
@@ -196,16 +209,6 @@ def _has_substance(tree: ast.Module, is_python: bool) -> bool:
     return imports or (calls and (is_python or len(tree.body) > 1)) or (is_python and bool(tree.body))
 
 
-def _modules(tree: ast.Module) -> frozenset[str]:
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {name.name.partition(".")[0] for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return frozenset(found)
-
-
 def undefined_in(tree: ast.Module) -> tuple[str, ...]:
     """Return the names that nothing in the code defines, in order."""
     from pyflakes.checker import Checker
@@ -213,15 +216,3 @@ def undefined_in(tree: ast.Module) -> tuple[str, ...]:
 
     found = sorted(Checker(tree).messages, key=lambda one: one.lineno)
     return tuple(dict.fromkeys(str(one.message_args[0]) for one in found if isinstance(one, UndefinedName)))
-
-
-def _defined(script: Script) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(tree_of(script.code)) if script.wrong_line is None else ():
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found

@@ -172,22 +172,24 @@ def versions_in(blocks: Iterable[Block], title: str, comments: Iterable[str] = (
     """
     found: dict[str, Counter[str]] = {}
     pythons: Counter[str] = Counter()
-    prose = [title]
+    blocks = tuple(blocks)
+    prose = [title, *(block.text for block in blocks if not block.is_code)]
     for block in blocks:
         for name, version, weight in _versions(block):
             found.setdefault(name, Counter())[version] += weight
         for pattern, weight in ((_PYTHON, 3), (_PYTHON_FOLDER, 1)):
             pythons.update({match["version"]: weight for match in pattern.finditer(block.text)})
-        if not block.is_code or not _looks_listed(block.text):
-            prose.append(block.text if not block.is_code else "")
-    best = {name: _best(counts) for name, counts in found.items()}
+    best = {name: counts.most_common(1)[0][0] for name, counts in found.items()}
     installed = {name: version for name, version in best.items() if not _NO_RELEASE.search(version)}
     claims: dict[str, dict[str, VersionClaim]] = {}
     for text in (*prose, *comments):
         for name, version, claim in _claims(text, best, home):
             claims.setdefault(name, {}).setdefault(version, claim)
     for name, said in claims.items():
-        _prefer_environment(installed, name, said)
+        # The bad version is that of the environment if the list is of the good one, or there is none.
+        bad = [version for version, claim in said.items() if claim is VersionClaim.BAD]
+        if bad and (name not in installed or said.get(_public(installed[name])) is VersionClaim.GOOD):
+            installed[name] = min(bad, key=Version)
     alone = next((match["version"] for text in prose if (match := _ALONE.search(text))), None)
     if home is not None and home not in best and alone is not None and alone not in claims.get(home, {}):
         installed.setdefault(home, alone)
@@ -195,15 +197,8 @@ def versions_in(blocks: Iterable[Block], title: str, comments: Iterable[str] = (
         {name: _public(version) for name, version in installed.items()},
         {name: version for name, version in best.items() if name not in installed},
         claims,
-        pythons.most_common(1)[0][0] if pythons else None,
+        next((version for version, _ in pythons.most_common(1)), None),
     )
-
-
-def _prefer_environment(installed: dict[str, str], name: str, said: dict[str, VersionClaim]) -> None:
-    """Take the bad version as the environment's if the list is of the good one, or there is none."""
-    bad = [version for version, claim in said.items() if claim is VersionClaim.BAD]
-    if bad and (name not in installed or said.get(_public(installed[name])) is VersionClaim.GOOD):
-        installed[name] = min(bad, key=Version)
 
 
 def _versions(block: Block) -> Iterator[tuple[str, str, int]]:
@@ -306,14 +301,6 @@ def _project_at(
     known = parsed_version(installed.get(name or ""))
     is_near = known is None or abs(Version(version).major - known.major) <= 1
     return name if is_near else None
-
-
-def _looks_listed(text: str) -> bool:
-    return len(re.findall(r"==\d", text)) > 3
-
-
-def _best(counts: Counter[str]) -> str:
-    return max(counts, key=lambda version: (counts[version], -list(counts).index(version)))
 
 
 def _is_version(text: str) -> bool:
