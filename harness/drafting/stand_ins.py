@@ -239,21 +239,22 @@ def _source(code: str, node: ast.expr) -> str:
 
 def _applied(code: str, edits: list[_Edit]) -> str:
     """Return the code with these replacements, without those inside another."""
-    starts = list(itertools.accumulate((len(line) for line in code.encode().splitlines(keepends=True)), initial=0))
-
-    def span(node: ast.expr) -> tuple[int, int]:
-        """The bytes of a node, the end before the start."""
-        end = starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0)
-        return end, starts[node.lineno - 1] + node.col_offset
-
-    data, after = code.encode(), len(code.encode()) + 1
-    for (end, start), text in sorted(
-        ((span(node), text) for node, text in edits), key=lambda one: (-one[0][0], one[0][1])
-    ):
-        if end <= after:
-            data = data[:start] + text.encode() + data[end:]
-            after = start
-    return data.decode()
+    data = code.encode()
+    starts = list(itertools.accumulate(map(len, data.splitlines(keepends=True)), initial=0))
+    spans = [
+        (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0),
+            text,
+        )
+        for node, text in edits
+    ]
+    parts, at = [], 0
+    for start, end, text in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= at:
+            parts += [data[at:start], text.encode()]
+            at = end
+    return b"".join([*parts, data[at:]]).decode()
 
 
 def _pasted(name: str, table: str, values: Mapping[str, tuple[str, ...]]) -> str:

@@ -38,7 +38,7 @@ _FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["module
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
 _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
-_REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
+_REFERENCE = re.compile(r"^\{\[([^]]+)\](\w+)\}$")  # {[section]key}
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
 _BOUND = re.compile(r",<[\d.]+$")  # the upper bound of Poetry's ^ and ~, which would hide what upgrades change
 _WORD = re.compile(r"[\w-]+")
@@ -295,14 +295,12 @@ def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, 
     settings = read_ini(tree / "tox.ini")
     if not settings.has_section("testenv"):
         settings = read_ini(tree / "setup.cfg")
-    if not settings.has_section("testenv") and isinstance(native.get("legacy_tox_ini"), str):
-        settings.read_string(native["legacy_tox_ini"])
+        settings.read_string(str(native.get("legacy_tox_ini", "")))
     section = settings["testenv"] if settings.has_section("testenv") else {}
     lines = [line for line in base.get("deps", ()) if isinstance(line, str)]
     for line in section.get("deps", "").splitlines():
         named = _REFERENCE.match(line.strip())
-        text = settings.get(named["section"], named["key"], fallback="") if named else line
-        lines += text.splitlines()
+        lines += settings.get(named[1], named[2], fallback="").splitlines() if named else [line]
     extras = [*base.get("extras", ()), *section.get("extras", "").replace(",", "\n").splitlines()]
     found: list[str] = []
     for line in lines:
