@@ -27,7 +27,7 @@ FIELD: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known.toml").rea
 KNOWN = frozenset(FIELD["packages"])
 LAST_SUSPECTS = frozenset(FIELD["last-suspects"])
 _PROJECTS: dict[str, str] = FIELD["modules"]
-_SAID: dict[str, str] = FIELD["said"]
+_SAID = {normalized_name(key.replace(" ", "-")): value for key, value in FIELD["said"].items()}
 
 _ALIAS = "|".join(
     sorted(
@@ -42,8 +42,7 @@ NAME = rf"(?<![\w/.@-])(?:hugging ?face )?(?P<name>{_ALIAS})(?![\w/]|-(?!\d))"
 def project_named(text: str) -> str | None:
     """Return the project that a name in a list or a sentence means, None if it is not a known one."""
     name = normalized_name(text.strip("`*'\" ").replace(" ", "-"))
-    said = {normalized_name(key.replace(" ", "-")): value for key, value in _SAID.items()}
-    name = said.get(name, name)
+    name = _SAID.get(name, name)
     return name if name in KNOWN else None
 
 

@@ -13,7 +13,6 @@ import posixpath
 import re
 import shlex
 import tomllib
-from collections.abc import Sequence
 from pathlib import PurePosixPath
 from typing import Any
 
@@ -83,14 +82,6 @@ class Given:
     def record(self) -> dict[str, str]:
         """What an observation keeps of it."""
         return {"tree": self.digest, **({"by": self.by, "run": self.run} if self.by else {})}
-
-
-def digest_with(digest: str, given: Sequence[Given]) -> str:
-    """Return the digest of a repro that is given these folders."""
-    if not given:
-        return digest
-    told = "\0".join(f"{one.variable}={one.digest}{one.flaw}" for one in given)
-    return f"{digest}+{hashlib.sha256(told.encode()).hexdigest()[:12]}"
 
 
 def _input(name: str, table: Any) -> Input:
@@ -277,7 +268,11 @@ class Repro:
     def with_given(self, *given: Given, step: str = "") -> Repro:
         """Return the repro with folders for its runs, and the step that they are for."""
         known = (*self.given, *given)
-        return evolve(self, given=known, step=step, digest=digest_with(self.digest.partition("+")[0], known))
+        told = "\0".join(f"{one.variable}={one.digest}{one.flaw}" for one in known)
+        digest = self.digest.partition("+")[0]
+        if known:
+            digest = f"{digest}+{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+        return evolve(self, given=known, step=step, digest=digest)
 
 
 def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
