@@ -78,6 +78,11 @@ def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:
     for literal, label in sorted((known or {}).items(), key=lambda pair: -len(pair[0])):
         for form in dict.fromkeys((literal, json.dumps(literal)[1:-1], quote(literal, safe=""))):
             text = text.replace(form, label)
+    return _without_tokens(text)
+
+
+def _without_tokens(text: str) -> str:
+    """Replace what looks like a secret wherever it is."""
     text = _PRIVATE_KEY.sub(_SECRET, text)
     text = _TOKENS.sub(_SECRET, text)
     return _ASSIGNED.sub(rf"\1{_SECRET}", text)
@@ -90,9 +95,7 @@ def redact(text: str, private: Private = Private()) -> str:
     for literal, label in known:
         if not literal.startswith("/"):
             text = text.replace(literal, label)
-    text = _PRIVATE_KEY.sub(_SECRET, text)
-    text = _TOKENS.sub(_SECRET, text)
-    text = _ASSIGNED.sub(rf"\1{_SECRET}", text)
+    text = _without_tokens(text)
     text = _INSTALLED.sub("<site-packages>", text)
     for literal, label in known:
         if literal.startswith("/"):

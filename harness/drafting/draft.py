@@ -10,9 +10,10 @@ import json
 import re
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
+from packaging.version import Version
 
-from harness.drafting.scripts import Script, installs_in, script_of, text_in, tree_of
+from harness.drafting.scripts import Script, installs_in, script_of, tree_of
 from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
@@ -30,36 +31,46 @@ from harness.model.text import one_line
 from harness.redact import hide_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterable
 
     from harness.drafting.source import Report
 
 
-_CALLS = {
-    "runs another program": r"(?:os\.(?:system|popen|exec\w+|spawn\w+)|subprocess\.\w+|pty\.spawn|get_ipython\(\).*)",
-    "deletes files": r"(?:shutil\.rmtree|os\.(?:remove|unlink|rmdir|removedirs)|.*\.(?:unlink|rmdir|rmtree))",
-    "runs code from a text": r"(?:eval|exec|compile|__import__|importlib\.import_module|runpy\.\w+)",
-    "unpickles a file, which can run code": r"(?:pickle|dill|cloudpickle|joblib|torch)\.(?:load|loads)",
+# What is searched for in each call, written on one line with single quotes and "..." for what is no literal.
+_OUTSIDE = r"'(?:/(?!dev/null)|~|\.\./|[A-Za-z]:\\)"
+_RISKS = {
+    "runs another program": (
+        r"^(?:os\.(?:system|popen|exec\w+|spawn\w+)|subprocess\.\w+|pty\.spawn|get_ipython\(\).*)\("
+    ),
+    "runs another program through a shell": r"[(, ]shell=True",
+    "deletes files": r"^(?:shutil\.rmtree|os\.(?:remove|unlink|rmdir|removedirs)|.*\.(?:unlink|rmdir|rmtree))\(",
+    "runs code from a text": r"^(?:eval|exec|compile|__import__|importlib\.import_module|runpy\.\w+)\(",
+    "runs code that a model or a data set brings (trust_remote_code)": r"[(, ]trust_remote_code=(?!False|None)",
+    "unpickles a file, which can run code": (
+        r"^(?:pickle|dill|cloudpickle|joblib|torch(?!.*weights_only=True))\.loads?\("
+    ),
     "sends data to the network": (
-        r"(?:.*\.)?(?:push_to_hub|upload_file|upload_folder|create_repo|notebook_login|login|wandb\.init)"
+        r"(?:^|\.)(?:push_to_hub|upload_file|upload_folder|create_repo|notebook_login|login|wandb\.init)\("
+        r"|[(, ]push_to_hub=True"
     ),
     "uses the network": (
-        r"(?:requests|httpx|urllib\.request|urllib3|aiohttp|wget|gdown)\.\w+|urlopen|urlretrieve"
-        r"|(?:.*\.)?(?:hf_hub_download|snapshot_download|load_image|load_state_dict_from_url)|socket\.\w+|torch\.hub\.\w+"
+        r"^(?:requests|httpx|urllib\.request|urllib3|aiohttp|wget|gdown|socket|torch\.hub)\.\w+\(|^url(?:open|retrieve)\("
+        r"|(?:^|\.)(?:hf_hub_download|snapshot_download|load_image|load_state_dict_from_url)\("
     ),
-    "replaces the environment's packages": r"pip\.main|pip\._internal\.\w+",
+    "replaces the environment's packages": r"^pip\.(?:main|_internal\.\w+)\(",
+    "downloads from the hub": (
+        r"(?:^|\.)(?:from_pretrained|load_dataset|pipeline|SentenceTransformer|load_lora_weights|from_single_file)\("
+        r"(?:'[^./~]|.*\b(?:model|model_name|pretrained_model_name_or_path|path)='[^./~])"
+    ),
+    "writes outside its own folder": (
+        rf"^(?:io\.)?open\({_OUTSIDE}[^']*', (?:'\w*[wax+]|\.\.\.)"
+        rf"|^(?:shutil\.(?:move|copy\w*)|os\.(?:rename|replace|chmod|chown|symlink|makedirs|mkdir))"
+        rf"\((?:[^,]*, )?{_OUTSIDE}"
+        r"|(?:^|\.)(?:save_pretrained|save_to_disk|to_csv|to_json|write_text|write_bytes|save|savefig|save_model"
+        rf"|write_video)\((?:[^,]*, )?{_OUTSIDE}"
+        rf"|[(, ](?:output_dir|save_directory|logging_dir|cache_dir|save_path)={_OUTSIDE}"
+    ),
 }
-_SHUTIL_WRITES = re.compile(r"(?:shutil\.(?:move|copy\w*)|os\.(?:rename|replace|chmod|chown|symlink|makedirs|mkdir))")
-_OUTSIDE = re.compile(r"^(?:/(?!dev/null)|~|\.\./|[A-Za-z]:\\)")
-_SAVES = re.compile(
-    r"(?:.*\.)?(?:save_pretrained|save_to_disk|to_csv|to_json|write_text|write_bytes|save|savefig|save_model"
-    r"|write_video)"
-)
-_MODELS = ("model", "model_name", "pretrained_model_name_or_path", "path")
-_FOLDERS = ("output_dir", "save_directory", "logging_dir", "cache_dir", "save_path")
-_HUB = re.compile(
-    r"(?:.*\.)?(?:from_pretrained|load_dataset|pipeline|SentenceTransformer|load_lora_weights|from_single_file)"
-)
 
 
 @frozen
@@ -74,10 +85,12 @@ class Hazard:
 def hazards_of(code: str) -> tuple[Hazard, ...]:
     """Return what is risky in a script that is Python, in order of its lines. Nothing of it is run."""
     lines = code.splitlines()
+    calls = [(node.lineno, _on_one_line(node)) for node in ast.walk(tree_of(code)) if isinstance(node, ast.Call)]
     found = {
         (number, what): Hazard(number, what, lines[number - 1].strip())
-        for node in ast.walk(tree_of(code))
-        for number, what in _of_node(node)
+        for number, call in calls
+        for what, pattern in _RISKS.items()
+        if re.search(pattern, call)
     }
     for number, line in enumerate(lines, start=1):
         if re.match(r"^\s*(?:pass\s+)?#\s*(?:!|%(?:pip|conda|run|sx|system)|%%(?:bash|sh))", line):
@@ -85,53 +98,15 @@ def hazards_of(code: str) -> tuple[Hazard, ...]:
     return tuple(found[key] for key in sorted(found))
 
 
-def _of_node(node: ast.AST) -> Iterator[tuple[int, str]]:
-    if not isinstance(node, ast.Call):
-        return
-    name = ast.unparse(node.func)
-    is_safe = name == "torch.load" and any(one.arg == "weights_only" and _is_true(one.value) for one in node.keywords)
-    for what, pattern in _CALLS.items():
-        if re.fullmatch(pattern, name) and not is_safe:
-            yield node.lineno, what
-    for keyword in node.keywords:
-        if (risk := _of_keyword(keyword)) is not None:
-            yield keyword.value.lineno, risk
-    models = [*node.args[:1], *(one.value for one in node.keywords if one.arg in _MODELS)]
-    if _HUB.fullmatch(name) and any(map(_is_hub_name, models)):
-        yield node.lineno, "downloads from the hub"
-    mode = text_in(node.args[1]) if len(node.args) > 1 else "r"
-    opens = name in ("open", "io.open") and (mode is None or not set(mode).isdisjoint("wax+"))
-    writes = opens or _SAVES.fullmatch(name) or _SHUTIL_WRITES.fullmatch(name)
-    if writes and any(map(_is_outside, node.args[:2])):
-        yield node.lineno, "writes outside its own folder"
-
-
-def _of_keyword(keyword: ast.keyword) -> str | None:
-    if keyword.arg == "trust_remote_code" and not (isinstance(keyword.value, ast.Constant) and not keyword.value.value):
-        return "runs code that a model or a data set brings (trust_remote_code)"
-    if keyword.arg == "push_to_hub" and _is_true(keyword.value):
-        return "sends data to the network"
-    if keyword.arg in _FOLDERS and _is_outside(keyword.value):
-        return f"writes outside its own folder ({keyword.arg})"
-    if keyword.arg == "shell" and _is_true(keyword.value):
-        return "runs another program through a shell"
-    return None
-
-
-def _is_hub_name(node: ast.expr) -> bool:
-    text = text_in(node)
-    return text is not None and not text.startswith((".", "/", "~"))
-
-
-def _is_outside(node: ast.expr) -> bool:
-    return _OUTSIDE.match(text_in(node) or "") is not None
-
-
-def _is_true(node: ast.expr) -> bool:
-    return isinstance(node, ast.Constant) and node.value is True
+def _on_one_line(call: ast.Call) -> str:
+    """Return a call in the form that the patterns of risks expect."""
+    given = [*(("", one) for one in call.args), *((f"{one.arg}=", one.value) for one in call.keywords)]
+    told = [f"{name}{ast.unparse(one) if isinstance(one, ast.Constant) else '...'}" for name, one in given]
+    return f"{ast.unparse(call.func)}({', '.join(told)})"
 
 
 MARK = "FILL IN"
+_CODE_BEGINS = "# --- the report's code\n"
 # Installed versions that matter although the script does not import them.
 _BESIDE = ("torch", "transformers", "tokenizers", "accelerate", "peft", "trl", "datasets", "huggingface-hub",
            "safetensors", "unsloth", "unsloth-zoo", "diffusers", "numpy", "sentence-transformers")  # fmt: skip
@@ -149,7 +124,7 @@ _LACKING = re.compile(
 _PLACEHOLDER = re.compile(
     r"<(?:your|my|path|insert|model|dataset)[^>\n]{0,40}>|[\"'](?:path/to|/path/to|your[-_ ])[^\"'\n]*[\"']", re.I
 )
-_OLDEST_PYTHON = (3, 9)
+_OLDEST_PYTHON = Version("3.9")
 
 
 @frozen
@@ -162,37 +137,36 @@ class Gap:
 
 @frozen
 class Draft:
-    """A drafted repro: its `source`, and what was read. `lines` maps a gap to its line in the source, from 1."""
-
-    name: str
-    source: str
-    told: Told
-    subjects: tuple[str, ...]
-    raised: Raised | None
-    script: Script | None
-    stand_ins: StandIns
-    gaps: tuple[Gap, ...] = ()
-    hazards: tuple[Hazard, ...] = ()
-    changes: tuple[str, ...] = ()
-
-    def line_of(self, gap: Gap) -> int:
-        """Return the line of a gap's mark in the source, from 1."""
-        marks = [number for number, line in enumerate(self.source.splitlines(), 1) if gap.what in line and MARK in line]
-        return marks[0] if marks else 1
-
-
-@frozen
-class _Parts:
-    """What a repro is written of."""
+    """A drafted repro: its `source`, and what was read of the `report`."""
 
     report: Report
     told: Told
     raised: Raised | None
     script: Script | None
     stand_ins: StandIns
+    name: str = ""
+    source: str = ""
     subjects: tuple[str, ...] = ()
     dependencies: tuple[str, ...] = ()
-    gaps: tuple[Gap, ...] = field(factory=tuple)
+    gaps: tuple[Gap, ...] = ()
+
+    def line_of(self, gap: Gap) -> int:
+        """Return the line of a gap's mark in the source, from 1."""
+        marks = [number for number, line in enumerate(self.source.splitlines(), 1) if gap.what in line and MARK in line]
+        return marks[0] if marks else 1
+
+    @property
+    def changes(self) -> tuple[str, ...]:
+        """What was done to the report's code."""
+        return self.script.changes if self.script is not None else ()
+
+    @property
+    def hazards(self) -> tuple[Hazard, ...]:
+        """What is risky in the report's code, with the lines of the source."""
+        if self.script is None or self.script.wrong_line is not None:
+            return ()
+        above, _, code = self.source.partition(_CODE_BEGINS)
+        return tuple(evolve(one, line=one.line + above.count("\n") + 1) for one in hazards_of(code))
 
 
 def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
@@ -201,29 +175,24 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     blocks = blocks_of(report.text)
     comments = [block for text in report.comments for block in blocks_of(text)]
     home = project_named(report.repository.rpartition("/")[2])
-    raised = best_traceback([tracebacks_of(report.text)], f"{report.title}")
-    if raised is None:
-        raised = best_traceback([tracebacks_of(text) for text in (report.title, *report.comments)], report.title)
+    raised = best_traceback([tracebacks_of(report.text)], report.title) or best_traceback(
+        [tracebacks_of(text) for text in (report.title, *report.comments)], report.title
+    )
     told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), _lacking(raised)))
     script = script_of(blocks, raised, comments)
-    made = StandIns(script.code) if script is not None else StandIns("")
+    made = StandIns(script.code if script is not None else "")
     if stand_ins and script is not None and script.wrong_line is None and script.code:
         made = with_stand_ins(script.code)
-    parts = _Parts(report, told, raised, script, made)
-    parts = evolve(parts, subjects=_subjects(parts, home), dependencies=_dependencies(parts, blocks))
-    parts = evolve(parts, gaps=tuple(_gaps(parts)))
-    name = name or _name(report, parts.subjects)
-    source = _source(parts)
-    parse_repro(source, name=name)  # what it writes can be read
-    readable = script is not None and script.wrong_line is None
-    hazards = hazards_of(source.partition("# --- the report's code\n")[2]) if readable else ()
-    first = source.partition("# --- the report's code\n")[0].count("\n") + 1
-    hazards = tuple(evolve(one, line=one.line + first) for one in hazards)
-    changes = script.changes if script is not None else ()
-    return Draft(name, source, told, parts.subjects, raised, script, made, parts.gaps, hazards, changes)
+    found = Draft(report, told, raised, script, made)
+    found = evolve(found, subjects=_subjects(found, home))
+    found = evolve(found, dependencies=_dependencies(found, blocks), name=name or _name(report, found.subjects))
+    found = evolve(found, gaps=tuple(_gaps(found)))
+    found = evolve(found, source=_source(found))
+    parse_repro(found.source, name=found.name)  # what it writes can be read
+    return found
 
 
-def _subjects(parts: _Parts, home: str | None) -> tuple[str, ...]:
+def _subjects(parts: Draft, home: str | None) -> tuple[str, ...]:
     """Return the projects to bisect over, in order of suspicion.
 
     First those that the text itself calls good in one version and bad in another, or that it calls bad and that lack
@@ -252,7 +221,7 @@ def _lacking(raised: Raised | None) -> str | None:
     return name if name in KNOWN else None
 
 
-def _imported(parts: _Parts) -> list[str]:
+def _imported(parts: Draft) -> list[str]:
     """Return the projects that the script imports, those that the error names by a class or function first."""
     script, raised = parts.script, parts.raised
     if script is None:
@@ -264,13 +233,13 @@ def _imported(parts: _Parts) -> list[str]:
     return sorted(script.projects, key=lambda name: (name not in named, is_generated and name == "datasets"))
 
 
-def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:
+def _dependencies(parts: Draft, blocks: Iterable[Block]) -> tuple[str, ...]:
     """Return the requirements, with the versions that the report tells.
 
     The suspects come first: of several solutions, a resolver takes the one with the newest release of the first.
     """
     told, script = parts.told, parts.script
-    named = dict.fromkeys(_subjects(parts, None))
+    named: dict[str, None] = dict.fromkeys(parts.subjects)
     code = parts.stand_ins.code
     named.update(dict.fromkeys(script.projects if script is not None else ()))
     named.update(dict.fromkeys(name for pattern, name in _NEEDED if re.search(pattern, code)))
@@ -278,17 +247,12 @@ def _dependencies(parts: _Parts, blocks: Iterable[Block]) -> tuple[str, ...]:
     if not {"transformers", "diffusers"}.isdisjoint(named):
         named["torch"] = None  # which they do not require themselves
     named.update(dict.fromkeys(name for name in _BESIDE if name in told.installed))
-    given = [text for block in blocks for text in installs_in(block.text)] + list(script.installs if script else ())
-    for text in given:
-        name = project_named(re.split(r"[\[=<>~!]", text)[0])
-        if name is not None:
-            named[name] = None
-    if "pillow" not in named and "generated_image" in code:
-        named["pillow"] = None
+    named.update(dict.fromkeys(name for block in blocks for name in installs_in(block.text)))
+    named.update(dict.fromkeys(script.installs if script is not None else ()))
     return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)
 
 
-def _gaps(parts: _Parts) -> Iterable[Gap]:
+def _gaps(parts: Draft) -> Iterable[Gap]:
     script, told = parts.script, parts.told
     if script is None or not script.code:
         yield Gap("the code", "the report has none that can be run: write a script that fails as it tells")
@@ -320,62 +284,45 @@ def _gaps(parts: _Parts) -> Iterable[Gap]:
         yield Gap(one_line(found[0], 60), "a placeholder of the report: put in a value")
 
 
-def _source(parts: _Parts) -> str:
+def _source(parts: Draft) -> str:
     """Return the text of the repro."""
     script, made, report = parts.script, parts.stand_ins, parts.report
-    title = one_line(report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"')
-    title = title or "A report"
+    title = one_line(report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
     title = title if title[-1:] in ".?!…" else f"{title}."
-    lines = [
-        *_metadata(parts),
-        *([f'"""{title}', "", f"From {report.link}", '"""'] if report.link else [f'"""{title}"""']),
-        "",
-    ]
-    general = [gap for gap in parts.gaps if gap.what not in _IN_METADATA and not gap.what.startswith("the version of")]
+    lines = ["# /// script", *(f"# {line}".rstrip() for line in _metadata(parts)), "# ///"]
+    lines += [f'"""{title}', "", f"From {report.link}", '"""', ""] if report.link else [f'"""{title}"""', ""]
+    lines += [f"# {MARK}: {gap.what}: {gap.todo}" for gap in parts.gaps]
     if made.above:
         lines += ["import os", ""]
         lines += ['os.environ.setdefault("HF_HUB_OFFLINE", "1")', ""] if not made.unknown else []
         lines += [made.above.rstrip(), ""]
     lines += [f"# {text}" for text in made.replaced]
-    lines += [f"# {MARK}: {gap.what}: {gap.todo}" for gap in general]
-    lines.append("# --- the report's code")
+    lines += [_CODE_BEGINS]
     if script is None or not script.code:
-        lines += ["", f'raise NotImplementedError("{MARK}: the report has no code that can be run")']
+        lines.append(f'raise NotImplementedError("{MARK}: the report has no code that can be run")')
     elif script.wrong_line is not None:
         lines += [*(f"# {line}".rstrip() for line in script.code.splitlines()), ""]
-        lines += [f'raise NotImplementedError("{MARK}: the report\'s code is not Python")']
+        lines.append(f'raise NotImplementedError("{MARK}: the report\'s code is not Python")')
     else:
-        lines += ["", made.code]
+        lines.append(made.code)
     return "\n".join(lines).rstrip() + "\n"
 
 
-_IN_METADATA = ("the signature", "the subject")
-
-
-def _metadata(parts: _Parts) -> list[str]:
-    told, raised = parts.told, parts.raised
+def _metadata(parts: Draft) -> list[str]:
+    raised, minor = parts.raised, ".".join((parts.told.python or "").split(".")[:2])
     lines = []
-    if (python := _python(told.python)) is not None:
-        lines.append(f'requires-python = "{python}"')
-    lines.append("dependencies = [")
-    lines += [f"    {json.dumps(text)}," for text in parts.dependencies]
-    lines.append("]")
-    lines += _marks(parts.gaps, lambda what: what.startswith("the version of"))
+    if minor:
+        is_old = Version(minor) < _OLDEST_PYTHON
+        lines.append(f'requires-python = "{f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*"}"')
+    lines += ["dependencies = [", *(f"    {json.dumps(text)}," for text in parts.dependencies), "]"]
     lines += ["", "[tool.harness]", f'device = "{_device(parts.stand_ins.code)}"', "timeout = 600"]
     frame = raised.frame if raised is not None else None
     if frame is not None:
         where = f", line {frame.line}" if frame.line else ""
         lines.append(f"reported = {json.dumps(f'{frame.short}{where}, in {frame.function}')}")
-    lines += _marks(parts.gaps, lambda what: what == "the subject")
     for name in parts.subjects:
-        lines += ["", f"[tool.harness.subjects.{name}]", *_bounds(name, told, parts.dependencies)]
-    lines += ["", *_signature(raised)]
-    lines += _marks(parts.gaps, lambda what: what == "the signature")
-    return ["# /// script", *(f"# {line}".rstrip() for line in lines), "# ///"]
-
-
-def _marks(gaps: Iterable[Gap], is_meant: object) -> list[str]:
-    return [f"# {MARK}: {gap.what}: {gap.todo}" for gap in gaps if callable(is_meant) and is_meant(gap.what)]
+        lines += ["", f"[tool.harness.subjects.{name}]", *_bounds(name, parts.told, parts.dependencies)]
+    return [*lines, "", *_signature(raised)]
 
 
 def _bounds(name: str, told: Told, dependencies: Iterable[str]) -> list[str]:
@@ -400,13 +347,6 @@ def _signature(raised: Raised | None) -> list[str]:
         return [*lines, f"message = {json.dumps(message, ensure_ascii=False)}"]
     frame = raised.frame
     return [*lines, f"frame = {json.dumps(f'{frame.short}:{frame.function}')}"] if frame is not None else lines
-
-
-def _python(told: str | None) -> str | None:
-    if told is None:
-        return None
-    minor = tuple(map(int, told.split(".")[:2]))
-    return f"=={minor[0]}.{minor[1]}.*" if minor >= _OLDEST_PYTHON else f">={_OLDEST_PYTHON[0]}.{_OLDEST_PYTHON[1]}"
 
 
 def _device(code: str) -> str:

@@ -5,23 +5,24 @@ from __future__ import annotations
 import ast
 import re
 import warnings
+from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from harness.drafting.source import Block, parses
-from harness.drafting.versions import project_of_module
+from harness.drafting.versions import project_named, project_of_module
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
+    from collections.abc import Iterable, Sequence
 
     from harness.drafting.tracebacks import Raised
 
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-repl", "py3")
 _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff", "cpp", "c", "text", "txt", "log")
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
-_MAGIC = re.compile(r"^\s*(?:[!%]|%%)(?P<command>.*)$")
-_INSTALL = re.compile(r"(?:uv\s+)?pip3?\s+install\s+(?P<words>[^\n&|;#]+)|uv\s+add\s+(?P<added>[^\n&|;#]+)")
+_MAGIC = re.compile(r"^([ \t]*)((?:[!%]|(?:pip3?|uv pip|conda) install ).*)$", re.M)
+_INSTALL = re.compile(r"(?:pip3?\s+install|uv\s+add)\s+(?P<words>[^\n&|;#]+)")
 _REPRODUCES = re.compile(
     r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug|fail|crash|run", re.I
 )
@@ -32,7 +33,6 @@ _SOLVES = re.compile(
     re.I,
 )
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
-_SPAN = re.compile(r"(?<!`)`([^`\n]{6,300})`(?!`)")
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
 
 
@@ -40,74 +40,71 @@ _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": 
 class Script:
     """The code of a report that a repro is made of.
 
-    `installs` are the requirements that its cells install; `undefined` the names that nothing in it defines;
-    `wrong_line` is where it stops being Python, None if it is. `changes` say what was done to it.
+    `installs` are the projects that its cells install; `wrong_line` is where it stops being Python, None if it is.
+    `changes` say what was done to it.
     """
 
     code: str
     installs: tuple[str, ...] = ()
-    undefined: tuple[str, ...] = ()
     wrong_line: int | None = None
     changes: tuple[str, ...] = ()
-    modules: frozenset[str] = field(factory=frozenset)
+
+    @cached_property
+    def tree(self) -> ast.Module:
+        """Its syntax tree; empty if it is not Python."""
+        return tree_of(self.code if self.wrong_line is None else "")
+
+    @cached_property
+    def undefined(self) -> tuple[str, ...]:
+        """The names that nothing in it defines."""
+        return undefined_in(self.tree)
 
     @property
-    def projects(self) -> tuple[str, ...]:
-        """The projects that it imports, in order."""
-        return tuple(
-            dict.fromkeys(name for one in sorted(self.modules) if (name := project_of_module(one)) is not None)
-        )
+    def defined(self) -> set[str]:
+        """The names that it defines."""
+        found: set[str] = set()
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.FunctionDef | ast.ClassDef):
+                found.add(node.name)
+            elif isinstance(node, ast.Import | ast.ImportFrom):
+                found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
+            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+                found.add(node.id)
+        return found
 
     @property
     def imported_names(self) -> tuple[tuple[str, str], ...]:
-        """The names that it imports from modules, each with its module."""
-        nodes = ast.walk(tree_of(self.code)) if self.wrong_line is None else ()
-        froms = [node for node in nodes if isinstance(node, ast.ImportFrom) and node.module and not node.level]
-        return tuple((name.name, str(node.module)) for node in froms for name in node.names)
+        """The names that it imports, each with its module: "" and the module itself without `from`."""
+        found: list[tuple[str, str]] = []
+        for node in ast.walk(self.tree):
+            if isinstance(node, ast.Import):
+                found += [("", name.name) for name in node.names]
+            elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+                found += [(name.name, node.module) for name in node.names]
+        return tuple(found)
+
+    @property
+    def projects(self) -> tuple[str, ...]:
+        """The projects that it imports, in the order of their modules."""
+        modules = sorted({module.partition(".")[0] for _, module in self.imported_names})
+        return tuple(dict.fromkeys(filter(None, map(project_of_module, modules))))
 
 
 def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
     """Return the script that a report is about, None if it has none; comments count if the report has no code."""
-    blocks = tuple(blocks)
-    cells = [_cell(block) for block in blocks if block.is_code]
-    scripts = [(block, script) for block, script in cells if script is not None]
-    if not scripts:
-        cells = [_cell(block) for block in comments if block.is_code]
-        scripts = [(block, script) for block, script in cells if script is not None]
-    if not scripts:
-        inline = _cell(Block("code", "\n".join(_inline(blocks)), 0, "python"))
-        scripts = [(inline[0], inline[1])] if inline[1] is not None else []
+    scripts = _scripts_in(blocks) or _scripts_in(comments)
     if not scripts:
         return None
     at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
-    joined = _with_what_follows(_with_definitions([script for _, script in scripts], at), scripts[at + 1 :])
     installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
-    return evolve(joined, installs=installs)
-
-
-def _inline(blocks: Iterable[Block]) -> Iterator[str]:
-    """The statements that a report sets as code inside its sentences, each once."""
-    spans = [span.strip() for block in blocks if not block.is_code for span in _SPAN.findall(block.text)]
-    for span in sorted(dict.fromkeys(spans), key=lambda span: not span.startswith(("import ", "from "))):
-        is_code = span.startswith(("import ", "from ")) or re.match(r"[\w.]+\s*=\s*[\w.]+\(|[\w.]+\.\w+\(.+\)$", span)
-        if is_code and parses(span) is None:
-            yield span
+    return evolve(_with_related(scripts, at), installs=installs)
 
 
 def installs_in(text: str) -> tuple[str, ...]:
-    """Return the requirements that commands in a text install with pip or uv."""
-    found: list[str] = []
-    for match in _INSTALL.finditer(text):
-        words = (match["words"] or match["added"]).split()
-        skip = False
-        for word in words:
-            if skip or word.startswith("-"):
-                skip = word in ("-r", "-c", "--index-url", "-i", "--extra-index-url", "-f", "--find-links")
-                continue
-            word = word.strip("\"'`,")
-            if re.fullmatch(r"[A-Za-z][\w.-]*(?:\[[\w,-]+\])?(?:(?:==|>=|<=|~=|!=|<|>)[\w.*,<>=!~]+)?", word):
-                found.append(word)
-    return tuple(dict.fromkeys(found))
+    """Return the known projects that commands in a text install with pip or uv."""
+    words = [word for match in _INSTALL.finditer(text) for word in match["words"].split()]
+    names = (project_named(re.split(r"[\[=<>~!]", word.strip("\"'`,"))[0]) for word in words)
+    return tuple(dict.fromkeys(filter(None, names)))
 
 
 def tree_of(code: str) -> ast.Module:
@@ -122,12 +119,15 @@ def text_in(node: ast.AST | None) -> str | None:
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def _cell(block: Block) -> tuple[Block, Script | None]:
-    """Return the block with the script that it is, None if it is none."""
-    if block.language in _OTHER or "Traceback (most recent call last)" in block.text:
-        is_session = ">>> " in block.text and "Traceback (most recent call last)" in block.text
-        if not is_session and not (block.language in ("bash", "shell", "text") and ">>> " in block.text):
-            return block, None
+def _scripts_in(blocks: Iterable[Block]) -> list[tuple[Block, Script]]:
+    return [(block, script) for block in blocks if block.is_code and (script := _script(block)) is not None]
+
+
+def _script(block: Block) -> Script | None:
+    """Return the script that a block of code is, None if it is none."""
+    is_other = block.language in _OTHER or "Traceback (most recent call last)" in block.text
+    if is_other and ">>> " not in block.text:
+        return None
     text, changes = block.text.translate(_QUOTES), []
     if any(line.startswith((">>> ", "In [")) for line in text.splitlines()):
         text = _typed_lines(text)
@@ -139,68 +139,55 @@ def _cell(block: Block) -> tuple[Block, Script | None]:
     if wrong is not None:
         looks_so = block.language in _PYTHON or re.search(r"^\s*(?:from \w[\w.]* import|import \w+)", text, re.M)
         if not looks_so or re.search(r"^-+> ?\d+", text, re.M):
-            return block, None
-        return block, Script(text.strip("\n"), installs, (), wrong, tuple(changes))
-    tree = tree_of(text)
-    if not _has_substance(tree, block.language in _PYTHON):
-        return block, Script("", installs) if installs else None
-    return block, Script(text.strip("\n"), installs, undefined_in(tree), None, tuple(changes), modules=_modules(tree))
+            return None
+    found = Script(text.strip("\n"), installs, wrong, tuple(changes))
+    if wrong is None and not _has_substance(found.tree, block.language in _PYTHON):
+        return Script("", installs) if installs else None
+    return found
 
 
 def _weight(block: Block, script: Script, raised: Raised | None) -> int:
     """How likely a block is the script that failed."""
-    around = " ".join([block.heading, *block.before.splitlines()[-2:]])
+    around = block.around
     weight = min(len(script.code.splitlines()), 40) // 4
-    weight += 8 if script.modules else 0
+    weight += 8 if script.imported_names else 0
     weight -= 6 if script.wrong_line is not None else 0
     weight += 6 if _REPRODUCES.search(around) else 0
     weight -= 14 if _SOLVES.search(around) and not re.search(r"\brepro", around, re.I) else 0
     weight -= 4 if not script.code else 0
     own = [frame.source for frame in raised.all_frames if frame.is_user_code and frame.source] if raised else []
     weight += 12 * sum(1 for source in own if source in script.code)
-    tree = tree_of(script.code) if script.wrong_line is None else None
-    if tree is not None and all(isinstance(one, _DEFINITIONS) for one in tree.body):
+    if script.wrong_line is None and all(isinstance(one, _DEFINITIONS) for one in script.tree.body):
         weight -= 6  # an excerpt of a library, or what the script needs
     return weight
 
 
-def _with_definitions(scripts: Sequence[Script], at: int) -> Script:
-    """Return a script with those before and after it that define the names that it lacks."""
-    chosen = scripts[at]
-    if chosen.wrong_line is not None or not chosen.undefined:
+def _with_related(scripts: Sequence[tuple[Block, Script]], at: int) -> Script:
+    """Return a script with the blocks that define the names that it lacks, and with the next steps.
+
+    A next step is a block after it that lacks names, all of which are defined by then.
+    """
+    chosen = scripts[at][1]
+    if chosen.wrong_line is not None:
         return chosen
-    parts = [chosen]
-    missing = set(chosen.undefined)
-    for number in (*range(at - 1, -1, -1), *range(at + 1, len(scripts))):
-        other = scripts[number]
-        if not missing or other.wrong_line is not None or not other.code:
-            continue
-        defined = _defined(tree_of(other.code))
+    parts, missing = [chosen], set(chosen.undefined)
+    for _, other in (*reversed(scripts[:at]), *scripts[at + 1 :]):
+        defined = other.defined
         if defined & missing and other.code not in chosen.code:
             parts.insert(0, other)
             missing = (missing | set(other.undefined)) - defined
+    for block, other in scripts[at + 1 :]:
+        if other.wrong_line is not None or _SOLVES.search(block.around):
+            break
+        known = set().union(*(part.defined for part in parts))
+        if other.undefined and set(other.undefined) <= known and all(other.code not in part.code for part in parts):
+            parts.append(other)
     if len(parts) == 1:
         return chosen
     code = "\n\n".join(part.code for part in parts)
-    tree = tree_of(code)
     told = f"{len(parts)} code blocks of the report are joined, because one uses what the others define"
     changes = tuple(dict.fromkeys(text for part in parts for text in part.changes))
-    return Script(code, (), undefined_in(tree), None, (*changes, told), _modules(tree))
-
-
-def _with_what_follows(chosen: Script, later: Sequence[tuple[Block, Script]]) -> Script:
-    """Return a script with the next steps: the blocks after it that lack names, all of which it defines."""
-    for block, other in later:
-        around = " ".join([block.heading, *block.before.splitlines()[-2:]])
-        if chosen.wrong_line is not None or other.wrong_line is not None or _SOLVES.search(around):
-            break
-        is_next = other.undefined and set(other.undefined) <= _defined(tree_of(chosen.code))
-        if is_next and other.code not in chosen.code:
-            code = f"{chosen.code}\n\n{other.code}"
-            told = "the steps of the report, in blocks of their own, are one script"
-            changes = tuple(dict.fromkeys((*chosen.changes, *other.changes, told)))
-            chosen = evolve(chosen, code=code, changes=changes, modules=chosen.modules | other.modules)
-    return chosen
+    return Script(code, changes=(*changes, told))
 
 
 def _typed_lines(text: str) -> str:
@@ -210,18 +197,9 @@ def _typed_lines(text: str) -> str:
 
 def _without_magics(text: str) -> tuple[str, tuple[str, ...], bool]:
     """Return code with the lines that only a notebook understands as comments, and what they install."""
-    lines: list[str] = []
-    installs: list[str] = []
-    for line in text.splitlines():
-        match = _MAGIC.match(line)
-        is_command = match is not None or re.match(r"^\s*(?:pip3?|uv pip|conda) install ", line)
-        if is_command:
-            installs += installs_in(line)
-            indent = line[: len(line) - len(line.lstrip())]
-            lines.append(f"{indent}pass  # {line.strip()}" if indent else f"# {line.strip()}")
-        else:
-            lines.append(line)
-    return "\n".join(lines), tuple(installs), "\n".join(lines) != text
+    installs = [one for line in text.splitlines() if _MAGIC.match(line) for one in installs_in(line)]
+    changed = _MAGIC.sub(lambda found: f"{found[1]}{'pass  ' if found[1] else ''}# {found[2].strip()}", text)
+    return changed, tuple(installs), changed != text
 
 
 def _has_substance(tree: ast.Module, is_python: bool) -> bool:
@@ -231,16 +209,6 @@ def _has_substance(tree: ast.Module, is_python: bool) -> bool:
     return imports or (calls and (is_python or len(tree.body) > 1)) or (is_python and bool(tree.body))
 
 
-def _modules(tree: ast.Module) -> frozenset[str]:
-    found = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            found |= {name.name.partition(".")[0] for name in node.names}
-        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
-            found.add(node.module.partition(".")[0])
-    return frozenset(found)
-
-
 def undefined_in(tree: ast.Module) -> tuple[str, ...]:
     """Return the names that nothing in the code defines, in order."""
     from pyflakes.checker import Checker
@@ -248,15 +216,3 @@ def undefined_in(tree: ast.Module) -> tuple[str, ...]:
 
     found = sorted(Checker(tree).messages, key=lambda one: one.lineno)
     return tuple(dict.fromkeys(str(one.message_args[0]) for one in found if isinstance(one, UndefinedName)))
-
-
-def _defined(tree: ast.Module) -> set[str]:
-    found: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.FunctionDef | ast.ClassDef):
-            found.add(node.name)
-        elif isinstance(node, ast.Import | ast.ImportFrom):
-            found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
-        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-            found.add(node.id)
-    return found

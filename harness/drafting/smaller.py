@@ -16,7 +16,6 @@ from attrs import define, field, frozen
 from harness.drafting.scripts import tree_of, undefined_in
 from harness.drafting.source import parses
 from harness.model import Verdict
-from harness.search import FewestChanges
 
 Judged = Callable[[str], Verdict]
 _DEEPEST = 6
@@ -45,38 +44,22 @@ class Smaller:
             self._at_depth(depth, told)
 
     def _at_depth(self, depth: int, told: Callable[[str], None]) -> None:
-        statements = tuple(_statements(self.source, depth))
-        if not statements:
-            return
-        original = self.source
-        lines = original.splitlines()
-        missing = frozenset(undefined_in(tree_of(original)))
-        if self._is_bad(_without(lines, statements, statements), missing):
-            self.source = _without(lines, statements, statements)
-            told(_words(self))
-            return
-        if len(statements) == 1:
-            return
-        kept = every = frozenset(statements)
-        known = {every: True}
+        """Take out the statements at a depth: all of them, then each half, each quarter and so on, the last first.
 
-        def is_enough(some: frozenset[_Statement]) -> bool:
-            nonlocal kept
-            if some not in known:
-                source = _without(lines, statements, every - some)
-                known[some] = self._is_bad(source, missing)
-                kept = some if known[some] and len(some) < len(kept) else kept
-                if known[some] and len(source) < len(self.source):
+        The last first, because what uses a definition stands below it.
+        """
+        missing = frozenset(undefined_in(tree_of(self.source)))
+        size = end = len(tuple(_statements(self.source, depth)))
+        while size:
+            while end > 0:
+                statements = tuple(_statements(self.source, depth))
+                start = max(0, end - size)
+                source = _without(self.source.splitlines(), statements, statements[start:end])
+                if len(source) < len(self.source) and self._is_bad(source, missing):
                     self.source = source
-                    told(_words(self))
-            return known[some]
-
-        search = FewestChanges(statements, flipped=Verdict.BAD)
-        while asked := search.ask():
-            search.tell(asked[0], Verdict.BAD if is_enough(asked[0]) else Verdict.GOOD)
-        # What a definition uses that can go is still there.
-        while any(is_enough(kept - {one}) for one in statements[::-1] if one in kept and len(kept) > 1):
-            pass
+                    told(f"{len(source.splitlines())} lines after {self.runs} runs")
+                end = start
+            size, end = size // 2, len(tuple(_statements(self.source, depth)))
 
     def _is_bad(self, source: str, missing: frozenset[str]) -> bool:
         if parses(source) is not None or frozenset(undefined_in(tree_of(source))) - missing:
@@ -90,10 +73,6 @@ def removed(before: str, after: str) -> Iterator[str]:
     for line in difflib.unified_diff(before.splitlines(), after.splitlines(), lineterm="", n=0):
         if not line.startswith(("---", "+++")):
             yield line
-
-
-def _words(now: Smaller) -> str:
-    return f"{len(now.source.splitlines())} lines after {now.runs} runs"
 
 
 def _statements(source: str, depth: int) -> Iterator[_Statement]:

@@ -16,7 +16,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.drafting.versions import KNOWN, project_of_module
 from harness.errors import NoNetwork, UserMistake
@@ -131,17 +131,13 @@ def _from_json(value: Any) -> Report:
         plain(value.get("body") or ""),
         title=plain(str(value.get("title") or "")),
         repository=f"{place['owner']}/{place['name']}" if place else "",
-        number=int(place["number"]) if place else _number(value.get("number")),
+        number=int(place["number"]) if place else number if isinstance(number := value.get("number"), int) else 0,
         comments=tuple(plain(text) for text in told if isinstance(text, str)),
     )
 
 
 def _address(link: str) -> re.Match[str] | None:
     return _URL.match(link.replace("api.github.com/repos/", "github.com/"))
-
-
-def _number(value: Any) -> int:
-    return value if isinstance(value, int) else 0
 
 
 def _from_gh(repository: str, number: int) -> Report:
@@ -161,34 +157,34 @@ def _from_gh(repository: str, number: int) -> Report:
     return _from_json(json.loads(ended.stdout))
 
 
-_HEADING = re.compile(r"^\s{0,3}#{1,6}\s+(?P<text>.+?)\s*#*\s*$|^\s*\*\*(?P<bold>[^*]{3,80})\*\*:?\s*$")
+_HEADING = re.compile(
+    r"^ {0,3}#{1,6}[ \t]+(?P<text>.+?)[ \t]*#*[ \t]*$|^[ \t]*\*\*(?P<bold>[^*\n]{3,80})\*\*:?[ \t]*$", re.M
+)
 _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>", re.I)
 _PRE = re.compile(r"<pre[^>]*>|</pre>", re.I)
 _IMPORT = re.compile(r"(?:from\s+[A-Za-z_][\w.]*\s+import\s+\S|import\s+[A-Za-z_][\w.]*(?:\s*,|\s+as\s|\s*$|\s*#))")
 _ENDS = re.compile(r"[A-Z][\w /'()-]{2,50}:?|#{2,6} .*")
-_OPEN = re.compile(r"\s*[A-Za-z_][\w.]* ?=\s*$")
 _INDENT = ("    ", "\t")
 _BEFORE = 3  # lines before a block that say what it is
 
 
 @frozen
 class Block:
-    """A part of a report: `kind` is "prose" or "code"; `line` is its first line, from 0.
+    """A part of a report: prose, or what is set as code or was found to be code.
 
     `language` is that of a fence, `heading` the one above it; `before` is the text just above a code block.
     """
 
-    kind: str
     text: str
-    line: int
+    is_code: bool = False
     language: str = ""
     heading: str = ""
     before: str = ""
 
     @property
-    def is_code(self) -> bool:
-        """Whether it is set as code, or was found to be code without being set as such."""
-        return self.kind == "code"
+    def around(self) -> str:
+        """The heading above a code block and the last lines before it, which say what it is."""
+        return " ".join([self.heading, *self.before.splitlines()[-2:]])
 
 
 def blocks_of(text: str) -> tuple[Block, ...]:
@@ -197,7 +193,7 @@ def blocks_of(text: str) -> tuple[Block, ...]:
     from markdown_it import MarkdownIt
 
     text = _PRE.sub("\n```\n", text) if "<pre" in text.lower() else text
-    lines = _joined(text.splitlines())
+    lines = text.splitlines()
     found: list[Block] = []
     at = 0
     for token in MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines)):
@@ -208,20 +204,10 @@ def blocks_of(text: str) -> tuple[Block, ...]:
         language = token.info.strip().split(" ")[0].lower() if token.info else ""
         content = textwrap.dedent(token.content).strip("\n")
         if content.strip():
-            found.append(Block("code", content, first, language, before=_before(lines, first)))
+            found.append(Block(content, True, language, before=_before(lines, first)))
         at = last
     found += _prose(lines, at, len(lines))
     return tuple(_with_headings(found))
-
-
-def _joined(lines: list[str]) -> list[str]:
-    """Return the lines with statements that were broken after their equals sign on one line; their number stays."""
-    found = list(lines)
-    for number, line in enumerate(lines[:-1]):
-        whole = f"{line.rstrip()} {lines[number + 1].strip()}"
-        if _OPEN.match(line) and lines[number + 1].strip() and parses(whole.strip()) is None:
-            found[number : number + 2] = whole, ""
-    return found
 
 
 def parses(code: str) -> int | None:
@@ -247,15 +233,13 @@ def _prose(lines: list[str], first: int, last: int) -> Iterator[Block]:
         if end == number and lines[number].startswith(_INDENT) and (number == first or not lines[number - 1].strip()):
             end = _indented(lines, number, last)
         if end > number:
-            if "\n".join(lines[at:number]).strip():
-                yield Block("prose", "\n".join(lines[at:number]), at)
+            yield Block("\n".join(lines[at:number]))
             code = textwrap.dedent("\n".join(lines[number:end])).strip("\n")
-            yield Block("code", code, number, language, before=_before(lines, number))
+            yield Block(code, True, language, before=_before(lines, number))
             at = number = end
         else:
             number += 1
-    if "\n".join(lines[at:last]).strip():
-        yield Block("prose", "\n".join(lines[at:last]), at)
+    yield Block("\n".join(lines[at:last]))
 
 
 def _indented(lines: list[str], first: int, last: int) -> int:
@@ -302,9 +286,8 @@ def _with_headings(blocks: list[Block]) -> Iterator[Block]:
         if block.is_code:
             last = block.before.splitlines()[-1] if block.before else ""
             short = last.strip(" :*#") if len(last) < 60 and not last.rstrip().endswith((".", ",")) else ""
-            yield Block("code", block.text, block.line, block.language, heading or short, block.before)
-            continue
-        for line in block.text.splitlines():
-            if match := _HEADING.match(line):
+            yield evolve(block, heading=heading or short)
+        elif block.text.strip():
+            for match in _HEADING.finditer(block.text):
                 heading = (match["text"] or match["bold"]).strip(" *:")
-        yield Block("prose", _TAG.sub(" ", block.text), block.line, heading=heading)
+            yield evolve(block, text=_TAG.sub(" ", block.text), heading=heading)

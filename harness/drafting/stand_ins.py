@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import ast
+import itertools
+import json
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 
 from attrs import frozen
@@ -84,55 +86,37 @@ class StandIns:
     projects: tuple[str, ...] = ()
 
 
-@frozen
-class _Edit:
-    """A replacement between two positions in the UTF-8 bytes of a script."""
-
-    start: int
-    end: int
-    text: str
+_Edit = tuple[ast.expr, str]  # a part of a script, and what replaces it
 
 
 def with_stand_ins(code: str) -> StandIns:
     """Return a script (valid Python) with stand-ins for the models, data, audio and images that it downloads."""
     tree = tree_of(code)
-    starts = _line_starts(code)
     schedulers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_scheduler(node)]
     inside = {id(one) for node in schedulers for one in ast.walk(node)}
-    models = {id(node): node for node in _model_names(tree) if id(node) not in inside}
-    known = {_text(node): found for node in models.values() if (found := architecture_of(_text(node))) is not None}
-    edits = [
-        _edit(node, f"tiny_model({_source(code, node, starts)})", starts)
-        for node in models.values()
-        if _text(node) in known
-    ]
-    data, columns, kinds = _data_edits(tree, code, starts)
-    edits += data
+    models = [node for node in _model_names(tree) if id(node) not in inside]
+    names = dict.fromkeys(map(_text, models))
+    known = {name: found for name in names if (found := architecture_of(name)) is not None}
+    unknown = tuple(name for name in names if name not in known)
     slow = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in _GPU_OPTIMIZERS]
-    edits += [_edit(node, '"adamw_torch"', starts) for node in slow]
-    edits += [_edit(node, _with_its_defaults(node), starts) for node in schedulers]
-    if not edits:
-        return StandIns(code, unknown=_unknown(models.values(), known))
+    edits, columns, kinds = _data_edits(tree, code)
+    edits += [(node, f"tiny_model({_source(code, node)})") for node in models if _text(node) in known]
+    edits += [(node, '"adamw_torch"') for node in slow]
+    edits += [(node, _with_its_defaults(node)) for node in schedulers]
     changed = _applied(code, edits)
     if parses(changed) is not None:
-        return StandIns(code, unknown=_unknown(models.values(), known))
+        return StandIns(code, unknown=unknown)
     above = ""
     if known:
-        table = "".join(f'    "{name}": ("{one.model_type}", "{one.auto_class}"),\n' for name, one in known.items())
-        above += _pasted("tiny_model").replace(
-            "MODELS: dict[str, Any] = {}\n", f"MODELS: dict[str, Any] = {{\n{table}}}\n"
-        )
+        told = {name: (one.model_type, one.auto_class) for name, one in known.items()}
+        above += _pasted("tiny_model", "MODELS", told)
     if kinds:
-        table = "".join(f"    {name!r}: {names!r},\n" for name, names in columns.items())
-        above += _pasted("generated_data").replace(
-            "COLUMNS: dict[str, Any] = {}\n", f"COLUMNS: dict[str, Any] = {{\n{table}}}\n"
-        )
+        above += _pasted("generated_data", "COLUMNS", columns)
     replaced = [_model_words(name, one) for name, one in known.items()]
     replaced += [f"{what}: generated" for what in kinds]
     replaced += [f"{name}: adamw_torch, because it needs a GPU" for name in dict.fromkeys(map(_text, slow))]
     replaced += [f"{ast.unparse(node.func)}: made with its own settings" for node in schedulers]
-    projects = ("transformers", "torch") if known else ()
-    return StandIns(changed, above, tuple(replaced), _unknown(models.values(), known), projects)
+    return StandIns(changed, above, tuple(replaced), unknown, ("transformers", "torch") if known else ())
 
 
 def _is_scheduler(node: ast.Call) -> bool:
@@ -156,52 +140,43 @@ def _model_words(name: str, one: Architecture) -> str:
     return f"{name}: a tiny random model of the same architecture ({one.model_type}{guess})"
 
 
-def _unknown(nodes: Iterable[ast.Constant], known: dict[str, Architecture]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(_text(node) for node in nodes if _text(node) not in known))
-
-
 def _model_names(tree: ast.Module) -> Iterator[ast.Constant]:
     """Yield the constants that name a model: in a call that loads one, or assigned to a name that says so."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Call):
-            loads = _LOADS.fullmatch(ast.unparse(node.func)) is not None
-            if loads and node.args and _is_model(node.args[0]) is not None:
-                is_task = ast.unparse(node.func).endswith("pipeline")
-                yield from filter(None, [_is_model(node.args[1])] if is_task and len(node.args) > 1 else [])
-                yield from [] if is_task else filter(None, [_is_model(node.args[0])])
-            for keyword in node.keywords:
-                if keyword.arg in _MODEL_WORDS or (keyword.arg == "default" and _names_model(node)):
-                    yield from filter(None, [_is_model(keyword.value)])
-        elif isinstance(node, ast.Assign | ast.AnnAssign):
+    for node in map(_may_name_model, ast.walk(tree)):
+        yield from (one for one in node if isinstance(one, ast.Constant) and _is_model(one))
+
+
+def _may_name_model(node: ast.AST) -> list[ast.expr | None]:
+    """Return the parts of a node that name a model, if they are the text of a name."""
+    match node:
+        case ast.Call():
+            name = ast.unparse(node.func)
+            at = 1 if name.endswith("pipeline") else 0  # its first argument is the task
+            given: list[ast.expr | None] = list(node.args[at : at + 1]) if _LOADS.fullmatch(name) else []
+            words = _MODEL_WORDS | ({"default"} if node.args and "model" in (text_in(node.args[0]) or "") else set())
+            return [*given, *(keyword.value for keyword in node.keywords if keyword.arg in words)]
+        case ast.Assign() | ast.AnnAssign():
             targets = node.targets if isinstance(node, ast.Assign) else [node.target]
-            if node.value is not None and any(isinstance(t, ast.Name) and _MODEL_NAME.fullmatch(t.id) for t in targets):
-                yield from filter(None, [_is_model(node.value)])
-        elif isinstance(node, ast.FunctionDef):
-            yield from filter(None, map(_is_model, node.args.defaults))
-        elif isinstance(node, ast.Dict):
-            for key, value in zip(node.keys, node.values, strict=True):
-                if isinstance(key, ast.Constant) and key.value in _MODEL_WORDS:
-                    yield from filter(None, [_is_model(value)])
+            return [node.value] if any(isinstance(t, ast.Name) and _MODEL_NAME.fullmatch(t.id) for t in targets) else []
+        case ast.FunctionDef():
+            return [*node.args.defaults]
+        case ast.Dict():
+            pairs = zip(node.keys, node.values, strict=True)
+            return [value for key, value in pairs if text_in(key) in _MODEL_WORDS]
+        case _:
+            return []
 
 
-def _names_model(node: ast.Call) -> bool:
-    return "model" in ((text_in(node.args[0]) if node.args else None) or "")
-
-
-def _is_model(node: ast.expr) -> ast.Constant | None:
-    """Return the constant if it can name a checkpoint or a folder with one."""
-    if not isinstance(node, ast.Constant) or not isinstance(node.value, str) or len(node.value) > 150:
-        return None
-    text = node.value
-    if _NO_MODEL.search(text) or " " in text or not text:
-        return None
+def _is_model(node: ast.Constant) -> bool:
+    """Whether a constant can name a checkpoint or a folder with one."""
+    text = text_in(node) or ""
+    if not text or len(text) > 150 or _NO_MODEL.search(text) or " " in text:
+        return False
     is_name = _HUB_NAME.fullmatch(text) is not None or architecture_of(text) is not None
-    return node if is_name or text.startswith(("./", "/", "~/", "../")) else None
+    return is_name or text.startswith(("./", "/", "~/", "../"))
 
 
-def _data_edits(
-    tree: ast.Module, code: str, starts: list[int]
-) -> tuple[list[_Edit], dict[str, tuple[str, ...]], tuple[str, ...]]:
+def _data_edits(tree: ast.Module, code: str) -> tuple[list[_Edit], dict[str, tuple[str, ...]], tuple[str, ...]]:
     """Return the edits of data sets, audio and images; the columns by data set; and what was replaced, in words."""
     edits: list[_Edit] = []
     names: list[str] = []
@@ -210,26 +185,25 @@ def _data_edits(
         if not isinstance(node, ast.Call):
             continue
         name = ast.unparse(node.func)
-        first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "path"), None)
         if _DATA_SETS.fullmatch(name):
-            edits.append(_edit(node.func, "generated_dataset", starts))
-            text = text_in(first) or ""
-            names.append(text)
-            told[f"data set {text}".strip()] = None
+            first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "path"), None)
+            names.append(text_in(first) or "")
+            edits.append((node.func, "generated_dataset"))
+            told[f"data set {names[-1]}".strip()] = None
         elif _SOUNDS.fullmatch(name):
-            edits.append(_edit(node.func, "generated_audio", starts))
+            edits.append((node.func, "generated_audio"))
             told["audio"] = None
         elif _IMAGES.fullmatch(name):
-            edits.append(_edit(node, "generated_image()", starts))
+            edits.append((node, "generated_image()"))
             told["image"] = None
         elif isinstance(node.func, ast.Attribute) and _DECODES.fullmatch(ast.unparse(node)):
-            edits.append(_edit(node, _source(code, node.func.value, starts), starts))
+            edits.append((node, _source(code, node.func.value)))
             told["audio"] = None
     used = _columns(tree)
     columns = {name: _known_columns(name, used) for name in names if name}
     if names:
         columns[""] = used or ("text",)
-    return _outermost(edits), columns, tuple(told)
+    return edits, columns, tuple(told)
 
 
 def _known_columns(name: str, used: tuple[str, ...]) -> tuple[str, ...]:
@@ -259,37 +233,36 @@ def _names_column(node: ast.Subscript) -> bool:
     return (text_in(node.slice) or "train") not in _NOT_COLUMNS
 
 
-def _line_starts(code: str) -> list[int]:
-    starts = [0]
-    for line in code.encode().splitlines(keepends=True):
-        starts.append(starts[-1] + len(line))
-    return starts
-
-
-def _edit(node: ast.expr, text: str, starts: list[int]) -> _Edit:
-    start = starts[node.lineno - 1] + node.col_offset
-    return _Edit(start, starts[(node.end_lineno or node.lineno) - 1] + (node.end_col_offset or 0), text)
-
-
-def _source(code: str, node: ast.expr, starts: list[int]) -> str:
-    edit = _edit(node, "", starts)
-    return code.encode()[edit.start : edit.end].decode()
-
-
-def _outermost(edits: list[_Edit]) -> list[_Edit]:
-    """Leave out edits inside the text of another."""
-    return [one for one in edits if not any(o is not one and o.start <= one.start and one.end <= o.end for o in edits)]
+def _source(code: str, node: ast.expr) -> str:
+    return ast.get_source_segment(code, node) or ""
 
 
 def _applied(code: str, edits: list[_Edit]) -> str:
+    """Return the code with these replacements, without those inside another."""
     data = code.encode()
-    for edit in sorted(_outermost(edits), key=lambda one: one.start, reverse=True):
-        data = data[: edit.start] + edit.text.encode() + data[edit.end :]
-    return data.decode()
+    starts = list(itertools.accumulate(map(len, data.splitlines(keepends=True)), initial=0))
+    spans = [
+        (
+            starts[node.lineno - 1] + node.col_offset,
+            starts[(node.end_lineno or 1) - 1] + (node.end_col_offset or 0),
+            text,
+        )
+        for node, text in edits
+    ]
+    parts, at = [], 0
+    for start, end, text in sorted(spans, key=lambda span: (span[0], -span[1])):
+        if start >= at:
+            parts += [data[at:start], text.encode()]
+            at = end
+    return b"".join([*parts, data[at:]]).decode()
 
 
-def _pasted(name: str) -> str:
-    """Return the source of a module to paste, with its docstring as a comment."""
+def _pasted(name: str, table: str, values: Mapping[str, tuple[str, ...]]) -> str:
+    """Return the source of a module to paste, with its docstring as a comment and the values of its table."""
     text = (Path(__file__).parent / "pasted" / f"{name}.py").read_text(encoding="utf-8")
-    docstring, _, rest = text.partition('"""\n')
-    return f"# --- stand-ins: {docstring.removeprefix(chr(34) * 3)}\n{rest.strip()}\n# --- end of the stand-ins\n\n"
+    docstring, _, rest = text.removeprefix('"""').partition('"""\n')
+    lines = "".join(
+        f"    {json.dumps(key)}: ({json.dumps(some)[1:-1]}{',' * (len(some) == 1)}),\n" for key, some in values.items()
+    )
+    rest = rest.replace(f"{table}: dict[str, Any] = {{}}\n", f"{table}: dict[str, Any] = {{\n{lines}}}\n")
+    return f"# --- stand-ins: {docstring}\n{rest.strip()}\n# --- end of the stand-ins\n\n"

@@ -8,7 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 from attrs import frozen
 
 from harness.drafting.versions import LAST_SUSPECTS, project_of_file
-from harness.model.signature import normalized_message
 from harness.model.text import plain
 
 _PREFIX = re.compile(
@@ -40,11 +39,11 @@ EXCEPTION = re.compile(
     r"|(?<=\.)[A-Z]\w+|Exception))(?::\s?(?P<message>.*))?$"
 )
 _INLINE = re.compile(
-    r"(?<![\w.])(?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))(?::\s+|`:?\s*[`\"'])(?P<message>[^`\n]{4,400})"
+    r"(?<![\w.])(?P<type>(?:[a-z_]\w*\.)*[A-Z]\w*(?:Error|Exception))(?::\s+|`:?\s*[`\"'])"
+    r"(?P<message>(?:\[[^\]\n]*\]|[^\[\]`\n]){4,400})"
 )
 _OF_IMPORT = re.compile(r"cannot import name '[\w.]+' from '[\w.]+'|No module named '[\w.]+'")
 _CHAIN = re.compile(r"(?:During handling of the above|The above exception was the direct cause)")
-_DIRECT = re.compile(r"The above exception was the direct cause")
 # Words of an exception that only wraps another.
 _WRAPPER = re.compile(
     r"^(?:Failed to import|An error occurred while (?:generating|loading)|Could not import module|.*following error)",
@@ -163,16 +162,11 @@ def tracebacks_of(text: str) -> tuple[Raised, ...]:
             chain.append(Raised(match["type"], message, tuple(frames)))
             frames, is_open = [], False
         elif match["message"] and not chain:
-            found.append(_above_its_frames(match["type"], match["message"], lines[number : number + 40]))
+            below = [frame for line in lines[number : number + 40] if (frame := _frame(line)) is not None]
+            found.append(Raised(match["type"], match["message"], tuple(below)))
     if chain:
         found.append(_chained(chain))
     return tuple(found) or tuple(_inline(text))
-
-
-def _above_its_frames(kind: str, message: str, below: Sequence[str]) -> Raised:
-    """An exception that no frames come before: they may follow it."""
-    frames = tuple(frame for line in below if (frame := _frame(line)) is not None)
-    return Raised(kind, message, () if any(EXCEPTION.match(line.strip()) for line in below) else frames)
 
 
 def best_traceback(groups: Iterable[Sequence[Raised]], title: str) -> Raised | None:
@@ -196,33 +190,17 @@ def stable_part(message: str) -> str:
     first = re.split(r"(?<=[.!?])\s+(?=[A-Z])", lines[0])[0]
     if len(first.split()) < 3 and len(lines[0]) > len(first):
         first = lines[0]
-    parts = [part.strip(" ,;:.'\"`([{)]}").rstrip() for part in _CHANGING.split(first)]
+    parts = [part.lstrip(" ,;:.)]}").rstrip(" ,;:.([{-=") for part in _CHANGING.split(first)]
     best = max(parts, key=lambda part: len(" ".join(_WORDS.findall(part))))
     if len(_WORDS.findall(best)) < 2 and len(parts) > 1:
         return ""
-    best = _with_its_quotes(best.rstrip(" -="), first)
-    if f"{best})" in first and best.count("(") > best.count(")"):
-        best += ")"
+    for quote in "'\"`":
+        # Half of a pair, or a pair around all of it.
+        if best.count(quote) % 2 or (best.count(quote) == 2 and best[0] == best[-1] == quote):
+            best = best.strip(f"{quote} ")
     if best.count("(") > best.count(")"):
         best = best.rpartition("(")[0].rstrip() or best
     return best if len(best) <= _LONGEST else best[:_LONGEST].rpartition(" ")[0]
-
-
-def _with_its_quotes(part: str, whole: str) -> str:
-    """Return a part of a message with the quotes at its ends, which are only left out where their pair is, too."""
-    for quote in "'\"`":
-        if quote in part and part.count(quote) % 2 == 0 and f"{quote}{part}{quote}" in whole:
-            part = f"{quote}{part}{quote}"
-        elif part.count(quote) % 2 and f"{quote}{part}" in whole:
-            part = quote + part
-        elif part.count(quote) % 2 and f"{part}{quote}" in whole:
-            part += quote
-    return part
-
-
-def matches(part: str, message: str) -> bool:
-    """Whether a signature's message is found in another run's."""
-    return normalized_message(part) in normalized_message(message)
 
 
 def suspects(raised: Raised | None) -> tuple[str, ...]:
@@ -288,20 +266,8 @@ def _chained(chain: Sequence[Raised]) -> Raised:
 
 def _inline(text: str) -> Iterator[Raised]:
     """Exceptions that a sentence names with their message, else those whose message tells what they are."""
-    named = [
-        Raised(match["type"], _within_its_brackets(match["message"]).strip(" `")) for match in _INLINE.finditer(text)
-    ]
+    named = [Raised(match["type"], match["message"].strip(" `")) for match in _INLINE.finditer(text)]
     yield from named or [
         Raised("ImportError" if match[0].startswith("cannot") else "ModuleNotFoundError", match[0])
         for match in _OF_IMPORT.finditer(text)
     ]
-
-
-def _within_its_brackets(message: str) -> str:
-    """Return a message up to the bracket that closes what was opened before it."""
-    depth = 0
-    for at, letter in enumerate(message):
-        depth += (letter == "[") - (letter == "]")
-        if depth < 0:
-            return message[:at]
-    return message

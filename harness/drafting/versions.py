@@ -27,7 +27,7 @@ FIELD: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known.toml").rea
 KNOWN = frozenset(FIELD["packages"])
 LAST_SUSPECTS = frozenset(FIELD["last-suspects"])
 _PROJECTS: dict[str, str] = FIELD["modules"]
-_SAID: dict[str, str] = FIELD["said"]
+_SAID = {normalized_name(key.replace(" ", "-")): value for key, value in FIELD["said"].items()}
 
 _ALIAS = "|".join(
     sorted(
@@ -42,8 +42,7 @@ NAME = rf"(?<![\w/.@-])(?:hugging ?face )?(?P<name>{_ALIAS})(?![\w/]|-(?!\d))"
 def project_named(text: str) -> str | None:
     """Return the project that a name in a list or a sentence means, None if it is not a known one."""
     name = normalized_name(text.strip("`*'\" ").replace(" ", "-"))
-    said = {normalized_name(key.replace(" ", "-")): value for key, value in _SAID.items()}
-    name = said.get(name, name)
+    name = _SAID.get(name, name)
     return name if name in KNOWN else None
 
 
@@ -71,28 +70,17 @@ _VERSION = (
     r"v?(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|alpha|beta|post|dev)\.?\d*)*(?:\+\w+(?:\.\w+)*)?)"
     r"(?![\w/%-]|\.\d| ?[GMK]i?B)"
 )
-_ANY_VERSION = re.compile(
-    rf"(?<![\w./=<>~-]){_VERSION}|(?<=[=\s\w\]])(?<!>=)(?<!<=)=={_VERSION.replace('<version>', '<pinned>')}"
-)
-_PIN = re.compile(
-    r"^\s*(?:\[(?:pip3?|conda)\]\s+)?(?P<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?\s?={2,3}\s?(?P<version>[\w.+!-]+)\s*$"
-)
-_PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?==(?P<version>\d[\w.+]*)")
-_COLUMNS = re.compile(
-    rf"^\s*(?:\[(?:pip3?|conda)\]\s+|[│|]\s*)?(?P<name>[A-Za-z][\w.-]*)\s*(?:\s|[│|])\s*{_VERSION}(?:\s+[\w.:-]+){{0,3}}\s*(?:[│|].*)?$"
-)
-_LISTED = re.compile(
-    rf"^[\s>*•+-]*(?:\d+[.)]\s+)?[`*]*{NAME}[`*]*(?:\s+library)?(?:\s+[`*]*version[`*]*)?[`*]*(?:\s*\((?:GPU|CPU|with|acc)[^)]*\))?[`*]*"
-    rf"\s*(?:[:=|@]|==|-|\u2014|\u2013|is)?\s*[`*|'\"]*\s*(?:version[:\s]\s*)?{_VERSION}",
-    re.I,
-)
-_BANNER = re.compile(rf"{NAME}(?:\s+version)?\s*[:=]?\s+{_VERSION}", re.I)
-_ATTRIBUTE = re.compile(rf"(?P<name>\w+)\.__version__\W+{_VERSION}")
+_ANY_VERSION = re.compile(rf"(?<![\w./<>~-])(?<!>=)(?<!<=){_VERSION}")
+_PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?\s?={2,3}\s?(?P<version>\d[\w.+!-]*)")
+# What stands between a name and its version in lists, tables and sentences.
+_BETWEEN = r"(?:[\s`*'\"|│:=@(\u2013\u2014-]|(?:\.__)?version_*\b|library\b|is\b|\((?:GPU|CPU|with|acc)[^)]*\)){1,80}?"
+_NAMED = re.compile(rf"{NAME}{_BETWEEN}{_VERSION}", re.I)
 _SHOWN = re.compile(rf"^Name:\s*(?P<name>[\w.-]+)\s*\nVersion:\s*{_VERSION}", re.M)
 _PYTHON = re.compile(r"\bpython(?:\s*version)?[\s`*:=|(-]*v?(?P<version>3\.\d{1,2}(?:\.\d+)?)(?![\d.]*\d)", re.I)
 _ALONE = re.compile(rf"\b(?:on|with|using|version)\s+{_VERSION}", re.I)
 _PYTHON_FOLDER = re.compile(r"(?:python|Python)(?P<version>3\.\d{1,2})[/\\]")
 _NO_RELEASE = re.compile(r"dev|git|\+(?!cu\d|cpu|rocm|xpu|pt\d|computecanada)")
+_LIST_MARK = re.compile(r"[\s>*•+`|│-]*(?:\d+[.)]\s+)?[`*]*(?:\[(?:pip3?|conda)\]\s+)?$")
 
 _GOOD = re.compile(
     r"\b(?:work(?:s|ed|ing)?|fine|ok|okay|correct(?:ly)?|success\w*|passe[sd]"
@@ -128,8 +116,14 @@ _STEP = re.compile(
     re.I,
 )
 _SET_UP = re.compile(r"\W*(?:workaround\W+)?(?:(?:uv\s+)?pip3?\s+install|uv\s+add|with|using|on)\s", re.I)
+_OTHER_THINGS = re.compile(
+    r"(?:python|cuda|driver|ubuntu|cudnn|rocm|windows|macos|gcc|glibc)\W*(?:version)?\W*v?$", re.I
+)
+_SURELY_GOOD = re.compile(
+    r"downgrad|revert|roll\w* back|goes away|went away|work(?:s|ed)|fine|before|prior to|used to", re.I
+)
 _CLAUSE = re.compile(r"(?<=[;!?])\s+|(?<=\w)\.\s+|,\s+|\s+(?:but|while|whereas|however|yet)\s+|\n", re.I)
-_WEIGHTS = {"freeze": 3, "list": 4, "shown": 4, "attribute": 3, "banner": 2, "prose": 1}
+_IN_LIST = 4
 
 
 class VersionClaim(enum.Enum):
@@ -161,9 +155,7 @@ class Told:
             return sorted({Version(text) for text, one in said.items() if one is claim})
 
         goods, bads, fixes = having(VersionClaim.GOOD), having(VersionClaim.BAD), having(VersionClaim.FIXED)
-        if not bads and project in self.installed and goods:
-            bads = [Version(self.installed[project])]
-        if not bads and project in self.installed and fixes:
+        if not bads and project in self.installed and (goods or fixes):
             bads = [Version(self.installed[project])]
         older = [good for good in goods if not bads or good < bads[0]]
         if older or not (goods or fixes):
@@ -179,22 +171,24 @@ def versions_in(blocks: Iterable[Block], title: str, comments: Iterable[str] = (
     """
     found: dict[str, Counter[str]] = {}
     pythons: Counter[str] = Counter()
-    prose = [title]
+    blocks = tuple(blocks)
+    prose = [title, *(block.text for block in blocks if not block.is_code)]
     for block in blocks:
-        for name, version, kind in _versions(block):
-            found.setdefault(name, Counter())[version] += _WEIGHTS[kind]
+        for name, version, weight in _versions(block):
+            found.setdefault(name, Counter())[version] += weight
         for pattern, weight in ((_PYTHON, 3), (_PYTHON_FOLDER, 1)):
             pythons.update({match["version"]: weight for match in pattern.finditer(block.text)})
-        if not block.is_code or not _looks_listed(block.text):
-            prose.append(block.text if not block.is_code else "")
-    best = {name: _best(counts) for name, counts in found.items()}
+    best = {name: counts.most_common(1)[0][0] for name, counts in found.items()}
     installed = {name: version for name, version in best.items() if not _NO_RELEASE.search(version)}
     claims: dict[str, dict[str, VersionClaim]] = {}
     for text in (*prose, *comments):
         for name, version, claim in _claims(text, best, home):
             claims.setdefault(name, {}).setdefault(version, claim)
     for name, said in claims.items():
-        _prefer_environment(installed, name, said)
+        # The bad version is that of the environment if the list is of the good one, or there is none.
+        bad = [version for version, claim in said.items() if claim is VersionClaim.BAD]
+        if bad and (name not in installed or said.get(_public(installed[name])) is VersionClaim.GOOD):
+            installed[name] = min(bad, key=Version)
     alone = next((match["version"] for text in prose if (match := _ALONE.search(text))), None)
     if home is not None and home not in best and alone is not None and alone not in claims.get(home, {}):
         installed.setdefault(home, alone)
@@ -202,61 +196,22 @@ def versions_in(blocks: Iterable[Block], title: str, comments: Iterable[str] = (
         {name: _public(version) for name, version in installed.items()},
         {name: version for name, version in best.items() if name not in installed},
         claims,
-        pythons.most_common(1)[0][0] if pythons else None,
+        next((version for version, _ in pythons.most_common(1)), None),
     )
 
 
-def _prefer_environment(installed: dict[str, str], name: str, said: dict[str, VersionClaim]) -> None:
-    """Take the bad version as the environment's if the list is of the good one, or there is none."""
-    bad = [version for version, claim in said.items() if claim is VersionClaim.BAD]
-    if bad and (name not in installed or said.get(_public(installed[name])) is VersionClaim.GOOD):
-        installed[name] = min(bad, key=Version)
-
-
-def _versions(block: Block) -> Iterator[tuple[str, str, str]]:
-    """Yield projects with their versions and the kind of the place."""
+def _versions(block: Block) -> Iterator[tuple[str, str, int]]:
+    """Yield projects with their versions and a weight: entries of a list count more than words in a sentence."""
     for match in _SHOWN.finditer(block.text):
-        yield normalized_name(match["name"]), match["version"], "shown"
-    for match in _ATTRIBUTE.finditer(block.text):
-        if name := project_named(match["name"]):
-            yield name, match["version"], "attribute"
+        yield normalized_name(match["name"]), match["version"], _IN_LIST
     for line in block.text.splitlines():
-        yield from _of_line(line, block)
-
-
-def _of_line(line: str, block: Block) -> Iterator[tuple[str, str, str]]:
-    """Yield what one line tells: a pin, an entry of a list, or a version after a name."""
-    pins = [_PIN.match(line)] if _PIN.match(line) else list(_PINNED.finditer(line))
-    if pins and (block.is_code or "install" in line or len(pins) > 1 or _PIN.match(line)):
-        found = [(pin["name"], pin["version"].rstrip(".")) for pin in pins if pin is not None]
-        yield from ((normalized_name(name), version, "freeze") for name, version in found if _is_version(version))
-        return
-    listed = _LISTED.match(line)
-    name = project_named(listed["name"]) if listed is not None else None
-    if listed is not None and name is not None:
-        is_list = len(line) < 100 and (block.is_code or line.lstrip()[:1] in "-*•+`|>" or _is_short(line, listed))
-        yield name, listed["version"], "list" if is_list else "prose"
-        if is_list:
-            yield from _after_names(line[listed.end() :], "list")
-            return
-    elif listed is None and (row := _COLUMNS.match(line)) is not None:
-        name = project_named(row["name"])
-        if name is not None:
-            yield name, row["version"], "list"
-            return
-    if not (block.is_code and block.language in ("python", "py")):
-        is_banner = block.is_code or ("unsloth" in line.lower() and "==" in line)
-        yield from _after_names(line, "banner" if is_banner else "prose")
-
-
-def _after_names(text: str, kind: str) -> Iterator[tuple[str, str, str]]:
-    for match in _BANNER.finditer(text):
-        if name := project_named(match["name"]):
-            yield name, match["version"], kind
-
-
-def _is_short(line: str, match: re.Match[str]) -> bool:
-    return len(line[match.end() :].strip()) < 40 and not re.search(r"\b(?:work|fail|broke|since|but)\w*", line, re.I)
+        pins = list(_PINNED.finditer(line))
+        for pin in pins:
+            if _is_version(version := pin["version"].rstrip(".")):
+                yield normalized_name(pin["name"]), version, _IN_LIST
+        for match in () if pins else _NAMED.finditer(line):
+            if name := project_named(match["name"]):
+                yield name, match["version"], _IN_LIST if _LIST_MARK.match(line[: match.start()]) else 1
 
 
 def _claims(text: str, installed: dict[str, str], home: str | None) -> Iterator[tuple[str, str, VersionClaim]]:
@@ -265,46 +220,43 @@ def _claims(text: str, installed: dict[str, str], home: str | None) -> Iterator[
         if len(paragraph) > 3000 or re.match(r"^\s*[-*•|`]*\s*\S+ version", paragraph):
             continue
         for sentence in re.split(r"(?<=[a-z`)\d])[.!?]\s+(?=[A-Z])", paragraph):
-            yield from _claims_of_sentence(sentence, installed, home)
+            if not re.match(r"\W*python\b", sentence, re.I):
+                yield from _claims_of_sentence(sentence, installed, home)
 
 
 def _claims_of_sentence(
     sentence: str, installed: dict[str, str], home: str | None
 ) -> Iterator[tuple[str, str, VersionClaim]]:
-    if re.match(r"\W*python\b", sentence, re.I):
-        return
     named = [(m.start(), name) for m in re.finditer(NAME, sentence, re.I) if (name := project_named(m["name"]))]
-    spans: list[tuple[int, int]] = []
-    for match in _STEP.finditer(sentence):
-        context = sentence[max(0, match.start() - 60) : match.end() + 60]
-        project = _project_at(match.start("old"), named, match["new"], installed, home)
-        if project is None or not (_is_version(match["old"]) and _is_version(match["new"])):
-            continue
-        is_against = Version(match["old"]) > Version(match["new"]) and re.search(
-            r"regress|broke|slower", sentence, re.I
-        )
-        if is_against and " vs" in match[0]:
-            yield project, _public(match["new"]), VersionClaim.GOOD
-            yield project, _public(match["old"]), VersionClaim.BAD
-            continue
-        if Version(match["old"]) >= Version(match["new"]) and not re.search(r"downgrad|revert|roll", context, re.I):
-            continue
-        old, new = match["old"], match["new"]
-        if re.search(r"downgrad\w*|revert\w*|roll\w* back", context, re.I):
-            old, new = new, old
-        elif not (_BAD.search(sentence) or _GOOD.search(sentence) or re.search(r"->|→|=>|➜", match[0])):
-            continue
-        spans.append(match.span())
-        yield project, _public(old), VersionClaim.GOOD
-        yield project, _public(new), VersionClaim.BAD
+    steps = [match for match in _STEP.finditer(sentence) if _claims_of_step(match, sentence)]
+    for step in steps:
+        project = _project_at(step.start("old"), named, step["new"], installed, home)
+        if project is not None:
+            yield from (
+                (project, _public(version), claim) for version, claim in _claims_of_step(step, sentence).items()
+            )
     for begin, clause, claim in _claims_of_clauses(sentence):
         for match in _ANY_VERSION.finditer(clause):
-            at, version = begin + match.start(), match["version"] or match["pinned"]
-            if any(first <= at < last for first, last in spans) or not _is_version(version):
-                continue
-            project = _project_at(at, named, version, installed, home)
-            if project is not None and not _is_python(sentence, at):
+            at, version = begin + match.start(), match["version"]
+            is_other = _OTHER_THINGS.search(sentence[:at]) or any(step.start() <= at < step.end() for step in steps)
+            project = (
+                _project_at(at, named, version, installed, home) if not is_other and _is_version(version) else None
+            )
+            if project is not None:
                 yield project, _public(version), claim
+
+
+def _claims_of_step(match: re.Match[str], sentence: str) -> dict[str, VersionClaim]:
+    """Return what a step from one version to another says of both; nothing if it says nothing."""
+    old, new = match["old"], match["new"]
+    if not (_is_version(old) and _is_version(new)):
+        return {}
+    is_back = re.search(r"downgrad|revert|roll", sentence[max(0, match.start() - 60) : match.end() + 60], re.I)
+    if is_back:
+        old, new = new, old
+    elif Version(old) >= Version(new) or not (_BAD.search(sentence) or _GOOD.search(sentence) or ">" in match[0]):
+        return {}
+    return {old: VersionClaim.GOOD, new: VersionClaim.BAD}
 
 
 def _claims_of_clauses(sentence: str) -> Iterator[tuple[int, str, VersionClaim]]:
@@ -328,16 +280,10 @@ def _claim(clause: str) -> VersionClaim | None:
         return VersionClaim.FIXED
     if _NOT_GOOD.search(clause):
         return VersionClaim.BAD
-    if _NOT_BAD.search(clause):
+    # "the error goes away after downgrading to 4.51": what is done to the version decides.
+    if _NOT_BAD.search(clause) or _SURELY_GOOD.search(clause):
         return VersionClaim.GOOD
-    good, bad = _GOOD.search(clause), _BAD.search(clause)
-    if good and bad:
-        # "the error goes away after downgrading to 4.51": what is done to the version decides.
-        strong = re.search(
-            r"downgrad|revert|roll\w* back|goes away|went away|work(?:s|ed)|fine|before|prior to|used to", clause, re.I
-        )
-        return VersionClaim.GOOD if strong else VersionClaim.BAD
-    return VersionClaim.GOOD if good else VersionClaim.BAD if bad else None
+    return VersionClaim.BAD if _BAD.search(clause) else VersionClaim.GOOD if _GOOD.search(clause) else None
 
 
 def _project_at(
@@ -351,33 +297,9 @@ def _project_at(
     if len(with_it) == 1:
         return with_it[0]
     name = named[0][1] if named else home
-    return name if name is not None and _is_near(version, installed.get(name)) else None
-
-
-def _is_near(version: str, installed: str | None) -> bool:
-    """Whether a number without a name can be a version of a project whose installed version is known."""
-    if installed is None or not (_is_version(installed) and _is_version(version)):
-        return installed is None
-    return abs(Version(version).major - Version(installed).major) <= 1
-
-
-def _is_python(sentence: str, at: int) -> bool:
-    return (
-        re.search(
-            r"(?:python|cuda|driver|ubuntu|cudnn|rocm|windows|macos|gcc|glibc)\W*(?:version)?\W*v?$",
-            sentence[:at],
-            re.I,
-        )
-        is not None
-    )
-
-
-def _looks_listed(text: str) -> bool:
-    return len(re.findall(r"==\d", text)) > 3
-
-
-def _best(counts: Counter[str]) -> str:
-    return max(counts, key=lambda version: (counts[version], -list(counts).index(version)))
+    known = parsed_version(installed.get(name or ""))
+    is_near = known is None or abs(Version(version).major - known.major) <= 1
+    return name if is_near else None
 
 
 def _is_version(text: str) -> bool:

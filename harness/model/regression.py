@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Iterable
 from typing import Any
 
 from attrs import fields, frozen
@@ -12,7 +13,6 @@ from harness.model.release import parsed_version
 
 KINDS = ("crash", "import error", "wrong number", "changed default", "changed output", "slower", "more memory", "hang")
 _VERSIONS = ("last_good", "first_bad", "last_bad", "fixed_in", "good_again")
-_TEXTS = ("kind", "file", "function", "removed", "commit", "pull_request", "fix", "workaround", "depth")
 
 
 @frozen
@@ -91,26 +91,30 @@ def known_keys() -> list[str]:
     return [one.name.replace("_", "-") for one in fields(Regression)]
 
 
+def checked(table: Any, name: str, keys: Iterable[str]) -> dict[str, Any]:
+    """Return a table of a repro's metadata. Raises `ValueError` if it is none, or has other keys than these."""
+    if not isinstance(table, dict):
+        raise ValueError(f"{name} must be a table, not {table!r}")  # noqa: TRY004 - the caller reports all alike
+    if unknown := sorted(set(table) - set(keys)):
+        raise ValueError(f"{name} has unknown keys: {', '.join(unknown)}; known keys: {', '.join(sorted(keys))}")
+    return table
+
+
 def parse_regression(table: Any) -> Regression:
     """Read `[tool.harness.known]`. Raises `ValueError`, whose message says what to change."""
-    if not isinstance(table, dict):
-        raise ValueError(f"known must be a table, not {table!r}")  # noqa: TRY004 - the caller reports all alike
-    given = {key.replace("-", "_"): value for key, value in table.items()}
-    if unknown := sorted(set(table) - set(known_keys())):
-        raise ValueError(f"known has unknown keys: {', '.join(unknown)}; known keys: {', '.join(known_keys())}")
-    for key in (*_TEXTS, *_VERSIONS):
-        if key in given and (not isinstance(given[key], str) or not given[key].strip()):
-            raise ValueError(f"known.{_shown(key)} must be a string in quotes, not {given[key]!r}")
-    if given.get("kind") not in KINDS:
-        raise ValueError(f"known.kind = {given.get('kind')!r} must be one of: {', '.join(KINDS)}")
+    given = {key.replace("-", "_"): value for key, value in checked(table, "known", known_keys()).items()}
+    for one in fields(Regression):
+        value = given.get(one.name, one.default)
+        if str(one.type) == "bool" and not isinstance(value, bool):
+            raise ValueError(f"known.{_shown(one.name)} must be true or false")
+        if one.name in given and "str" in str(one.type).split(" | ") and not (isinstance(value, str) and value.strip()):
+            raise ValueError(f"known.{_shown(one.name)} must be a string in quotes, not {value!r}")
+    for key, known in (("kind", KINDS), ("depth", ("release", "region"))):
+        if given.get(key) not in known and (key in given or key == "kind"):
+            raise ValueError(f"known.{key} = {given.get(key)!r} must be one of: {', '.join(known)}")
     upstream = given.get("upstream")
     if not isinstance(upstream, list) or not upstream or not all(_is_address(one) for one in upstream):
         raise ValueError("known.upstream must be a list of https addresses of the issue, pull request or changelog")
-    if given.get("depth", "release") not in ("release", "region"):
-        raise ValueError(f"known.depth = {given['depth']!r} must be release or region")
-    for key in ("never_worked", "written"):
-        if not isinstance(given.get(key, False), bool):
-            raise ValueError(f"known.{_shown(key)} must be true or false")  # noqa: TRY004 - as above
     seen = _seen(given["seen"]) if "seen" in given else None
     found = Regression(**{**given, "upstream": tuple(upstream), "seen": seen})
     _check_order(found)
@@ -138,13 +142,12 @@ def _check_order(found: Regression) -> None:
 
 
 def _seen(table: Any) -> Seen:
-    if not isinstance(table, dict) or set(table) - {"release", "error", "frames"}:
-        raise ValueError("known.seen takes release, error and frames")
-    frames = table.get("frames", [])
-    texts = [table.get("release"), table.get("error"), *(frames if isinstance(frames, list) else [None])]
+    seen = checked(table, "known.seen", ("release", "error", "frames"))
+    frames = seen.get("frames", [])
+    texts = [seen.get("release"), seen.get("error"), *(frames if isinstance(frames, list) else [None])]
     if not all(isinstance(text, str) and text for text in texts):
         raise ValueError("known.seen needs release and error as text, and frames as a list of 'file:function'")
-    return Seen(table["release"], table["error"], tuple(frames))
+    return Seen(seen["release"], seen["error"], tuple(frames))
 
 
 def _is_address(value: Any) -> bool:

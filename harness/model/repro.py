@@ -13,9 +13,8 @@ import posixpath
 import re
 import shlex
 import tomllib
-from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 
 from attrs import evolve, field, fields_dict, frozen
 from packaging.requirements import InvalidRequirement, Requirement
@@ -23,12 +22,10 @@ from packaging.specifiers import InvalidSpecifier, SpecifierSet
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import BadRepro
-from harness.model.regression import Regression, parse_regression
+from harness.model.regression import Regression, checked, parse_regression
 from harness.model.release import normalized_name
 from harness.model.signature import Signature, check_pattern
 from harness.model.text import parse_size
-
-_T = TypeVar("_T")
 
 MAKE, USE = "make", "use"
 ARTIFACTS, INPUTS = "HARNESS_ARTIFACTS", "HARNESS_INPUTS"
@@ -87,21 +84,6 @@ class Given:
         return {"tree": self.digest, **({"by": self.by, "run": self.run} if self.by else {})}
 
 
-def digest_with(digest: str, given: Sequence[Given]) -> str:
-    """Return the digest of a repro that is given these folders."""
-    if not given:
-        return digest
-    told = "\0".join(f"{one.variable}={one.digest}{one.flaw}" for one in given)
-    return f"{digest}+{hashlib.sha256(told.encode()).hexdigest()[:12]}"
-
-
-def parse_inputs(table: Any) -> tuple[Input, ...]:
-    """Read `[tool.harness.inputs]`. Raises `ValueError` with a sentence that names the key."""
-    if not isinstance(table, dict):
-        raise ValueError("inputs must be a table: [tool.harness.inputs.NAME]")  # noqa: TRY004 - reported alike
-    return tuple(_input(name, one) for name, one in table.items())
-
-
 def _input(name: str, table: Any) -> Input:
     where = f"inputs.{name}"
     if not _NAME.fullmatch(name):
@@ -110,24 +92,19 @@ def _input(name: str, table: Any) -> Input:
     if len(sources) != 1:
         raise ValueError(f"{where} must name one of folder, archive and hub")
     (source,) = sources
-    if unknown := sorted(set(table) - {source, *_KEYS[source]}):
-        raise ValueError(f"{where} has unknown keys: {', '.join(unknown)}; with {source} go: {_words(source)}")
-    if not isinstance(table[source], str) or not table[source]:
-        raise ValueError(f"{where}.{source} must be a string in quotes, not {table[source]!r}")
-    sha256, files = table.get("sha256", ""), table.get("files", [])
+    given = checked(table, where, (source, *_KEYS[source]))
+    if not _text(given, source, where):
+        raise ValueError(f"{where}.{source} must not be empty")
+    sha256, files = given.get("sha256", ""), given.get("files", [])
     if source == "archive" and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
         raise ValueError(
             f"{where} needs sha256 = the archive's hash in 64 hexadecimal digits (sha256sum FILE shows it)"
         )
-    if source == "hub" and not _HUB.fullmatch(table["hub"]):
-        raise ValueError(f"{where}: hub = {table['hub']!r} must be 'owner/name@revision', where revision is a commit")
+    if source == "hub" and not _HUB.fullmatch(given["hub"]):
+        raise ValueError(f"{where}: hub = {given['hub']!r} must be 'owner/name@revision', where revision is a commit")
     if source == "hub" and not (files and isinstance(files, list) and all(isinstance(one, str) for one in files)):
         raise ValueError(f"{where} needs files = a list of the files wanted, such as ['config.json', '*.safetensors']")
-    return Input(name, **{source: table[source]}, sha256=sha256, files=tuple(files))
-
-
-def _words(source: str) -> str:
-    return ", ".join(_KEYS[source]) or "no others"
+    return Input(name, **{source: given[source]}, sha256=sha256, files=tuple(files))
 
 
 # The regular expression for such a block in the specification:
@@ -291,7 +268,11 @@ class Repro:
     def with_given(self, *given: Given, step: str = "") -> Repro:
         """Return the repro with folders for its runs, and the step that they are for."""
         known = (*self.given, *given)
-        return evolve(self, given=known, step=step, digest=digest_with(self.digest.partition("+")[0], known))
+        told = "\0".join(f"{one.variable}={one.digest}{one.flaw}" for one in known)
+        digest = self.digest.partition("+")[0]
+        if known:
+            digest = f"{digest}+{hashlib.sha256(told.encode()).hexdigest()[:12]}"
+        return evolve(self, given=known, step=step, digest=digest)
 
 
 def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
@@ -315,31 +296,38 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise BadRepro(f"{where}: its script metadata is not valid TOML: {why}") from error
-    table = _table(_table(metadata, "tool", where), "harness", where)
-    _check_keys(table, set(TOP_KEYS), "[tool.harness]", where)
+    try:
+        return _of_metadata(metadata, source, name, path)
+    except ValueError as error:
+        raise BadRepro(f"{where}: {error}") from error
+
+
+def _of_metadata(metadata: dict[str, Any], source: str, name: str, path: str) -> Repro:
+    """Return a repro. Raises `ValueError` with a sentence that names the key."""
+    table = checked(_table(_table(metadata, "tool"), "harness"), "[tool.harness]", TOP_KEYS)
     device = table.get("device", "cpu")
     if device not in _DEVICES:
-        raise BadRepro(f"{where}: device = {device!r} must be one of {', '.join(_DEVICES)}")
+        raise ValueError(f"device = {device!r} must be one of {', '.join(_DEVICES)}")
     return Repro(
         name=name,
         digest=hashlib.sha256(source.encode()).hexdigest()[:16],
         source=source,
         path=path,
-        dependencies=_requirements(metadata.get("dependencies", []), where),
-        requires_python=_requires_python(metadata.get("requires-python"), where),
+        dependencies=_requirements(metadata, "dependencies"),
+        requires_python=_requires_python(metadata),
         device=device,
-        timeout=_positive(table.get("timeout", _DEFAULT_TIMEOUT_S), "timeout", where),
-        memory=_bytes(table.get("memory"), "memory", where),
-        gpu_memory=_bytes(table.get("gpu-memory"), "gpu-memory", where),
-        subjects=_subjects(table, where),
-        signature=_signature(table.get("signature"), where),
-        cases={key: _case(key, case, where) for key, case in _table(table, "cases", where).items()},
-        params=_params(table, where),
+        timeout=_timeout(table),
+        memory=_bytes(table, "memory"),
+        gpu_memory=_bytes(table, "gpu-memory"),
+        subjects=_subjects(table),
+        signature=_signature(table),
+        cases={key: _case(key, case) for key, case in _table(table, "cases").items()},
+        params=_params(table),
         summary=_summary(source),
-        reported=_text(table.get("reported"), "reported", where) or "",
-        known=_parsed(parse_regression, table.get("known"), where),
-        made=_made(table.get("made"), where),
-        inputs=_parsed(parse_inputs, table.get("inputs"), where) or (),
+        reported=_text(table, "reported") or "",
+        known=parse_regression(table["known"]) if "known" in table else None,
+        made=_made(table["made"]) if "made" in table else None,
+        inputs=tuple(_input(key, one) for key, one in _table(table, "inputs").items()),
     )
 
 
@@ -355,148 +343,121 @@ def command_repro(command: str, *, content_digest: str = "", timeout: float = _D
     return Repro(name=command, digest=digest, argv=argv, timeout=timeout, device="any")
 
 
-def _case(name: str, table: Any, where: str) -> Case:
-    if not isinstance(table, dict):
-        raise BadRepro(f"{where}: cases.{name} must be a table with params, subjects or a signature, not {table!r}")
-    _check_keys(table, {"params", "signature", "subjects", "known"}, f"cases.{name}", where)
-    return Case(
-        params=_params(table, where),
-        signature=_signature(table.get("signature"), where),
-        subjects=_subjects(table, where),
-        known=_parsed(parse_regression, table.get("known"), where),
-    )
+def _case(name: str, table: Any) -> Case:
+    case = checked(table, f"cases.{name}", ("params", "signature", "subjects", "known"))
+    known = parse_regression(case["known"]) if "known" in case else None
+    return Case(_params(case), _signature(case), _subjects(case), known)
 
 
-def _made(table: Any, where: str) -> Made | None:
-    if table is None:
-        return None
-    if not isinstance(table, dict) or not table.get("with"):
-        raise BadRepro(
-            f"{where}: [tool.harness.made] needs with = the requirements of the first step: ['peft==0.17.1']"
-        )
-    _check_keys(table, {"with", "subjects"}, "[tool.harness.made]", where)
-    return Made(_requirements(table["with"], where), _subjects(table, where))
+def _made(table: Any) -> Made:
+    made = checked(table, "[tool.harness.made]", ("with", "subjects"))
+    if not made.get("with"):
+        raise ValueError("[tool.harness.made] needs with = the requirements of the first step: ['peft==0.17.1']")
+    return Made(_requirements(made, "with"), _subjects(made))
 
 
-def _parsed(parse: Callable[[Any], _T], table: Any, where: str) -> _T | None:
-    try:
-        return parse(table) if table is not None else None
-    except ValueError as error:
-        raise BadRepro(f"{where}: {error}") from error
-
-
-def _check_keys(table: dict[str, Any], known: set[str], name: str, where: str) -> None:
-    if unknown := sorted(set(table) - known):
-        raise BadRepro(
-            f"{where}: {name} has unknown keys: {', '.join(unknown)}; known keys: {', '.join(sorted(known))}"
-        )
-
-
-def _params(table: dict[str, Any], where: str) -> dict[str, Any]:
-    params = dict(_table(table, "params", where))
+def _params(table: dict[str, Any]) -> dict[str, Any]:
+    params = dict(_table(table, "params"))
     try:
         json.dumps(params, allow_nan=False)  # the script gets them as JSON
     except (TypeError, ValueError, RecursionError) as error:
-        raise BadRepro(f"{where}: params must be valid JSON; put dates in quotes ({error})") from error
+        raise ValueError(f"params must be valid JSON; put dates in quotes ({error})") from error
     return params
 
 
-def _requires_python(value: Any, where: str) -> str | None:
-    text = _text(value, "requires-python", where)
+def _requires_python(metadata: dict[str, Any]) -> str | None:
+    text = _text(metadata, "requires-python")
     try:
         SpecifierSet(text or "")
     except InvalidSpecifier as error:
-        raise BadRepro(f"{where}: requires-python = {text!r} is not a version specifier such as '>=3.10'") from error
+        raise ValueError(f"requires-python = {text!r} is not a version specifier such as '>=3.10'") from error
     return text
 
 
-def _table(parent: dict[str, Any], key: str, where: str) -> dict[str, Any]:
+def _table(parent: dict[str, Any], key: str) -> dict[str, Any]:
     value = parent.get(key, {})
     if not isinstance(value, dict):
-        raise BadRepro(f"{where}: {key} must be a table")
+        raise ValueError(f"{key} must be a table")  # noqa: TRY004 - the caller reports all alike
     return value
 
 
-def _requirements(values: Any, where: str) -> tuple[str, ...]:
+def _requirements(table: dict[str, Any], key: str) -> tuple[str, ...]:
+    values = table.get(key, [])
     if not isinstance(values, list):
-        raise BadRepro(f"{where}: dependencies must be a list of requirements")
+        raise ValueError(f"{key} must be a list of requirements")  # noqa: TRY004 - as above
     for value in values:
         try:
             Requirement(value)
         except (InvalidRequirement, TypeError) as error:
-            raise BadRepro(f"{where}: {value!r} is not a requirement: {str(error).splitlines()[0]}") from error
+            raise ValueError(f"{value!r} is not a requirement: {str(error).splitlines()[0]}") from error
     return tuple(values)
 
 
-def _subjects(table: dict[str, Any], where: str) -> dict[str, Bounds]:
+def _subjects(table: dict[str, Any]) -> dict[str, Bounds]:
     subjects = {}
-    for project, bounds in _table(table, "subjects", where).items():
-        if not isinstance(bounds, dict) or (unknown := set(bounds) - {"good", "bad", "as-of", "hold", "default"}):
-            raise BadRepro(
-                f"{where}: subjects.{project} takes good, bad, as-of, hold and default"
-                + (f", not {', '.join(sorted(unknown))}" if isinstance(bounds, dict) else "")
-            )
+    for project, given in _table(table, "subjects").items():
+        where = f"subjects.{project}"
+        bounds = checked(given, where, ("good", "bad", "as-of", "hold", "default"))
         subjects[normalized_name(project)] = Bounds(
-            good=_version(bounds.get("good"), f"subjects.{project}.good", where),
-            bad=_version(bounds.get("bad"), f"subjects.{project}.bad", where),
-            as_of=_text(bounds.get("as-of"), f"subjects.{project}.as-of", where),
-            hold=_requirements(bounds.get("hold", []), where),
+            good=_version(bounds, "good", where),
+            bad=_version(bounds, "bad", where),
+            as_of=_text(bounds, "as-of", where),
+            hold=_requirements(bounds, "hold"),
             default=bounds.get("default", False) is True,
         )
     return subjects
 
 
-def _signature(table: Any, where: str) -> Signature | None:
-    if table is None:
+def _signature(table: dict[str, Any]) -> Signature | None:
+    if "signature" not in table:
         return None
-    known = set(fields_dict(Signature)) - {"captured"}
-    given = {key.replace("-", "_"): value for key, value in table.items()} if isinstance(table, dict) else {}
-    if not given or (unknown := set(given) - known):
-        names = ", ".join(sorted(unknown)) if given else "nothing"
-        raise BadRepro(f"{where}: the signature has {names}; it takes {', '.join(sorted(known))}")
+    keys = [name.replace("_", "-") for name in fields_dict(Signature) if name != "captured"]
+    given = {key.replace("-", "_"): value for key, value in checked(table["signature"], "signature", keys).items()}
+    if not given:
+        raise ValueError(f"the signature has nothing; it takes {', '.join(keys)}")
     for key, value in given.items():
         wanted = _SIGNATURE_TYPES.get(key, str)
-        if (
-            not isinstance(value, wanted)
-            or (isinstance(value, bool) and wanted is not bool)
-            or (isinstance(value, float) and not math.isfinite(value))
-        ):
-            raise BadRepro(f"{where}: the signature's {key} can't be {value!r}")
+        is_wrong = not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
+        if is_wrong or (isinstance(value, float) and not math.isfinite(value)):
+            raise ValueError(f"the signature's {key} can't be {value!r}")
     if ("metric" in given) != ("above" in given or "below" in given):
-        raise BadRepro(f"{where}: in a signature, metric needs above or below, and above or below need metric")
+        raise ValueError("in a signature, metric needs above or below, and above or below need metric")
     if "output" in given:
         try:
             check_pattern(given["output"])
         except ValueError as error:
-            raise BadRepro(f"{where}: the signature's output is not a regular expression: {error}") from error
+            raise ValueError(f"the signature's output is not a regular expression: {error}") from error
     return Signature(**given)
 
 
-def _text(value: Any, key: str, where: str) -> str | None:
+def _text(table: dict[str, Any], key: str, where: str = "") -> str | None:
+    value = table.get(key)
     if value is None or isinstance(value, str):
         return value
-    raise BadRepro(f"{where}: {key} must be a string in quotes, not {value!r}")
+    raise ValueError(f"{where}{'.' if where else ''}{key} must be a string in quotes, not {value!r}")
 
 
-def _version(value: Any, key: str, where: str) -> str | None:
-    text = _text(value, key, where)
+def _version(table: dict[str, Any], key: str, where: str) -> str | None:
+    text = _text(table, key, where)
     try:
         return text if text is None else str(Version(text))
     except InvalidVersion as error:
-        raise BadRepro(f"{where}: {key} = {text!r} is not a version") from error
+        raise ValueError(f"{where}.{key} = {text!r} is not a version") from error
 
 
-def _positive(value: Any, key: str, where: str) -> float:
+def _timeout(table: dict[str, Any]) -> float:
+    value = table.get("timeout", _DEFAULT_TIMEOUT_S)
     if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_TIMEOUT_S:
         return float(value)
-    raise BadRepro(f"{where}: {key} must be a number of seconds above 0 and at most 30 days, not {value!r}")
+    raise ValueError(f"timeout must be a number of seconds above 0 and at most 30 days, not {value!r}")
 
 
-def _bytes(value: Any, key: str, where: str) -> int | None:
+def _bytes(table: dict[str, Any], key: str) -> int | None:
     """A size such as "8 GiB"."""
+    value = table.get(key)
     size = parse_size(value) if isinstance(value, str) else None
     if value is not None and not size:
-        raise BadRepro(f"{where}: {key} must be a size such as '8 GiB', not {value!r}")
+        raise ValueError(f"{key} must be a size such as '8 GiB', not {value!r}")
     return size
 
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import math
 import re
+from collections.abc import Iterator
 from typing import Any
 
 from attrs import asdict, evolve, frozen
@@ -82,20 +83,31 @@ class Signature:
         Raises `TooSlow` if matching its pattern against the log takes too long.
         """
         found: list[str] = []
-        for is_given, matched in (
-            (self.hang, self._hung),
-            (self.crash, self._crashed),
-            (self.exit_code is not None, self._exited),
-            (self.exception is not None or self.message is not None or self.frame is not None, self._raised),
-            (self.metric is not None, self._measured),
-            (self.output is not None, self._printed),
-        ):
-            if is_given:
-                why = matched(observation, log)
-                if not why:
-                    return why
-                found.append(why)
+        for why in self._matched(observation, log):
+            if not why:
+                return why
+            found.append(why)
         return "; ".join(found)
+
+    def _matched(self, observation: Observation, log: str) -> Iterator[str | None]:
+        """Yield for each given part what `match` returns for it alone."""
+        detail = observation.detail
+        if self.hang:
+            yield (detail or "ran past its time limit") if observation.outcome is Outcome.TIMED_OUT else ""
+        if self.crash:
+            yield (detail or "crashed") if observation.outcome is Outcome.CRASHED else ""
+        if self.exit_code is not None:
+            yield f"exit code {self.exit_code}" if observation.exit_code == self.exit_code else ""
+        if self.exception is not None or self.message is not None or self.frame is not None:
+            chain = observation.exception.chain() if observation.exception is not None else ()
+            raised = next(filter(self._is_this, chain), None)
+            words = f": {one_line(raised.message, _SHOWN)}" if raised is not None and raised.message else ""
+            yield f"{raised.name}{words}" if raised is not None else ""
+        if self.metric is not None:
+            yield self._measured(observation)
+        if self.output is not None:
+            line = _found(self.output, log)
+            yield f"printed {one_line(line, _SHOWN)!r}" if line is not None else ""
 
     def number(self, observation: Observation) -> float | None:
         """The metric that is compared with a single bound, if the run wrote it; None with two bounds."""
@@ -143,36 +155,11 @@ class Signature:
             parts.append(f"exit code {self.exit_code}")
         return ", ".join(parts)
 
-    def _hung(self, observation: Observation, _log: str) -> str:
-        hung = observation.outcome is Outcome.TIMED_OUT
-        return (observation.detail or "ran past its time limit") if hung else ""
-
-    def _crashed(self, observation: Observation, _log: str) -> str:
-        return (observation.detail or "crashed") if observation.outcome is Outcome.CRASHED else ""
-
-    def _exited(self, observation: Observation, _log: str) -> str:
-        return f"exit code {self.exit_code}" if observation.exit_code == self.exit_code else ""
-
-    def _raised(self, observation: Observation, _log: str) -> str:
-        raised = self._matching_exception(observation)
-        if raised is None:
-            return ""
-        return f"{raised.name}: {one_line(raised.message, _SHOWN)}" if raised.message else raised.name
-
-    def _measured(self, observation: Observation, _log: str) -> str | None:
+    def _measured(self, observation: Observation) -> str | None:
         value = observation.metrics.get(self.metric or "")
         if value is None:
             return None if observation.outcome is Outcome.COMPLETED else ""
         return f"{self.metric} = {value:g}, {self.bounds}" if self._is_out_of_bounds(value) else ""
-
-    def _printed(self, _observation: Observation, log: str) -> str:
-        line = _found(self.output or "", log)
-        return f"printed {one_line(line, _SHOWN)!r}" if line is not None else ""
-
-    def _matching_exception(self, observation: Observation) -> RaisedException | None:
-        if observation.exception is None:
-            return None
-        return next((raised for raised in observation.exception.chain() if self._is_this(raised)), None)
 
     def _is_this(self, raised: RaisedException) -> bool:
         if self.exception is not None:
@@ -192,14 +179,9 @@ class Signature:
     @property
     def bounds(self) -> str:
         """The bounds of the metric in words."""
-        return " or ".join(
-            text
-            for text in (
-                f"above {self.above:g}" if self.above is not None else "",
-                f"below {self.below:g}" if self.below is not None else "",
-            )
-            if text
-        )
+        above = [f"above {self.above:g}"] if self.above is not None else []
+        below = [f"below {self.below:g}"] if self.below is not None else []
+        return " or ".join((*above, *below))
 
 
 def capture_signature(observation: Observation, log: str = "") -> Signature | None:

@@ -18,8 +18,8 @@ from harness.model.lock import AsOf
 from harness.model.repro import Bounds
 from harness.planning.inquiry import Inquiry, Scope
 from harness.probing import Probe
-from harness.request.commands import unpinned
 from harness.request.parsing import as_of, required_name, version_of
+from harness.request.project_requirements import unpinned
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Container, Iterable, Sequence

@@ -22,9 +22,10 @@ from harness.planning.releases import (
     told_holds,
 )
 from harness.probing import Judge, Prepared, Probe, next_attempt
-from harness.request.commands import unpinned, with_folders
+from harness.request.commands import with_folders
 from harness.request.parsing import required_name
 from harness.request.project import Project
+from harness.request.project_requirements import unpinned
 from harness.request.repros import chosen_repro, find_repro
 from harness.search import ByNumber, Grid
 

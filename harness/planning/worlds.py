@@ -24,8 +24,8 @@ from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
 from harness.planning.releases import check_ends, era_of
 from harness.probing import Probe
-from harness.request.commands import unpinned
 from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
+from harness.request.project_requirements import unpinned
 from harness.request.question import End, EndKind, Ends, day_end, release_end
 
 if TYPE_CHECKING:

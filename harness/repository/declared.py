@@ -44,16 +44,17 @@ class Declared:
 
 def declared(texts: Mapping[str, str]) -> Declared:
     """Return what these files (name -> text) declare; a file that can't be parsed declares nothing."""
-    toml, settings, literal = _toml(texts.get(FILES[0], "")), _ini(texts.get(FILES[1], "")), _Setup(texts.get(FILES[2]))
+    in_toml, in_cfg, in_setup = (texts.get(name, "") for name in FILES)
+    toml, settings, literal = _toml(in_toml), _ini(in_cfg), _arguments_of_setup(in_setup)
     project, poetry = _table(toml, "project"), _table(_table(toml, "tool"), "poetry")
-    options = settings["options"] if settings.has_section("options") else {}
-    in_setup = settings["options.extras_require"] if settings.has_section("options.extras_require") else {}
-    more = literal.value("extras_require")
-    extras = {**in_setup, **(more if isinstance(more, dict) else {}), **_table(project, "optional-dependencies")}
+    sections = {name: dict(settings[name]) for name in settings}
+    options, more = _table(sections, "options"), _table(literal, "extras_require")
+    extras = {**_table(sections, "options.extras_require"), **more, **_table(project, "optional-dependencies")}
     names = (project.get("name"), poetry.get("name"), settings.get("metadata", "name", fallback=""))
-    name = next((one for one in (*names, literal.value("name")) if one and isinstance(one, str)), "")
-    requires = (*_lines(options.get("install_requires")), *_lines(literal.value("install_requires")))
-    is_complete = "install_requires" in options or literal.is_complete("install_requires")
+    name = next((one for one in (*names, literal.get("name")) if one and isinstance(one, str)), "")
+    requires = (*_lines(options.get("install_requires")), *_lines(literal.get("install_requires")))
+    given = literal.get("install_requires")
+    is_complete = "install_requires" in options or (isinstance(given, list) and None not in given)
     poetry_needs = {key: of_poetry(key, value) for key, value in _table(poetry, "dependencies").items()}
     if poetry_needs and not requires:
         optional = {key for key, value in _table(poetry, "dependencies").items() if _is_optional(value)}
@@ -66,7 +67,7 @@ def declared(texts: Mapping[str, str]) -> Declared:
         name,
         requires,
         {key: _lines(value) for key, value in extras.items() if isinstance(key, str)},
-        (*_lines(options.get("tests_require")), *_lines(literal.value("tests_require"))),
+        (*_lines(options.get("tests_require")), *_lines(literal.get("tests_require"))),
         is_complete and all(map(_is_requirement, requires)),
     )
 
@@ -161,50 +162,34 @@ def project_files(repository: Repository, tree: Mapping[str, TreeEntry], folder:
     return {name: contents[blob].decode("utf-8", "replace") for name, blob in blobs.items()}
 
 
-class _Setup:
-    """The keyword arguments of the call of `setup` in a setup.py, where they are literals or names of literals."""
+def _arguments_of_setup(text: str) -> dict[str | None, Any]:
+    """Return the arguments of the call of `setup` in a setup.py, where they are literals or names of literals.
 
-    def __init__(self, text: str | None) -> None:
-        try:
-            nodes = list(ast.walk(ast.parse(text or "")))
-        except (ValueError, SyntaxError, RecursionError):
-            nodes = []
-        assigned = [
-            (target.id, node.value)
-            for node in nodes
-            if isinstance(node, ast.Assign)
-            for target in node.targets
-            if isinstance(target, ast.Name)
-        ]
-        self._named: dict[str, ast.expr] = dict(assigned)
-        names = [name for name, _ in assigned]
-        self._changed = {name for name in names if names.count(name) > 1}
-        calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node.func) == "setup"]
-        self._given = {keyword.arg: keyword.value for call in calls for keyword in call.keywords}
+    None is in place of each part that is no literal. A name that is assigned more than once is none.
+    """
+    try:
+        nodes = list(ast.walk(ast.parse(text)))
+    except (ValueError, SyntaxError, RecursionError):
+        return {}
+    named: dict[str, list[ast.expr]] = {}
+    for node in nodes:
+        if isinstance(node, ast.Assign | ast.AugAssign):
+            targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+            for target in targets:
+                named.setdefault(ast.unparse(target), []).append(node.value)
 
-    def value(self, argument: str) -> Any:
-        """The value of an argument; None in place of each part of it that is no literal."""
-        return self._value(self._given.get(argument))
-
-    def is_complete(self, argument: str) -> bool:
-        """Whether an argument is a list of texts that are all literals."""
-        node = self._given.get(argument)
-        value = self._value(node)
-        is_changed = isinstance(node, ast.Name) and node.id in self._changed
-        return not is_changed and isinstance(value, list) and all(isinstance(one, str) for one in value)
-
-    def _value(self, node: ast.expr | None, depth: int = 3) -> Any:
-        if isinstance(node, ast.Name) and depth:
-            return self._value(self._named.get(node.id), depth - 1)
-        if isinstance(node, (ast.List, ast.Tuple)):
-            return [self._value(one, depth) for one in node.elts]
+    def value(node: ast.expr | None, depth: int = 3) -> Any:
+        if isinstance(node, ast.Name) and depth and len(assigned := named.get(node.id, [])) == 1:
+            return value(assigned[0], depth - 1)
+        if isinstance(node, ast.List | ast.Tuple):
+            return [value(one, depth) for one in node.elts]
         if isinstance(node, ast.Dict):
-            return {
-                self._value(key, depth): self._value(value, depth)
-                for key, value in zip(node.keys, node.values, strict=True)
-                if isinstance(key, ast.Constant)
-            }
+            pairs = zip(node.keys, node.values, strict=True)
+            return {value(key): value(one, depth) for key, one in pairs if isinstance(key, ast.Constant)}
         return node.value if isinstance(node, ast.Constant) else None
+
+    calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node.func) == "setup"]
+    return {keyword.arg: value(keyword.value) for call in calls for keyword in call.keywords}
 
 
 def _called(function: ast.expr) -> str:
@@ -234,7 +219,7 @@ def _text(path: Path) -> str:
         return ""
 
 
-def _table(parent: Mapping[str, Any], key: str) -> dict[str, Any]:
+def _table(parent: Mapping[Any, Any], key: str) -> dict[str, Any]:
     value = parent.get(key)
     return value if isinstance(value, dict) else {}
 

@@ -207,12 +207,10 @@ class Repository:
 
     def tags(self) -> dict[str, str]:
         """Map each tag to the hash of its commit; tags of other objects are left out."""
-        found = {}
-        for line in self.lines("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags"):
-            sha, _, name = line.partition(" ")
-            found[name] = sha
-        resolved = self._checked(f"{sha}^{{commit}}" for sha in found.values())
-        return {name: words[0] for name, words in zip(found, resolved, strict=True) if words[1:2] == ["commit"]}
+        told = self.lines("for-each-ref", "--format=%(objectname) %(refname:strip=2)", "refs/tags")
+        found = [line.split(" ", 1) for line in told]
+        resolved = self._checked(f"{sha}^{{commit}}" for sha, _ in found)
+        return {name: words[0] for (_, name), words in zip(found, resolved, strict=True) if words[1:2] == ["commit"]}
 
     def tree(self, sha: str) -> dict[str, TreeEntry]:
         """Map each path in a commit to its file."""
@@ -392,18 +390,22 @@ def _stays_inside(path: str) -> bool:
 
 
 def _pull_request(subject: str, body: str) -> int | None:
-    for text in (subject, *body.splitlines()):
-        if match := _PULL_REQUEST.search(text.strip()):
-            return int(next(group for group in match.groups() if group))
-    return None
+    found = filter(None, (_PULL_REQUEST.search(text.strip()) for text in (subject, *body.splitlines())))
+    return next((int(match[match.lastindex or 0]) for match in found), None)
 
 
 _HEADER = re.compile(r"^([0-9a-f]{40,64}) \d+ \d+")
 _LINES_SEARCHED = 3
 _SHORTEST = 8  # characters of a removed line that is searched for
-_HOSTS = ("github.com", "gitlab.com", "codeberg.org", "bitbucket.org")
+# What follows a repository's address for a pull request and for a commit.
+_PAGES = {
+    "github.com": ("/pull/", "/commit/"),
+    "gitlab.com": ("/-/merge_requests/", "/-/commit/"),
+    "codeberg.org": ("/pulls/", "/commit/"),
+    "bitbucket.org": ("/pull-requests/", "/commits/"),
+}
 _REPOSITORY = re.compile(
-    rf"^https?://(?:www\.)?({'|'.join(map(re.escape, _HOSTS))})/([\w.-]+)/([\w.-]+?)"
+    rf"^https?://(?:www\.)?({'|'.join(map(re.escape, _PAGES))})/([\w.-]+)/([\w.-]+?)"
     r"(?:\.git)?(?:/(?:-/)?tree/[^/]+|/)?$"
 )
 # Labels of a project's source (packaging specifications, "Well-known project URLs").
@@ -430,31 +432,27 @@ def commits_behind(repository: Repository, older: str, newer: str, changes: Iter
     Renames are followed. Raises `BadRepository`.
     """
     votes: Counter[str] = Counter()
+    since = (newer, f"^{older}")
     for change in changes:
         if change.after is not None:
-            votes.update(_blamed(repository, older, newer, change.path, change.after))
+            votes.update(_blamed(repository, f"{older}..{newer}", change.path, change.after))
         for line in _telling(change.removed):
-            votes.update(_touching(repository, older, newer, change.path, line))
-    position = {sha: i for i, sha in enumerate(repository.lines("rev-list", "--topo-order", newer, f"^{older}"))}
+            # The commits that changed how often the line occurs in this file, or else in any file.
+            search = ("log", "--format=%H", "--no-textconv", "--no-ext-diff", f"-S{line}", *since)
+            votes.update(repository.lines(*search, "--", change.path) or repository.lines(*search))
+    position = {sha: i for i, sha in enumerate(repository.lines("rev-list", "--topo-order", *since))}
     inside = [sha for sha in votes if sha in position]
     return tuple(sorted(inside, key=lambda sha: (-votes[sha], position[sha])))
 
 
-def _blamed(repository: Repository, older: str, newer: str, path: str, lines: tuple[int, int]) -> Counter[str]:
-    """How many of these lines come from each commit (git blame)."""
-    first, last = lines
-    search = ("blame", "--porcelain", "--no-textconv", "-w", "-M", "-L", f"{first},{last}")
+def _blamed(repository: Repository, commits: str, path: str, lines: tuple[int, int]) -> list[str]:
+    """The commit that each of these lines comes from (git blame)."""
+    search = ("blame", "--porcelain", "--no-textconv", "-w", "-M", "-L", f"{lines[0]},{lines[1]}")
     try:
-        answer = repository.lines(*search, f"{older}..{newer}", "--", path)
+        answer = repository.lines(*search, commits, "--", path)
     except BadRepository:  # the tag lacks the file or has fewer lines, because the wheel differs from it
-        return Counter()
-    return Counter(match.group(1) for line in answer if (match := _HEADER.match(line)))
-
-
-def _touching(repository: Repository, older: str, newer: str, path: str, line: str) -> list[str]:
-    """The commits that changed how often a line occurs in a file, or else in any file (git log -S)."""
-    search = ("log", "--format=%H", "--no-textconv", "--no-ext-diff", f"-S{line}", newer, f"^{older}")
-    return repository.lines(*search, "--", path) or repository.lines(*search)
+        return []
+    return [match.group(1) for line in answer if (match := _HEADER.match(line))]
 
 
 def _telling(removed: tuple[str, ...]) -> list[str]:
@@ -471,12 +469,8 @@ def repository_url(metadata: str) -> str | None:
     for value in headers.get_all("Project-URL", []):
         label, _, url = str(value).partition(",")
         told[re.sub(r"[\W_]", "", label.lower())] = url.strip()
-    if home_page := headers.get("Home-page"):
-        told.setdefault("homepage", str(home_page).strip())
-    for label in _SOURCE_LABELS:
-        if match := _REPOSITORY.match(told.get(label, "")):
-            return f"https://{match[1]}/{match[2]}/{match[3]}"
-    return None
+    told.setdefault("homepage", str(headers.get("Home-page", "")).strip())
+    return next(filter(None, (known_address(told.get(label, "")) for label in _SOURCE_LABELS)), None)
 
 
 def known_address(url: str) -> str:
@@ -487,19 +481,17 @@ def known_address(url: str) -> str:
 
 def pull_request_url(repository: str, number: int | None) -> str:
     """The URL of a pull request, "" if the repository or the number is not known."""
-    if not repository or number is None:
-        return ""
-    host = repository.split("/")[2]
-    middle = {"gitlab.com": "/-/merge_requests/", "bitbucket.org": "/pull-requests/", "codeberg.org": "/pulls/"}
-    return f"{repository}{middle.get(host, '/pull/')}{number}"
+    return f"{repository}{_pages(repository)[0]}{number}" if repository and number is not None else ""
 
 
 def commit_url(repository: str, sha: str) -> str:
     """The URL of a commit, "" if the repository is not known."""
-    if not repository:
-        return ""
-    middle = {"gitlab.com": "/-/commit/", "bitbucket.org": "/commits/"}.get(repository.split("/")[2], "/commit/")
-    return f"{repository}{middle}{sha}"
+    return f"{repository}{_pages(repository)[1]}{sha}" if repository else ""
+
+
+def _pages(repository: str) -> tuple[str, str]:
+    """What the addresses of pull requests and of commits have after that of the repository."""
+    return _PAGES.get(repository.split("/")[2], _PAGES["github.com"])
 
 
 def bisect_log(runs: Iterable[tuple[Commit, Verdict]], *, find_fix: bool = False) -> str:

@@ -248,25 +248,18 @@ def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
     by_name: dict[str, list[str]] = {}
     for path in tree:
         by_name.setdefault(PurePosixPath(path).name, []).append(path)
-    prefixes: dict[str, str] = {}
-    for top in sorted({PurePosixPath(path).parts[0] for path in packaged}):
-        votes: Counter[str] = Counter()
-        for path, blob in packaged.items():
-            if PurePosixPath(path).parts[0] != top:
-                continue
-            for candidate in by_name.get(PurePosixPath(path).name, ()):
-                if candidate == path or candidate.endswith(f"/{path}"):
-                    votes[candidate.removesuffix(path)] += 4 if tree[candidate] == blob else 1
-        if votes:
-            prefixes[top] = min(votes, key=lambda prefix: (-votes[prefix], len(prefix)))
-    layout = Layout(
-        prefixes=prefixes,
-        suffixes=frozenset(PurePosixPath(path).suffix for path in packaged) - {"", ".so", ".pyd", ".dylib"},
-    )
+    votes: dict[str, Counter[str]] = {}
+    for path, blob in sorted(packaged.items()):
+        for candidate in by_name.get(PurePosixPath(path).name, ()):
+            if candidate == path or candidate.endswith(f"/{path}"):
+                of_top = votes.setdefault(PurePosixPath(path).parts[0], Counter())
+                of_top[candidate.removesuffix(path)] += 4 if tree[candidate] == blob else 1
+    prefixes = {top: min(of, key=lambda prefix: (-of[prefix], len(prefix))) for top, of in votes.items()}
+    suffixes = frozenset(PurePosixPath(path).suffix for path in packaged) - {"", ".so", ".pyd", ".dylib"}
+    layout = Layout(prefixes, suffixes)
     known = {path: tree.get(layout.source_of(path)) for path in packaged if PurePosixPath(path).parts[0] in prefixes}
-    return Layout(
-        prefixes=prefixes,
-        suffixes=layout.suffixes,
+    return evolve(
+        layout,
         left_out=_left_out(layout.files(tree), packaged),
         changed={path: blob for path, blob in sorted(known.items()) if blob is not None and blob != packaged[path]},
         generated=tuple(sorted(path for path in packaged if known.get(path) is None)),

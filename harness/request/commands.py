@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
-from packaging.requirements import Requirement
 
 from harness.arguments import as_path, as_tuple, check_fields
 from harness.errors import UserMistake
@@ -23,7 +22,7 @@ from harness.repository.git import Repository, archive_of
 from harness.request.lockfiles import environment_of, read_requirement_file
 from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project
-from harness.request.project_requirements import plugin_of_option
+from harness.request.project_requirements import plugin_of_option, unpinned
 from harness.request.repros import chosen_repro, digest_of, parameters, unwrapped
 
 if TYPE_CHECKING:
@@ -190,16 +189,6 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
         ),
         search_path=tuple(dict.fromkeys((*paths, *repro.search_path))),
     )
-
-
-def unpinned(text: str) -> str:
-    """Return a requirement without its version if that is exact; otherwise unchanged."""
-    requirement = Requirement(text)
-    exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
-    if not exact:
-        return text
-    extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-    return f"{requirement.name}{extras}"
 
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:

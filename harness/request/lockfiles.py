@@ -32,6 +32,8 @@ _NOT_SUCH_A_FILE = (ValueError, TypeError, KeyError, AttributeError, IndexError,
 # The parser takes minutes for a line of a few hundred kilobytes. A backslash continues a line, as for hashes.
 _LINES = re.compile(r"(?<!\\)\n")
 _LONGEST_LINE = 50_000
+_NEEDS = ("dependencies", "optional-dependencies", "dev-dependencies")
+_ELSEWHERE = ("git", "hg", "url", "path", "file", "directory", "editable")
 LOCAL_PROJECT = "is a local project"
 _INSTALLERS = frozenset({"pip", "wheel"})
 
@@ -127,15 +129,13 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
     told: list[str] = []
     for entry in entries:
         name = normalized_name(entry.name)
-        if entry.elsewhere and not entry.version:
-            told.append(f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by releases of {name}")
-            found.setdefault(name, name)
-        else:
-            if entry.elsewhere:
-                told.append(
-                    f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by release {entry.version}"
-                )
+        if entry.elsewhere:
+            instead = f"release {entry.version}" if entry.version else f"releases of {name}"
+            told.append(f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by {instead}")
+        if entry.version or not entry.elsewhere:
             found[name] = f"{name}=={entry.version}"
+        else:
+            found.setdefault(name, name)
     return Pins(tuple(found.values()), tuple(told))
 
 
@@ -164,31 +164,21 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
     for package in packages:
         by_name.setdefault(package["name"], []).append(package)
     own = [package for package in packages if _is_own(package)]
-    waiting = [need for package in own or packages for need in _needs(package)]
-    reached: dict[tuple[str, str], dict[str, Any]] = {}
-    chosen: set[tuple[str, str, str]] = set()
-    if not own:
-        reached = {(package["name"], package.get("version", "")): package for package in packages}
+    waiting = [need for package in own for kind in _NEEDS for need in _needs(package, kind)]
+    reached = {} if own else {(package["name"], package.get("version", "")): package for package in packages}
     while waiting:
         need = waiting.pop()
         if not _holds(need.get("marker", ""), environment):
             continue
         for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
             key = (package["name"], package.get("version", ""))
-            extras = {extra for extra in need.get("extra", ()) if (*key, extra) not in chosen}
-            chosen |= {(*key, extra) for extra in extras}  # extras may need each other
-            optional = package.get("optional-dependencies", {})
-            waiting += [further for extra, wants in optional.items() if extra in extras for further in wants]
             if key not in reached:
                 reached[key] = package
-                waiting += package.get("dependencies", ())
+                # A lock has only those extras of a package that something needs.
+                waiting += [*_needs(package, "dependencies"), *_needs(package, "optional-dependencies")]
     for package in sorted(reached.values(), key=lambda package: package["name"]):
         if not _is_own(package):
-            source = package.get("source", {})
-            where = next(
-                (str(source[kind]) for kind in ("git", "url", "path", "directory", "editable") if kind in source), ""
-            )
-            yield _Entry(package["name"], package.get("version", ""), where)
+            yield _Entry(package["name"], package.get("version", ""), _elsewhere(package.get("source", {})))
 
 
 def _is_own(package: Mapping[str, Any]) -> bool:
@@ -196,11 +186,14 @@ def _is_own(package: Mapping[str, Any]) -> bool:
     return "virtual" in source or source.get("editable") == "."
 
 
-def _needs(package: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    yield from package.get("dependencies", ())
-    for kind in ("optional-dependencies", "dev-dependencies"):
-        for wants in package.get(kind, {}).values():
-            yield from wants
+def _needs(package: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
+    needs = package.get(kind, [])
+    return [one for group in needs.values() for one in group] if isinstance(needs, dict) else needs
+
+
+def _elsewhere(source: Mapping[str, Any]) -> str:
+    """Return where a package is, "" if it is on an index."""
+    return next((str(source[kind]) for kind in _ELSEWHERE if kind in source), "")
 
 
 def _of_this_fork(
@@ -232,8 +225,7 @@ def _poetry(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator
 def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
     for package in content["package"]:
         if _holds(package.get("marker", ""), environment):
-            where = next((str(package[kind]) for kind in ("git", "hg", "url", "path") if kind in package), "")
-            yield _Entry(package["name"], package.get("version", ""), where)
+            yield _Entry(package["name"], package.get("version", ""), _elsewhere(package))
 
 
 def _pipfile(content: Mapping[str, Any], environment: Mapping[str, str]) -> Pins:
@@ -241,7 +233,7 @@ def _pipfile(content: Mapping[str, Any], environment: Mapping[str, str]) -> Pins
     packages = {name: package for group in ("default", "develop") for name, package in content.get(group, {}).items()}
     entries = []
     for name, package in packages.items():
-        where = next((str(package[kind]) for kind in ("git", "path", "file", "url") if kind in package), "")
+        where = _elsewhere(package)
         if where not in (".", "./") and _holds(package.get("markers", ""), environment):
             entries.append(_Entry(name, package.get("version", "").removeprefix("=="), where))
     return evolve(_pins_of(entries), python=content["_meta"].get("requires", {}).get("python_version", ""))

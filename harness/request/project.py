@@ -8,7 +8,7 @@ import re
 import shutil
 import tempfile
 import zipfile
-from configparser import ConfigParser
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -222,24 +222,20 @@ def _unpack(wheel: Path, site: Path) -> None:
         if (data / "scripts").is_dir():
             shutil.copytree(data / "scripts", site / "bin", dirs_exist_ok=True)
         shutil.rmtree(data)
-    for points in site.glob("*.dist-info/entry_points.txt"):
-        settings = ConfigParser(interpolation=None, delimiters=("=",))
-        settings.optionxform = str  # type: ignore[method-assign,assignment]
-        settings.read(points, encoding="utf-8")
-        for name, where in settings.items("console_scripts") if settings.has_section("console_scripts") else ():
-            if not _PROGRAM.fullmatch(name):
+    for info in site.glob("*.dist-info"):
+        for point in metadata.Distribution.at(info).entry_points.select(group="console_scripts"):
+            if not _PROGRAM.fullmatch(point.name):
                 raise UserMistake(
-                    f"the project's wheel has an entry point named {name!r}, which is not a valid program name",
+                    f"the project's wheel has an entry point named {point.name!r}, which is not a valid program name",
                     hint="it would be written outside its folder",
                 )
-            module, _, attribute = where.split("[")[0].strip().partition(":")
             (site / "bin").mkdir(exist_ok=True)
             program = (
                 "#!/usr/bin/env python\nimport sys\n"
                 "from importlib import import_module\nfrom operator import attrgetter\n"
-                f"sys.exit(attrgetter({attribute!r})(import_module({module!r}))())\n"
+                f"sys.exit(attrgetter({point.attr!r})(import_module({point.module!r}))())\n"
             )
-            (site / "bin" / name).write_text(program, encoding="utf-8")
+            (site / "bin" / point.name).write_text(program, encoding="utf-8")
     for script in (site / "bin").glob("*"):
         script.chmod(0o755)
 

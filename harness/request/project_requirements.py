@@ -14,17 +14,18 @@ import email.parser
 import re
 import shlex
 import tomllib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from attrs import define, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
 
 from harness.errors import UserMistake
 from harness.model import name_of, normalized_name
 from harness.model.text import listed
-from harness.repository.declared import Declared, declared_in, read_ini, read_toml
+from harness.repository.declared import Declared, declared_in, of_poetry, read_ini, read_toml
 from harness.request.lockfiles import read_requirement_file
 from harness.request.parsing import required_name
 
@@ -37,23 +38,18 @@ _FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["module
 _FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
 _FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
-_REFERENCE = re.compile(r"^\{\[(?P<section>[^]]+)\](?P<key>\w+)\}$")
+_REFERENCE = re.compile(r"^\{\[([^]]+)\](\w+)\}$")  # {[section]key}
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
+_BOUND = re.compile(r",<[\d.]+$")  # the upper bound of Poetry's ^ and ~, which would hide what upgrades change
 _WORD = re.compile(r"[\w-]+")
-_PINNED = ("==", "===")
-# Tools that format, check, publish or start tests: no test needs one unless it uses it.
-_CHECKS = re.compile(
-    r"^(autoflake|autopep8|bandit|black|check-manifest|codacy-coverage|codecov|coveralls|docformatter|flake8.*|isort|mypy"
-    r"|mypy-extensions|nox|pep8-naming|pip-tools|pre-commit|pycodestyle|pydocstyle|pylint.*|pyright|pyroma|pyupgrade|ruff"
-    r"|safety|tox.*|twine|virtualenv|zest-releaser.*)$"
-)
-# The same, and tools for building, documentation and interactive work.
-_NO_TEST_TOOLS = re.compile(
-    r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codecov|commitizen"
-    r"|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy|mypy-extensions"
-    r"|nox|pip|pip-tools|poetry|pre-commit|pycodestyle|pydocstyle|pylava|pylint.*|pymdown-extensions|pyright|pyupgrade"
-    r"|readme-renderer|reno|restructuredtext-lint|rstcheck|ruff|safety|semantic-version|setuptools-scm|sphinx.*|towncrier|tox.*"
-    r"|twine|types-.*|.*-stubs|virtualenv|watchdog|wheel|zest-releaser.*)$"
+# Tools that format, check, publish, build, document or start tests: no test needs one unless it uses it.
+_TOOLS = re.compile(
+    r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codacy-coverage|codecov"
+    r"|commitizen|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy"
+    r"|mypy-extensions|nox|pep8-naming|pip|pip-tools|poetry|pre-commit|pycodestyle|pydocstyle|pylava|pylint.*"
+    r"|pymdown-extensions|pyright|pyroma|pyupgrade|readme-renderer|reno|restructuredtext-lint|rstcheck|ruff|safety"
+    r"|semantic-version|setuptools-scm|sphinx.*|towncrier|tox.*|twine|types-.*|.*-stubs|virtualenv|watchdog|wheel"
+    r"|zest-releaser.*)$"
 )
 
 
@@ -141,7 +137,7 @@ class _Found:
         others += [_of_file(path, self.environment) for path in _files_for(tree, _FOR_DEVELOPMENT)]
         if is_all := not self.more:
             for source in others:
-                self.take(source, is_mixed=True)
+                self.take(source)
         if not self.own:
             self._take_own_files()
         if not is_all:
@@ -150,25 +146,21 @@ class _Found:
             for source in others:
                 self.take(source, only=used)
 
-    def take(self, source: _Source, *, is_mixed: bool = False, only: frozenset[str] | None = None) -> None:
-        """Add the requirements of a place, without tools that the project does not use; `only` names those to take.
-
-        `is_mixed` says that the place is not only for tests.
-        """
-        known = {normalized_name(extra) for extra in self.project.extras}
-        extras = tuple(extra for extra in source.extras if normalized_name(extra) in known)
-        with_extras = [text for text in _applying(self.project, extras, self.environment) if text not in self.own]
-        listed_there = evolve(self.project, requires=source.requirements)
-        found = (*lifted(with_extras), *_applying(listed_there, (), self.environment))
+    def take(self, source: _Source, *, only: frozenset[str] | None = None) -> None:
+        """Add the requirements of a place, without tools that the project does not use; `only` names those to take."""
         there = {required_name(text) for text in (*self.own, *self.more)}
-        found = tuple(text for text in found if required_name(text) not in there)
+        with_extras = [
+            text for text in _applying(self.project, source.extras, self.environment) if text not in self.own
+        ]
+        listed_there = evolve(self.project, requires=source.requirements)
+        found = [*lifted(with_extras), *_applying(listed_there, (), self.environment)]
+        found = [text for text in found if required_name(text) not in there]
+        what = source.where
         if only is not None:
-            found = tuple(text for text in found if required_name(text) in only)
+            found = [text for text in found if required_name(text) in only]
             what = f"{listed(map(required_name, found))} of {source.where}"
         else:
-            found, unused = _without_tools(found, self.tree, is_mixed=is_mixed)
-            self.unused += unused
-            what = source.where
+            found = self._without_tools(found)
         self.more += found
         if found:
             self.told.append(what)
@@ -178,10 +170,20 @@ class _Found:
         files = files or ([] if self.more else sorted(self.tree.glob("requirements*.txt"))[:1])
         for file in files:
             lines = read_requirement_file(file, self.environment)
-            own, unused = _without_tools(lines.requirements, self.tree, is_mixed=False)
-            self.own += [text for text in own if text not in self.own]
-            self.unused += unused
+            self.own += [text for text in self._without_tools(lines.requirements) if text not in self.own]
             self.told += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.told]
+
+    def _without_tools(self, requirements: Iterable[str]) -> list[str]:
+        """Return the requirements without tools that the project does not use, which are noted.
+
+        A tool is used if a file imports it or a text in a test contains its name.
+        """
+        named = {text: name_of(text) for text in requirements}
+        tools = {text: name for text, name in named.items() if _TOOLS.match(name)}
+        used = _used(self.tree) if tools else frozenset()
+        unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
+        self.unused += unused.values()
+        return [text for text in named if text not in unused]
 
     def add_plugins(self) -> None:
         """Add the well-known test tools that the project uses without declaring them."""
@@ -282,20 +284,8 @@ def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
         found["dev"] = list(tool["uv"]["dev-dependencies"])
     by_group = {name: group.get("dependencies", {}) for name, group in poetry.get("group", {}).items()}
     by_group |= {"dev": poetry["dev-dependencies"]} if "dev-dependencies" in poetry else {}
-    found |= {name: [_of_poetry(*one) for one in group.items()] for name, group in by_group.items()}
+    found |= {name: [_BOUND.sub("", of_poetry(*one)) for one in group.items()] for name, group in by_group.items()}
     return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in found.items()}
-
-
-def _of_poetry(name: str, wanted: object) -> str:
-    """Convert a requirement of Poetry to pip's format, without its upper bound; "" if that is not possible."""
-    extras = ""
-    if isinstance(wanted, dict):
-        extras = f"[{','.join(wanted['extras'])}]" if wanted.get("extras") else ""
-        wanted = wanted.get("version", "")
-    if not isinstance(wanted, str) or name == "python":
-        return ""
-    lower = re.match(r"^(?:\^|~|>=)?\s*(\d[\w.]*)$", wanted.strip())
-    return f"{name}{extras}>={lower[1]}" if lower and wanted.strip()[0] in "^~>" else f"{name}{extras}"
 
 
 def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> _Source:
@@ -305,23 +295,21 @@ def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, 
     settings = read_ini(tree / "tox.ini")
     if not settings.has_section("testenv"):
         settings = read_ini(tree / "setup.cfg")
-    if not settings.has_section("testenv") and isinstance(native.get("legacy_tox_ini"), str):
-        settings.read_string(native["legacy_tox_ini"])
+        settings.read_string(str(native.get("legacy_tox_ini", "")))
     section = settings["testenv"] if settings.has_section("testenv") else {}
     lines = [line for line in base.get("deps", ()) if isinstance(line, str)]
     for line in section.get("deps", "").splitlines():
         named = _REFERENCE.match(line.strip())
-        text = settings.get(named["section"], named["key"], fallback="") if named else line
-        lines += text.splitlines()
-    extras = [str(one) for one in base.get("extras", ())] + re.split(r"[\s,]+", section.get("extras", "").strip())
+        lines += settings.get(named[1], named[2], fallback="").splitlines() if named else [line]
+    extras = [*base.get("extras", ()), *section.get("extras", "").replace(",", "\n").splitlines()]
     found: list[str] = []
     for line in lines:
         text = line.split(" #")[0].strip()
         if (own := _OWN_EXTRAS.match(text)) is not None:
             extras += own["extras"].split(",")
-            continue
-        found += _of_line(text, tree, environment)
-    kept = tuple(dict.fromkeys(extra.strip() for extra in extras if re.fullmatch(r"[\w.-]+", extra.strip())))
+        else:
+            found += _of_line(text, tree, environment)
+    kept = tuple(extra.strip() for extra in map(str, extras) if re.fullmatch(r"[\w.-]+", extra.strip()))
     return _Source("the deps of tox (--with changes them)", lifted(found), kept)
 
 
@@ -383,35 +371,23 @@ def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
 
 
 def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
-    """Return the requirements without exact versions and without duplicates; invalid ones are left out."""
-    found: dict[str, str] = {}
+    """Return the requirements without exact versions, addresses and duplicates; invalid ones are left out."""
+    found: dict[str, None] = {}
     for text in requirements:
         try:
-            requirement = Requirement(text)
+            found[unpinned(text.partition("@")[0])] = None
         except InvalidRequirement:
             continue
-        if any(one.operator in _PINNED for one in requirement.specifier) or requirement.url:
-            extras = f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else ""
-            marker = f"; {requirement.marker}" if requirement.marker else ""
-            text = f"{requirement.name}{extras}{marker}"
-        found.setdefault(text, text)
     return tuple(found)
 
 
-def _without_tools(
-    requirements: Sequence[str], tree: Path, *, is_mixed: bool
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the requirements without tools that the project does not use, and the names of these tools.
-
-    A tool is used if a file imports it or a text in a test contains its name. Without `is_mixed` the requirements are
-    meant for tests, so only tools that format, check, publish or start tests are left out.
-    """
-    named = {text: name_of(text) for text in requirements}
-    pattern = _NO_TEST_TOOLS if is_mixed else _CHECKS
-    tools = {text: name for text, name in named.items() if pattern.match(name)}
-    used = _used(tree) if tools else frozenset()
-    unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
-    return tuple(text for text in requirements if text not in unused), tuple(unused.values())
+def unpinned(text: str) -> str:
+    """Return a requirement without its version if that is exact; otherwise unchanged."""
+    requirement = Requirement(text)
+    exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
+    if exact:
+        requirement.specifier = SpecifierSet()
+    return str(requirement) if exact else text
 
 
 def _used(tree: Path) -> frozenset[str]:
@@ -461,19 +437,10 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
         for name, project in _shown_by(node):
             if name not in own:
                 found.setdefault(project, name)
-    if any(_imports(path, "pkg_resources") for path in tree.rglob("*.py") if path.name != "setup.py"):
+    naming = (path for path in tree.rglob("*.py") if path.name != "setup.py" and "pkg_resources" in _text(path))
+    if any("pkg_resources" in _modules(nodes_of(path)) for path in naming):
         found.setdefault("setuptools", "pkg_resources")
     return found
-
-
-def _imports(path: Path, module: str) -> bool:
-    """Whether a file imports a module; it is only parsed if it contains the name."""
-    try:
-        if module.encode() not in path.read_bytes():
-            return False
-    except OSError:
-        return False
-    return module in _modules(nodes_of(path))
 
 
 def _words_of_settings(tree: Path) -> Iterator[str]:
@@ -506,9 +473,16 @@ def test_files(tree: Path) -> Iterator[Path]:
 def nodes_of(path: Path) -> list[ast.AST]:
     """Return all nodes of a file's syntax tree; empty if it can't be parsed."""
     try:
-        return list(ast.walk(ast.parse(path.read_text(encoding="utf-8"))))
-    except (OSError, ValueError, SyntaxError, RecursionError):
+        return list(ast.walk(ast.parse(_text(path))))
+    except (ValueError, SyntaxError, RecursionError):
         return []
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError):
+        return ""
 
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:

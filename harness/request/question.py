@@ -113,18 +113,17 @@ def read_ends(
     `UserMistake`.
     """
     now = datetime.now(UTC)
-    given = [
-        parse_end(text, option, now=now, commits=commits) for text, option in ((good, "--good"), (bad, "--bad")) if text
-    ]
-    if subject is not None and not tests and all(end.kind is EndKind.RELEASE for end in given):
+    typed = {name: text for name, text in (("good", good), ("bad", bad)) if text}
+    given = {name: parse_end(text, f"--{name}", now=now, commits=commits) for name, text in typed.items()}
+    releases = [end for end in given.values() if end.kind is EndKind.RELEASE]
+    if subject is not None and not tests and len(releases) == len(given):
         return None
-    if subject is None and (release := next((end for end in given if end.kind is EndKind.RELEASE), None)):
+    if subject is None and releases:
         raise UserMistake(
-            f"{release.text} could be a release or a tag, but no package is named",
+            f"{releases[0].text} could be a release or a tag, but no package is named",
             hint="harness bisect PACKAGE --good V --bad V; without a package, an end is a day, a file or a Python",
         )
-    ends = dict(zip([option for option, text in (("good", good), ("bad", bad)) if text], given, strict=True))
-    return Ends(ends.get("good"), ends.get("bad") or parse_end(TODAY, "--bad", now=now))
+    return Ends(given.get("good"), given.get("bad") or parse_end(TODAY, "--bad", now=now))
 
 
 def _exists(path: Path) -> bool:

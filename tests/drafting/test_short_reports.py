@@ -80,17 +80,6 @@ def test_one_import_on_a_line_of_its_own_is_the_code(read):
     assert found.script is None
 
 
-def test_a_statement_that_is_broken_after_its_equals_sign_is_joined(read):
-    text = (
-        "# Scheduler\n\ndiffusers 0.30.0\n\nimport torch\nfrom diffusers import DDIMScheduler\nscheduler = \n"
-        "DDIMScheduler(num_train_timesteps=10)\nscheduler.set_timesteps(5)\nprint(torch.ones(1))\n"
-    )
-    _, found = read(text)
-    assert "scheduler = DDIMScheduler(num_train_timesteps=10)" in found.script.code
-    assert found.script.code.startswith("import torch")
-    assert found.script.code.endswith("print(torch.ones(1))")
-
-
 @pytest.mark.parametrize(
     "text",
     [

@@ -47,10 +47,10 @@ def test_a_bug_that_every_release_has() -> None:
         ({"fixed-in": "1.3"}, "known.last-bad = 1.3 must be before known.fixed-in = 1.3"),
         ({"never-worked": True}, "known needs either last-good and first-bad, or never-worked = true"),
         ({"never-worked": "yes"}, "known.never-worked must be true or false"),
-        ({"depth": "line"}, "known.depth = 'line' must be release or region"),
+        ({"depth": "line"}, "known.depth = 'line' must be one of: release, region"),
         ({"workaround": " "}, "known.workaround must be a string in quotes"),
         ({"seen": {"release": "1.2"}}, "known.seen needs release and error as text"),
-        ({"seen": {"trace": "1.2"}}, "known.seen takes release, error and frames"),
+        ({"seen": {"trace": "1.2"}}, "known.seen has unknown keys: trace; known keys: error, frames, release"),
     ],
 )
 def test_a_mistake_is_reported(changes: dict[str, object], said: str) -> None:

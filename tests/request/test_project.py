@@ -12,8 +12,9 @@ from wheelhouse import Wheelhouse
 from harness.environment import PipSettings
 from harness.environment.disk_space import remove_leftovers
 from harness.errors import UserMistake
-from harness.request.commands import ChosenProject, read_beside, read_command, unpinned
+from harness.request.commands import ChosenProject, read_beside, read_command
 from harness.request.project import Projects, find_project
+from harness.request.project_requirements import unpinned
 
 BACKEND = """
 import pathlib, zipfile
