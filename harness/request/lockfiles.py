@@ -166,16 +166,20 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
     own = [package for package in packages if _is_own(package)]
     waiting = [need for package in own for kind in _NEEDS for need in _needs(package, kind)]
     reached = {} if own else {(package["name"], package.get("version", "")): package for package in packages}
+    chosen: set[tuple[str, str, str]] = set()
     while waiting:
         need = waiting.pop()
         if not _holds(need.get("marker", ""), environment):
             continue
         for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
             key = (package["name"], package.get("version", ""))
+            extras = {extra for extra in need.get("extra", ()) if (*key, extra) not in chosen}
+            chosen |= {(*key, extra) for extra in extras}  # extras may need each other
+            optional = package.get("optional-dependencies", {})
+            waiting += [further for extra in extras for further in optional.get(extra, ())]
             if key not in reached:
                 reached[key] = package
-                # A lock has only those extras of a package that something needs.
-                waiting += [*_needs(package, "dependencies"), *_needs(package, "optional-dependencies")]
+                waiting += _needs(package, "dependencies")
     for package in sorted(reached.values(), key=lambda package: package["name"]):
         if not _is_own(package):
             yield _Entry(package["name"], package.get("version", ""), _elsewhere(package.get("source", {})))
