@@ -69,7 +69,10 @@ def with_levels_below(
             count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
         if not searched.search.done:
-            searched = line.run(searched, spare)
+            if spare is not None:
+                stack.enter_context(spare.held())
+                spare.wait()
+            searched = line.run(searched, spare.ran if spare is not None else ())
     return searched, None if searched.search.is_noisy else culprit, ran_now
 
 
