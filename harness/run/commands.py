@@ -75,7 +75,7 @@ def recognised(argv: Sequence[str]) -> TestCommand | None:
     elif name == "coverage" and words[at + 1 : at + 2] == ("run",):
         found = _module_of_coverage(words, at + 2)
     elif _PYTHON.fullmatch(name):
-        found = _module_of_python(words, at + 1)
+        found = module_at(words, at + 1)
     if found is None:
         return None
     if found == at or words[found] in _PYTEST:
@@ -131,8 +131,11 @@ def program_at(words: Sequence[str]) -> int:
     return at
 
 
-def _module_of_python(words: Sequence[str], at: int) -> int | None:
-    """The index of the module that Python runs, None if it runs none or ignores environment variables."""
+def module_at(words: Sequence[str], at: int) -> int | None:
+    """The index of the module that Python, whose arguments begin at `at`, runs, perhaps with coverage.
+
+    None if it runs no module or ignores environment variables.
+    """
     while at < len(words) and words[at].startswith("-"):
         word = words[at]
         if word == "-m":
