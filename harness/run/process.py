@@ -29,7 +29,7 @@ from harness.errors import HarnessFault
 from harness.run.launch import Limits, guard_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 _GUARD = Path(__file__).with_name("guard.py")
@@ -265,7 +265,7 @@ def run_guarded(  # noqa: PLR0913 - all of them describe one process tree
     begun = time.monotonic()
     guard = (forked or _new_guard)()
     try:
-        said = _converse(guard, request, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
+        said = _converse(guard, request, cancel, begun + limits.wall_s + _SILENT_S)
     finally:
         _dismiss(guard)
     if not said and guard.returncode < 0:
@@ -361,27 +361,17 @@ def ended_from(told: Mapping[str, Any]) -> Ended:
 
 
 def end_strays(env: Mapping[str, str]) -> None:
-    """Kill the processes of a run whose guard was killed; they have its HOME and TMPDIR. Does nothing without /proc."""
-    if not (env.get("HOME") and env.get("TMPDIR")):
-        return
-    marks = {os.fsencode(f"{name}={env[name]}") for name in ("HOME", "TMPDIR")}
+    """Kill the processes of a run whose guard was killed; they have its HOME and TMPDIR."""
+    import psutil  # type: ignore[import-untyped,unused-ignore]  # imported late: most runs leave none
+
+    marks = {(name, env.get(name)) for name in ("HOME", "TMPDIR")}
     until = time.monotonic() + _STRAYS_END_WITHIN_S
-    while time.monotonic() < until:
-        strays = list(_carrying(marks))
+    while all(value for _, value in marks) and time.monotonic() < until:
+        found = psutil.process_iter(["environ"])  # None for those of other users
+        strays = [one for one in found if marks <= (one.info["environ"] or {}).items() and one.pid != os.getpid()]
         if not strays:
             return
-        for pid in strays:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        for stray in strays:
+            with contextlib.suppress(psutil.Error):
+                stray.kill()
         time.sleep(0.01)
-
-
-def _carrying(marks: set[bytes]) -> Iterator[int]:
-    own = os.getpid()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = set((folder / "environ").read_bytes().split(b"\0"))
-        except OSError:  # it has ended, or belongs to another user
-            continue
-        if marks <= variables and int(folder.name) != own:
-            yield int(folder.name)
