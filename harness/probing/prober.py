@@ -49,8 +49,6 @@ from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.environment import Builder, Resolver, WatchedEnvironment, Workspace
     from harness.model import Mixture
     from harness.run.devices import Gpu
@@ -196,7 +194,11 @@ class Prober:
         if prepared.environment is None:
             raise ValueError("nothing to run")
         begun = time.monotonic()
-        with self._leased_gpu(prepared.probe, cancel) as device:
+        with contextlib.ExitStack() as stack:
+            device: Gpu | NoGpu | None = None
+            if prepared.probe.combination.device is Device.CUDA and self.gpus:
+                pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
+                device = stack.enter_context(pool.lease(prepared.probe.repro.gpu_memory or DEFAULT_NEED, cancel))
             if isinstance(device, NoGpu):
                 lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
                 return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
@@ -248,16 +250,6 @@ class Prober:
         )
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
         return self.store.put(evolve(observation, altered=altered, installed=builds))
-
-    @contextlib.contextmanager
-    def _leased_gpu(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
-        """Lease a GPU for one run. Yields None if the run needs no GPU or there is none, `NoGpu` if none was free."""
-        if probe.combination.device is not Device.CUDA or not self.gpus:
-            yield None
-            return
-        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
-        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
-            yield device
 
     def _run_once(
         self,

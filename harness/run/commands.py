@@ -213,12 +213,6 @@ class Collection:
         )
 
 
-def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
-    """Return the collection for a command, with the record in `folder`; None if it runs neither pytest nor unittest."""
-    command = recognised(argv)
-    return Collection(command, folder) if command is not None else None
-
-
 def read_record(path: Path) -> Record:
     """Read the record at `path`. Drops invalid results; the record of an unreadable file has only a complaint."""
     try:

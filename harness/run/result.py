@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attrs import field, fields, frozen
+from attrs import asdict, field, fields, frozen
 
 from harness.model import Device, Outcome, RaisedException, Returned, StackFrame, TestResult, Trace
 from harness.model.text import listed, one_line, plain
@@ -39,13 +39,14 @@ class Unreadable(Exception):
 
 @frozen
 class ChildReport:
-    """The child driver's report; invalid parts are empty.
+    """The child driver's report; invalid parts are empty, and so are those of a command, which has none.
 
     `end` is "completed", "exit", "raised" or "forked"; `stage` is "emulation" or "script"; `chain` has the type and
-    message of each exception in the chain.
+    message of each exception in the chain. `installed` has the name and version of each distribution, `loaded` its
+    files that the run used, `machine` facts about the device; `python` is the interpreter's full version.
     """
 
-    end: str
+    end: str = ""
     stage: str = "script"
     message: str = ""
     exception: RaisedException | None = None
@@ -57,7 +58,7 @@ class ChildReport:
     trace: Trace | None = None
 
 
-_NONE = ChildReport("")
+_NONE = ChildReport()
 _ENDS = frozenset({"completed", "exit", "raised", "forked"})
 
 
@@ -260,31 +261,22 @@ _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
 _ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):).*$", re.MULTILINE)
 
 
-@frozen
-class Ran:
-    """The result of one run.
+@frozen(kw_only=True)
+class Ran(ChildReport):
+    """The result of one run: the child driver's report, if there is one, and how the process ended.
 
-    `installed` has the name and version of each distribution, `loaded` its files that the run used, `machine` facts
-    about the device; `python` is the interpreter's full version. All four are empty for a command, and for a script
-    that never returned to the child driver. `duration_s` is the time in seconds from start to end of the interpreter;
-    `peak_memory` is in bytes; `tail` is the end of the log; `trace` is the recorded trace, None without one; `tests`
-    has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is why it failed.
-    `wrote` is the hash of what a first step wrote.
+    `duration_s` is the time in seconds from start to end of the interpreter; `peak_memory` is in bytes; `tail` is the
+    end of the log; `tests` has the results of pytest or unittest. `mistake` says what is wrong with the command, if
+    that is why it failed. `wrote` is the hash of what a first step wrote.
     """
 
     outcome: Outcome
     detail: str
     exit_code: int | None
-    duration_s: float
-    peak_memory: int | None
-    exception: RaisedException | None = None
+    duration_s: float = 0.0
+    peak_memory: int | None = None
     metrics: dict[str, float] = field(factory=dict)
-    loaded: dict[str, tuple[str, ...]] = field(factory=dict)
-    installed: tuple[tuple[str, str], ...] = ()
-    machine: dict[str, Any] = field(factory=dict)
-    python: str = ""
     tail: str = ""
-    trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
     wrote: str = ""
@@ -312,19 +304,14 @@ def result_of(
         complaint += f"; {ended.left} of its processes could not be killed"
     is_exited = ended.reason is EndReason.ENDED and not ended.signal
     return Ran(
+        **asdict(told, recurse=False),
         outcome=outcome,
         detail=detail + complaint,
         exit_code=ended.returncode if is_exited else None,
         duration_s=ended.seconds,
         peak_memory=ended.peak_memory or None,
-        exception=told.exception,
         metrics=metrics,
-        loaded=told.loaded,
-        installed=told.installed,
-        machine=dict(told.machine),
-        python=told.python,
         tail=tail,
-        trace=told.trace,
     )
 
 
@@ -389,7 +376,7 @@ def _unfinished(end: str) -> tuple[Outcome, str]:
 def not_started(command: str, why: str) -> Ran:
     """The result of a command that the environment lacks, with the exit code of a shell."""
     detail = f"{command} can't be started: {why}"
-    return Ran(Outcome.EXITED, detail, _NOT_FOUND, 0.0, None, tail=f"{detail}\n", mistake=detail)
+    return Ran(outcome=Outcome.EXITED, detail=detail, exit_code=_NOT_FOUND, tail=f"{detail}\n", mistake=detail)
 
 
 def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:

@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Outcome, Repro
-from harness.run.commands import collection_of
+from harness.run.commands import Collection, recognised
 from harness.run.devices import hidden, passed_variables
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.launch import (
@@ -144,9 +144,10 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
         if not shared.is_dir():
             write_stubs(shared, job.python, user_path(os.environ))
         scratch.stubs.symlink_to(shared)
-    tests = collection_of(job.repro.argv, scratch.report.parent)
-    if tests is not None:
-        job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
+    tests = None
+    if (command := recognised(job.repro.argv)) is not None:
+        tests = Collection(command, scratch.report.parent)
+        job = evolve(job, repro=evolve(job.repro, argv=command.argv))
     env = environment_of(scratch, job, root)
     argv = (
         _command(job)
@@ -194,9 +195,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
     is_offline = job.sandbox is not None and not job.sandbox.network
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
-    ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
-    ran.machine["hash_seed"] = job.hash_seed
-    return ran
+    sandboxed = job.sandbox.label if job.sandbox is not None else "none"
+    return evolve(ran, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
 
 
 def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
