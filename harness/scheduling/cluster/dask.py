@@ -31,7 +31,7 @@ from harness.scheduling.cluster.prober import (
     code_digest,
     left_out_because,
     look_around,
-    worker_setup,
+    worker_prober,
 )
 
 if TYPE_CHECKING:
@@ -281,7 +281,7 @@ async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
 def run_task(task: PortableProbe) -> Reply:
     """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
     with _unwanted() as cancel:
-        return answer(task, worker_setup(), cancel)
+        return answer(task, worker_prober(), cancel)
 
 
 @contextlib.contextmanager
