@@ -63,7 +63,7 @@ def program_of(argv: Sequence[str]) -> str:
     at = program_at(argv)
     if at >= len(argv):
         return ""
-    module = module_at(argv, at + 1) if is_python(argv[at]) else None
+    module = module_at(argv, at) if is_python(argv[at]) else None
     return argv[at] if module is None else f"{argv[at]} -m {argv[module]}"
 
 
@@ -172,7 +172,7 @@ def _head(file: str) -> bytes:
 
 def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence[Path]) -> str:
     """Why `python -m X` can't run: the environment lacks X. Returns "" if only a run could show that."""
-    found = module_at(argv, at + 1)
+    found = module_at(argv, at)
     value = argv[found] if found is not None else ""
     top = value.partition(".")[0]
     folders = list(python.parent.parent.glob("lib*/python*/site-packages"))

@@ -48,21 +48,6 @@ def _load_report() -> Any:
 _report = _load_report()
 
 
-class _Places(_report.Places):  # type: ignore[misc, name-defined]
-    """Names files relative to the start folder, because a test may change the working directory."""
-
-    def __init__(self, roots: list[str], start: str) -> None:
-        super().__init__(roots, script="", emulation=None)
-        self._start = start + os.sep
-
-    def name(self, path: str) -> tuple[str, bool]:
-        """Return the path to show, and whether it is relative to site-packages."""
-        shown, installed = super().name(path)
-        if not installed and path.startswith(self._start):
-            shown = path[len(self._start) :]
-        return shown, installed
-
-
 class Recorder:
     """Writes the record of this process. Without a path, and in forked children, it writes nothing."""
 
@@ -70,7 +55,7 @@ class Recorder:
         self._path = path
         self._pid = _getpid()
         self._roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
-        self._places = _Places(self._roots, os.getcwd())
+        self._places = _report.Places(self._roots, start=os.getcwd())
         self._tests = 0
         self._bytes = 0
         self._files: set[str] = set()
