@@ -54,20 +54,16 @@ class Tracer:
 
     def start(self) -> None:
         """Start to record, with the first import of a wanted package: tracing slows down every function call."""
-        if self._tops.isdisjoint(sys.modules):
-            sys.meta_path.insert(0, self)  # no code of a package runs before its import
-        else:
-            self._set()
-
-    def _set(self) -> None:
-        self._is_set = True
-        threading.settrace(self._enter)
-        sys.settrace(self._enter)
+        sys.meta_path.insert(0, self)  # no code of a package runs before its import
+        for name in self._tops.intersection(sys.modules):
+            self.find_spec(name)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Start to trace at the first import of a wanted package; returns None, so that another finder finds it."""
         if not self._is_set and name.partition(".")[0] in self._tops:
-            self._set()
+            self._is_set = True
+            threading.settrace(self._enter)
+            sys.settrace(self._enter)
 
     def stop(self) -> None:
         """Stop recording; keeps what was recorded."""

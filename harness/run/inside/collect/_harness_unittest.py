@@ -16,10 +16,9 @@ import unittest.main
 from time import perf_counter as _now
 from typing import Any
 
-from _harness_tests import on_uncaught, only, recorder  # type: ignore[import-not-found]
+from _harness_tests import WHOLE_RUN, Recorder, only  # type: ignore[import-not-found]
 
 __unittest = True
-_WHOLE_RUN = "<run>"
 _HOLDER = re.compile(r"^(setUp|tearDown)(Module|Class) \((?P<name>.+)\)$")
 
 
@@ -31,7 +30,7 @@ class _RecordingResult(unittest.TextTestResult):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._writes = not _RecordingResult.is_taken and self._recorder is not None
+        self._writes = not _RecordingResult.is_taken
         _RecordingResult.is_taken = True
         self._outcome = ""
         self._exception: Any = None
@@ -158,20 +157,17 @@ def _kept(suite: Any, asked: frozenset[str]) -> Any:
 
 def _is_asked(test: Any, asked: frozenset[str]) -> bool:
     name = _name(test)
-    if _WHOLE_RUN in asked or any(name == one or name.startswith(f"{one}.") for one in asked):
+    if WHOLE_RUN in asked or any(name == one or name.startswith(f"{one}.") for one in asked):
         return True
     return hasattr(test, "harness_module") and any(one.startswith(f"{name}.") for one in asked)
 
 
 def _main() -> None:
-    record = recorder("unittest")
-    _RecordingResult._recorder = record
+    _RecordingResult._recorder = Recorder("unittest")
     unittest.TextTestRunner.resultclass = _RecordingResult
     _keep_real_exceptions()
     if asked := frozenset(only()):
         _restrict(asked)
-    if record is not None:
-        on_uncaught(lambda error: record.result(_WHOLE_RUN, "error", record.describe(error), 0.0))
     runpy.run_module("unittest", run_name="__main__", alter_sys=True)
 
 
