@@ -173,6 +173,7 @@ class _Work(Generic[C]):
 
     preparing: Future[Prepared]
     cancel: threading.Event
+    priority: Priority
     running: Future[Observation] | None = None
 
     @property
@@ -180,6 +181,11 @@ class _Work(Generic[C]):
         """The prepared probe, None while it is being prepared."""
         is_ready = self.preparing.done() and self.preparing.exception() is None
         return self.preparing.result() if is_ready else None
+
+    @property
+    def has_failed_ahead(self) -> bool:
+        """Whether it could not be prepared when nobody had asked for it."""
+        return self.priority is Priority.AHEAD and self.preparing.done() and self.preparing.exception() is not None
 
     @property
     def future(self) -> Future[Prepared] | Future[Observation]:
@@ -253,12 +259,12 @@ class Engine(Generic[C]):
                     wait([work.running])
 
     def _prepare(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], desk: Lanes, priority: Priority) -> None:
-        """Begin to prepare those candidates that are not in progress."""
+        """Begin to prepare those candidates that are not in progress; what failed ahead is tried again if asked for."""
         for candidate in candidates:
-            if candidate not in works:
+            if candidate not in works or (priority is Priority.ASKED and works[candidate].has_failed_ahead):
                 cancel = threading.Event()
                 prepare = partial(self.prober.prepare, self.probe_of(candidate), cancel=cancel)
-                works[candidate] = _Work(desk.submit_as(priority, prepare), cancel)
+                works[candidate] = _Work(desk.submit_as(priority, prepare), cancel, priority)
                 if priority is Priority.ASKED and not self.is_proof:
                     self.reporter.report(Preparing(self.label_of(candidate)))
 
@@ -294,7 +300,6 @@ class Engine(Generic[C]):
             try:
                 prepared = work.preparing.result()
             except (HarnessError, Cancelled):
-                del works[candidate]
                 if candidate in asked:
                     raise
                 continue

@@ -178,6 +178,30 @@ def test_an_error_in_preparing_a_later_probe_is_ignored():
     assert 1 in prober.prepared
 
 
+def test_what_failed_ahead_is_prepared_again_only_when_it_is_asked_for():
+    class Waiting(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            time.sleep(0.5)
+            return super().execute(prepared, cancel=cancel)
+
+    prober = Waiting("GBB", broken={1: NoNetwork("x")})
+    with pytest.raises(NoNetwork):
+        drive(prober, Bisection(3, good=0, bad=2))
+    assert prober.prepared.count(1) == 2
+
+
+def test_a_slow_error_of_a_requested_probe_ends_the_loop():
+    class Slow(FakeProber):
+        def prepare(self, probe, *, cancel=None):
+            time.sleep(0.3)
+            return super().prepare(probe, cancel=cancel)
+
+    prober = Slow("GB", broken={1: NoNetwork("x")})
+    with pytest.raises(NoNetwork):
+        drive(prober, Bisection(2, good=0, bad=1))
+    assert prober.prepared.count(1) == 1
+
+
 def test_an_error_of_a_run_ends_the_loop():
     class Failing(FakeProber):
         def execute(self, prepared, *, cancel=None):
