@@ -46,7 +46,6 @@ class Guard:
         self._main = 0
         self._status: int | None = None
         self._ended = 0.0
-        self._cancelled = False
         self._stage: StagePipe | None = StagePipe() if request.get("sandbox") else None
         self._libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
@@ -90,16 +89,12 @@ class Guard:
             self._libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
-        signal.signal(signal.SIGTERM, self._on_terminate)
         signal.signal(signal.SIGCHLD, lambda *_: None)
         self._wake, wake_end = os.pipe()
         self._printed, self._print_end = os.pipe()
         for end in (self._wake, wake_end, self._printed):
             os.set_blocking(end, False)
         signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
-
-    def _on_terminate(self, *_: object) -> None:
-        self._cancelled = True
 
     def _start(self, deadline: float) -> int:
         """Start the command; returns the errno if it can't be started, else 0."""
@@ -173,8 +168,6 @@ class Guard:
                 return "ended"
             if 0 in ready:
                 return "cancelled" if os.read(0, 1) else "orphaned"
-            if self._cancelled:
-                return "lost"  # SIGTERM, which the harness itself never sends
             if self._log.size > self._request["output_limit"]:
                 return "output"
             now = time.monotonic()
