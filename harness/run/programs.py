@@ -21,12 +21,9 @@ from harness.run.commands import NO_TESTS, TestTool, is_python, module_at, progr
 from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
-_SAME_NAME = (
-    *("accelerate", "coverage", "deepspeed", "hatch", "ipython", "jupyter", "mypy", "nox", "pdm", "poetry", "pytest"),
-    *("ray", "tox", "trl"),
-)
+_SAME_NAME = "accelerate coverage deepspeed hatch ipython jupyter mypy nox pdm poetry pytest ray tox trl"
 _PYTHON_TOOLS = {
-    **dict(zip(_SAME_NAME, _SAME_NAME, strict=True)),
+    **{name: name for name in _SAME_NAME.split()},
     "huggingface-cli": "huggingface-hub",
     "py.test": "pytest",
     "torchrun": "torch",
