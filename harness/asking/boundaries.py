@@ -70,8 +70,7 @@ def with_levels_below(
         searched.search.insist()
         if not searched.search.done:
             if spare is not None:
-                stack.enter_context(spare.held())
-                spare.wait()
+                spare.finish()
             searched = line.run(searched, spare.ran if spare is not None else ())
     return searched, None if searched.search.is_noisy else culprit, ran_now
 

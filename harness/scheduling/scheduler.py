@@ -138,6 +138,11 @@ class SpareLane:
         if self._last is not None:
             wait([self._last])
 
+    def finish(self) -> None:
+        """Wait for the run in progress, and start no other one."""
+        self.left.clear()
+        self.wait()
+
     def close(self) -> None:
         """Stop the run in progress. Raises what went wrong in the last one, except a `HarnessError`."""
         self._cancel.set()
@@ -145,7 +150,7 @@ class SpareLane:
             self._last.result()
 
     def _run_next(self) -> None:
-        if self._holds or self._cancel.is_set():  # since it was submitted
+        if self._holds or self._cancel.is_set() or not self.left:  # since it was submitted
             return
         probe = self.left.popleft()
         with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again

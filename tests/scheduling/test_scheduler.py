@@ -108,6 +108,17 @@ def test_no_run_starts_while_the_search_needs_all_lanes():
     assert prober.called_off == []
 
 
+def test_the_last_run_can_be_waited_for():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        spare.begin()
+        assert prober.saw[0].wait(WAIT_S)
+        threading.Timer(0.2, prober.wait_for[0].set).start()
+        spare.finish()
+        assert spare.ran == {"0-0"}
+    assert prober.prepared == [0]
+
+
 @pytest.mark.parametrize(("runs", "is_held"), [(1, False), (2, False), (3, True), (4, True)])
 def test_lanes_are_held_if_the_search_needs_all_of_them(runs, is_held):
     with closing(spare_lane(FakeProber("G", keys={0: "0-0"}), [0], lanes=3)) as spare:
