@@ -69,7 +69,9 @@ def with_levels_below(
             count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
         if not searched.search.done:
-            searched = line.run(searched, spare)
+            if spare is not None:
+                spare.finish()
+            searched = line.run(searched, spare.ran if spare is not None else ())
     return searched, None if searched.search.is_noisy else culprit, ran_now
 
 

@@ -34,7 +34,7 @@ from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
 from harness.planning.worlds import Versions, World
 from harness.probing import Probe
-from harness.scheduling.scheduler import PATIENCE_S, Engine
+from harness.scheduling.scheduler import Engine
 from harness.search import FewestChanges, Trial
 
 if TYPE_CHECKING:
@@ -203,9 +203,7 @@ class PackageSearch:
             return Progress(candidates=len(order), tried=search.result.runs, groups=groups)
 
         prober = observer.repeating(self.judge)
-        Engine(
-            prober, observer.lanes, probe_of, label_of, judged, observer.reporter, progress, patience_s=PATIENCE_S
-        ).drive(search)
+        Engine(prober, observer.lanes, probe_of, label_of, judged, observer.reporter, progress).drive(search)
         result = search.result
         if not result.shown:  # the search assumed that all of them are enough
             run = self.observe(label_of(result.needed), probe_of(result.needed))

@@ -22,7 +22,7 @@ from harness.run.devices import Gpu, unavailable, visible
 from harness.run.devices.cuda import parse_gpus
 from harness.run.launch import Limits, read_tail
 from harness.run.process import ended_from
-from harness.run.result import LeftBehind, Ran, result_of
+from harness.run.result import Ran, result_of
 from harness.store import Store, StoredResolution
 
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
@@ -186,8 +186,14 @@ def _ran(back: _Back) -> Ran:
     with gzip.open(back.folder / "log.gz") as log:
         _check_length(log)
     tail = read_tail(back.folder / "log.gz")
-    left = LeftBehind(ended_from(back.record["ended"]), tail, back.folder / "report.json", back.folder / "metrics.json")
-    ran = result_of(left, device=back.probe.combination.device, limits=limits)
+    ran = result_of(
+        ended_from(back.record["ended"]),
+        tail,
+        back.folder / "report.json",
+        back.folder / "metrics.json",
+        device=back.probe.combination.device,
+        limits=limits,
+    )
     ran.machine["sandbox"] = "none"  # the run script has no sandbox
     ran.machine["hash_seed"] = int(back.packed.variables.get("PYTHONHASHSEED", "0"))
     return ran

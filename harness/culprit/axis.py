@@ -8,7 +8,7 @@ count as repetitions, for or against the result.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -18,7 +18,7 @@ from harness.events import SILENT, Progress, Reporter, SearchBegan, SignatureCap
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import listed
 from harness.model.verdict import Step
-from harness.scheduling.scheduler import PATIENCE_S, Engine, RanBeside, SpareLane
+from harness.scheduling.scheduler import Engine
 from harness.search import Gauges, Noise, SureBisection, Trial
 
 if TYPE_CHECKING:
@@ -190,8 +190,8 @@ class AxisSearch:
         """Report that the search begins."""
         self.reporter.report(SearchBegan(headline, details, self._progress(searched.search)))
 
-    def run(self, searched: Searched, beside: SpareLane | None = None) -> Searched:
-        """Run a search to its end, with everything it knows; `beside` has the runs made beside another search.
+    def run(self, searched: Searched, fresh: Collection[str] = ()) -> Searched:
+        """Run a search to its end, with everything it knows; `fresh` has the keys of runs made beside another search.
 
         Raises `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -202,14 +202,14 @@ class AxisSearch:
             return record.take(trial, axis.names[trial.position], observation, cached=cached)
 
         engine = Engine(
-            RanBeside(self.prober, beside),
+            self.prober,
             self.lanes,
             axis.probe,
             axis.label_of,
             judged,
             self.reporter,
             lambda: self._progress(search),
-            patience_s=PATIENCE_S,
+            fresh=fresh,
         )
         # One at a time until there is a signature: it may be captured from the bad end.
         engine.drive(search, width=1, until=lambda: record.signature is not None)

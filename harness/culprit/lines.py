@@ -86,7 +86,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     )
     with ExitStack() as stack:
         if trials.spare is not None:
-            stack.enter_context(trials.spare.used())
+            trials.spare.begin()
         search, traced = prepared(trials, sides, exchange, used)
         compiled, is_mixable = compiled_cause(search)
         if compiled is not None:

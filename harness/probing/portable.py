@@ -46,6 +46,11 @@ class SentFolder:
     name: str
     content: bytes = field(repr=False)
 
+    def unpack(self, target: Path) -> None:
+        """Write the content to a folder."""
+        with tarfile.open(fileobj=io.BytesIO(self.content)) as tar:
+            tar.extractall(target, filter="data")
+
 
 @frozen
 class PortableProbe:
@@ -130,15 +135,13 @@ def _unpacked(repro: Repro, folders: Iterable[SentFolder], workspace: Workspace)
         if folder.name in digests:
             if trees.folder(folder.name) is None:
                 with claimed_folder(workspace.building, "given-") as partial:
-                    with tarfile.open(fileobj=io.BytesIO(gzip.decompress(folder.content))) as tar:
-                        tar.extractall(partial, filter="data")
+                    folder.unpack(partial)
                     trees.keep(partial)
             continue
         with FileLock(workspace.locks / f"sent-{folder.name}.lock"):
             if not (parent / folder.name).is_dir():
-                content = io.BytesIO(gzip.decompress(folder.content))
-                with whole_folder(parent / folder.name) as partial, tarfile.open(fileobj=content) as tar:
-                    tar.extractall(partial, filter="data")
+                with whole_folder(parent / folder.name) as partial:
+                    folder.unpack(partial)
     given = tuple(evolve(one, folder=str(workspace.trees / one.digest)) for one in repro.given)
     return evolve(repro, search_path=tuple(str(parent / entry) for entry in repro.search_path), given=given)
 

@@ -49,8 +49,6 @@ from harness.run.runner import Job, run_repro
 from harness.store import StoredResolution, is_kept
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     from harness.environment import Builder, Resolver, WatchedEnvironment, Workspace
     from harness.model import Mixture
     from harness.run.devices import Gpu
@@ -109,8 +107,11 @@ class Prober:
             return None
         return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Prepare a probe: its lock and environment, or an observation that answers it without a run."""
+    def prepare(self, probe: Probe, *, builds: bool = True, cancel: threading.Event | None = None) -> Prepared:
+        """Prepare a probe: its lock and environment, or an observation that answers it without a run.
+
+        Without `builds` there is no environment, because the probe runs on another machine.
+        """
         begun = time.monotonic()
         if probe.inside is not None:
             return self.prepare_in(str(probe.inside.absolute()), probe)
@@ -118,13 +119,15 @@ class Prober:
             refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
             return Prepared(probe, refused.key, observation=refused)
         if probe.lock is not None:
-            return self.prepare_lock(probe, probe.lock, cancel=cancel)
+            return self.prepare_lock(probe, probe.lock, builds=builds, cancel=cancel)
         resolution = self.resolve(probe, cancel=cancel)
         if resolution.lock is None:
             key = unresolvable_key(probe)
             unresolvable = self._unrun(probe, key, Outcome.UNRESOLVABLE, resolution.words, None, begun)
             return Prepared(probe, key, observation=unresolvable)
-        prepared = self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, cancel=cancel)
+        prepared = self.prepare_lock(
+            probe, resolution.lock, drift=resolution.drift, begun=begun, builds=builds, cancel=cancel
+        )
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
         # The index page may have been wrong when the lock was made, for example with other hashes.
@@ -133,7 +136,7 @@ class Prober:
         if again.lock is None or again.lock == resolution.lock:
             self.store.forget_resolution(probe.combination.resolution_key)
             return prepared
-        return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, cancel=cancel)
+        return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, builds=builds, cancel=cancel)
 
     def prepare_lock(
         self,
@@ -142,40 +145,38 @@ class Prober:
         *,
         drift: tuple[str, ...] = (),
         begun: float | None = None,
+        builds: bool = True,
         cancel: threading.Event | None = None,
     ) -> Prepared:
-        """Prepare a probe with a known lock."""
+        """Prepare a probe with a known lock; see `prepare`.
+
+        The result has an observation if the store has one, or if it is known that the probe can't run.
+        """
         begun = time.monotonic() if begun is None else begun
-        prepared = self.look_up(probe, lock, drift=drift, begun=begun)
-        if prepared.observation is not None:
-            return prepared
-        key = prepared.key
-        if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
-            # The message is the harness's, not the installer's, and is cheap to produce again.
-            flawed = self._unrun(probe, key, Outcome.UNINSTALLABLE, flaw, lock, begun, keep=False)
-            return Prepared(probe, key, observation=flawed)
+        key = self.key(probe, lock)
+        if (kept := self._kept(probe, key)) is not None:
+            return Prepared(probe, key, observation=kept, cached=True)
+        if (refusal := self._refusal(probe, lock)) is not None:
+            refused = self._unrun(probe, key, *refusal, lock, begun, keep=False)
+            return Prepared(probe, key, observation=refused)
+        if not builds:
+            return Prepared(evolve(probe, lock=lock), key, drift=drift)
         # Compared now, while others run, so that its own run starts at once.
         built = self.builder.build(lock, look=not self.builder.was_just_compared(lock), cancel=cancel)
         if isinstance(built, Uninstallable):
             failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
             return Prepared(probe, key, observation=failed)
-        return evolve(prepared, environment=built, setup_s=time.monotonic() - begun)
+        return Prepared(probe, key, environment=built, drift=drift, setup_s=time.monotonic() - begun)
 
-    def look_up(self, probe: Probe, lock: Lock, *, drift: tuple[str, ...] = (), begun: float) -> Prepared:
-        """Prepare a probe with a known lock without building anything.
-
-        The result has an observation if the store has one or if the device is not available.
-        """
-        key = self.key(probe, lock)
-        if (kept := self._kept(probe, key)) is not None:
-            return Prepared(probe, key, observation=kept, cached=True)
+    def _refusal(self, probe: Probe, lock: Lock) -> tuple[Outcome, str] | None:
+        """What prevents a run with a lock, and why; None if nothing that is known before."""
         if flaws := [one.flaw for one in probe.repro.given if one.flaw]:
-            unmade = self._unrun(probe, key, Outcome.NOT_MADE, "; ".join(flaws), lock, begun, keep=False)
-            return Prepared(probe, key, observation=unmade)
+            return Outcome.NOT_MADE, "; ".join(flaws)
         if (why := unavailable(probe.combination.device, self.gpus)) is not None:
-            missing = self._unrun(probe, key, Outcome.NO_DEVICE, why, lock, begun, keep=False)
-            return Prepared(probe, key, observation=missing)
-        return Prepared(probe, key, drift=drift)
+            return Outcome.NO_DEVICE, why
+        if probe.mixture is not None and (flaw := flaw_of(probe.mixture, lock.python)):
+            return Outcome.UNINSTALLABLE, flaw
+        return None
 
     def prepare_in(self, python: str, probe: Probe) -> Prepared:
         """Prepare a probe to run in an existing environment, used as it is."""
@@ -196,7 +197,11 @@ class Prober:
         if prepared.environment is None:
             raise ValueError("nothing to run")
         begun = time.monotonic()
-        with self._leased_gpu(prepared.probe, cancel) as device:
+        with contextlib.ExitStack() as stack:
+            device: Gpu | NoGpu | None = None
+            if prepared.probe.combination.device is Device.CUDA and self.gpus:
+                pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
+                device = stack.enter_context(pool.lease(prepared.probe.repro.gpu_memory or DEFAULT_NEED, cancel))
             if isinstance(device, NoGpu):
                 lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
                 return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
@@ -248,16 +253,6 @@ class Prober:
         )
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
         return self.store.put(evolve(observation, altered=altered, installed=builds))
-
-    @contextlib.contextmanager
-    def _leased_gpu(self, probe: Probe, cancel: threading.Event | None) -> Iterator[Gpu | NoGpu | None]:
-        """Lease a GPU for one run. Yields None if the run needs no GPU or there is none, `NoGpu` if none was free."""
-        if probe.combination.device is not Device.CUDA or not self.gpus:
-            yield None
-            return
-        pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
-        with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED, cancel) as device:
-            yield device
 
     def _run_once(
         self,

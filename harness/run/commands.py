@@ -72,10 +72,8 @@ def recognised(argv: Sequence[str]) -> TestCommand | None:
     name, found = words[at].rpartition("/")[2], None
     if name in _PYTEST:
         found = at
-    elif name == "coverage" and words[at + 1 : at + 2] == ("run",):
-        found = _module_of_coverage(words, at + 2)
-    elif _PYTHON.fullmatch(name):
-        found = _module_of_python(words, at + 1)
+    elif name == "coverage" or _PYTHON.fullmatch(name):
+        found = module_at(words, at)
     if found is None:
         return None
     if found == at or words[found] in _PYTEST:
@@ -131,26 +129,24 @@ def program_at(words: Sequence[str]) -> int:
     return at
 
 
-def _module_of_python(words: Sequence[str], at: int) -> int | None:
-    """The index of the module that Python runs, None if it runs none or ignores environment variables."""
+def module_at(words: Sequence[str], at: int) -> int | None:
+    """The index of the module that Python or coverage, whose name is at index `at`, runs; of coverage's, if both do.
+
+    None if it runs no module or ignores environment variables.
+    """
+    if words[at].rpartition("/")[2] == "coverage":
+        at += 1
+        if words[at : at + 1] != ("run",):
+            return None
+    at += 1
     while at < len(words) and words[at].startswith("-"):
         word = words[at]
-        if word == "-m":
-            if words[at + 1 : at + 2] == ("coverage",) and words[at + 2 : at + 3] == ("run",):
-                return _module_of_coverage(words, at + 3)
-            return at + 1 if at + 1 < len(words) else None
+        if word in ("-m", "--module"):
+            is_coverage = words[at + 1 : at + 3] == ("coverage", "run")
+            return module_at(words, at + 1) if is_coverage else at + 1 if at + 1 < len(words) else None
         if word.startswith(("-c", "-m")) or _ISOLATED.match(word):
             return None
         at += 2 if word in ("-W", "-X") else 1
-    return None
-
-
-def _module_of_coverage(words: Sequence[str], at: int) -> int | None:
-    """The index of the module that coverage runs, or None."""
-    while at < len(words) and words[at].startswith("-"):
-        if words[at] in ("-m", "--module"):
-            return at + 1 if at + 1 < len(words) else None
-        at += 1
     return None
 
 
@@ -208,12 +204,6 @@ class Collection:
             detail=_detail(self.command.tool, ran, tests, record) + record.complaint,
             loaded=dict(record.loaded),
         )
-
-
-def collection_of(argv: Sequence[str], folder: Path) -> Collection | None:
-    """Return the collection for a command, with the record in `folder`; None if it runs neither pytest nor unittest."""
-    command = recognised(argv)
-    return Collection(command, folder) if command is not None else None
 
 
 def read_record(path: Path) -> Record:

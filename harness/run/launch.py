@@ -18,7 +18,6 @@ import tempfile
 import zlib
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
-from urllib.parse import urlsplit
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -33,21 +32,8 @@ _PASSED = re.compile(
 )
 _PROXIES = re.compile(r"(https?|all|ftp)_proxy", re.IGNORECASE)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH")
-_CACHES = {
-    "CUDA_CACHE_PATH": "cuda",
-    "HF_HOME": "huggingface",
-    "MPLCONFIGDIR": "matplotlib",
-    "NUMBA_CACHE_DIR": "numba",
-    "TORCHINDUCTOR_CACHE_DIR": "inductor",
-    "TORCH_EXTENSIONS_DIR": "torch-extensions",
-    "TORCH_HOME": "torch",
-    "TRITON_CACHE_DIR": "triton",
-    "XDG_CACHE_HOME": "xdg-cache",
-    "XDG_CONFIG_HOME": "xdg-config",
-    "XDG_DATA_HOME": "xdg-data",
-    "XDG_STATE_HOME": "xdg-state",
-    "XDG_RUNTIME_DIR": "xdg-runtime",
-}
+# All other caches are below HOME, XDG_CACHE_HOME or TMPDIR; Numba's would be beside the installed files.
+_CACHES = {"NUMBA_CACHE_DIR": "numba", "XDG_CACHE_HOME": "xdg-cache"}
 # Threads of OpenMP that wait sleep instead of spinning, which would take CPU time from runs on other lanes. It changes
 # no result, unlike fewer threads, which may add numbers in another order.
 _SHARED_CPUS = {"OMP_WAIT_POLICY": "PASSIVE"}
@@ -158,15 +144,8 @@ def user_path(ours: Mapping[str, str]) -> str:
 
 def _is_harmless(name: str, value: str) -> bool:
     if _PROXIES.fullmatch(name):
-        return not _has_credentials(value)
+        return "@" not in value  # it has no password
     return _PASSED.fullmatch(name) is not None and _SECRET.search(name) is None
-
-
-def _has_credentials(url: str) -> bool:
-    try:
-        return "@" in urlsplit(url if "//" in url else f"//{url}").netloc
-    except ValueError:
-        return True
 
 
 def _hub_cache(ours: Mapping[str, str]) -> Path | None:

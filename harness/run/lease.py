@@ -17,7 +17,7 @@ from filelock import FileLock, Timeout
 
 from harness.events import SILENT, Note, Reporter
 from harness.model.text import size_in_words
-from harness.run.devices import Gpu, find_gpus, kind_of
+from harness.run.devices import Gpu, find_gpus
 from harness.run.process import Cancelled
 
 DEFAULT_WAIT_S = 600.0
@@ -73,8 +73,7 @@ class GpuPool:
             listed = self._listed()
             if listed and all(0 < gpu.memory < needed for gpu in listed):
                 largest = max(listed, key=lambda gpu: gpu.memory)
-                there, wanted = size_in_words(largest.memory), size_in_words(needed)
-                return NoGpu(f"{largest} has {there} of memory, {wanted} are needed")
+                return NoGpu(f"{largest} has {size_in_words(largest.memory)}, {size_in_words(needed)} are needed")
             in_use = False
             for gpu in listed:
                 lock = FileLock(self.locks / f"{gpu.lock_name}.lock", timeout=0)
@@ -90,10 +89,13 @@ class GpuPool:
             short_s += 0.0 if in_use else now - looked
             looked = now
             if short_s >= self.wait_s:
-                return NoGpu(self._too_long(listed, needed))
+                return NoGpu(f"{_shortage(listed, needed)}, for {self.wait_s:g} s")
             if not has_told:
                 has_told = True
-                self.reporter.report(Note(self._waiting(listed, needed, in_use=in_use)))
+                why = f"at most {self.wait_s:g} s for memory (--gpu-wait changes it): {_shortage(listed, needed)}"
+                if in_use:
+                    why = "for another probe to end: each GPU runs one at a time"
+                self.reporter.report(Note(f"waiting {why}"))
             self.pause(_LOOK_S if in_use else min(_LOOK_S, self.wait_s - short_s), cancel)
 
     def _listed(self) -> tuple[Gpu, ...]:
@@ -102,39 +104,15 @@ class GpuPool:
         found = [gpu for gpu in self.find() if gpu.address in wanted]
         return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))
 
-    def _waiting(self, listed: tuple[Gpu, ...], needed: int, *, in_use: bool) -> str:
-        if in_use:
-            return f"waiting for another probe to end: {_one_of(self.gpus)} runs one at a time"
-        limit = f"at most {_duration(self.wait_s)} (--gpu-wait changes it)"
-        return f"waiting for memory, {limit}: {_memory(listed, needed)} free"
-
-    def _too_long(self, listed: tuple[Gpu, ...], needed: int) -> str:
-        if not listed:
-            return f"{_tools(self.gpus)} has not listed {_one_of(self.gpus)} for {_duration(self.wait_s)}"
-        return f"{_memory(listed, needed)} free for {_duration(self.wait_s)}"
-
 
 def _has_free(gpu: Gpu, needed: int) -> bool:
     return gpu.free >= needed or not gpu.memory  # a GPU that shares the machine's memory reports none
 
 
-def _memory(listed: tuple[Gpu, ...], needed: int) -> str:
+def _shortage(listed: tuple[Gpu, ...], needed: int) -> str:
     if not listed:
-        return "no GPU with memory is listed"
-    others = f", the most of {len(listed)} GPUs," if len(listed) > 1 else ""
-    return f"{listed[0]} had{others} {size_in_words(listed[0].free)} of the {size_in_words(needed)} needed"
-
-
-def _tools(gpus: tuple[Gpu, ...]) -> str:
-    return " or ".join(dict.fromkeys(tool for gpu in gpus for tool in kind_of(gpu).tools))
-
-
-def _one_of(gpus: tuple[Gpu, ...]) -> str:
-    return str(gpus[0]) if len(gpus) == 1 else f"each of the {len(gpus)} GPUs"
-
-
-def _duration(seconds: float) -> str:
-    return f"{seconds / 60:.0f} min" if seconds >= 120 else f"{seconds:g} s"
+        return "no GPU is listed any more"
+    return f"{listed[0]} has {size_in_words(listed[0].free)} of memory free, {size_in_words(needed)} are needed"
 
 
 def _available() -> int:

@@ -29,7 +29,7 @@ from harness.errors import HarnessFault
 from harness.run.launch import Limits, guard_request
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
 
 _GUARD = Path(__file__).with_name("guard.py")
@@ -183,8 +183,7 @@ def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:
         process.wait()
 
 
-_CANCEL_POLL_MS = 100
-_LONGEST_POLL_MS = 3_600_000.0
+_POLL_MS = 100
 _GUARD_ENDS_WITHIN_S = 20.0
 _SILENT_S = 30.0  # the guard stops a run at its time limit and reports well before this
 _GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
@@ -264,14 +263,25 @@ def run_guarded(  # noqa: PLR0913 - all of them describe one process tree
     )
     begun = time.monotonic()
     guard = (forked or _new_guard)()
-    try:
-        said = _converse(guard, request, cancel, time.monotonic() + limits.wall_s + _SILENT_S)
-    finally:
-        _dismiss(guard)
+    stdin, stdout = guard.stdin, guard.stdout
+    if stdin is None or stdout is None:
+        raise HarnessFault("the guard was started without its pipes")
+    with stdout:
+        try:
+            said = _converse(stdin, stdout, request, cancel, begun + limits.wall_s + _SILENT_S)
+            if said is None:
+                guard.kill()
+        finally:
+            stdin.close()  # which makes the guard kill the process tree
+            try:
+                guard.wait(_GUARD_ENDS_WITHIN_S)
+            except subprocess.TimeoutExpired:
+                guard.kill()
+                guard.wait()
     if not said and guard.returncode < 0:
         end_strays(env)
         return Ended(-signal.SIGKILL, EndReason.LOST, time.monotonic() - begun, peak_memory=0)
-    return _ended(said, command, guard.returncode, output)
+    return _ended(said or b"", command, guard.returncode, output)
 
 
 def _new_guard() -> subprocess.Popen[bytes]:
@@ -289,50 +299,28 @@ def _new_guard() -> subprocess.Popen[bytes]:
 
 
 def _converse(
-    guard: subprocess.Popen[bytes] | ForkedGuard, request: bytes, cancel: threading.Event | None, deadline: float
-) -> bytes:
-    stdin, stdout = _stream(guard.stdin), _stream(guard.stdout)
+    stdin: IO[bytes], stdout: IO[bytes], request: bytes, cancel: threading.Event | None, deadline: float
+) -> bytes | None:
+    """Send a request to a guard and return its answer; None if there is none at the deadline."""
     with contextlib.suppress(BrokenPipeError):  # the guard has ended; its answer is on stdout
         unsent = memoryview(request)
         while unsent:
             unsent = unsent[stdin.write(unsent) :]
     said = b""
-    asked_to_cancel = False
     poller = select.poll()  # unlike select, it accepts any file descriptor
     poller.register(stdout, select.POLLIN)
     while True:
-        if cancel is not None and cancel.is_set() and not asked_to_cancel:
-            asked_to_cancel = True
+        if cancel is not None and cancel.is_set():
             with contextlib.suppress(BrokenPipeError):  # it may have just ended
                 stdin.write(b"c")
-        left_ms = (deadline - time.monotonic()) * 1000
-        if left_ms <= 0:  # a process stopped by a signal does not answer, but can be killed
-            guard.kill()
-            return b""
-        if not poller.poll(min(left_ms, _LONGEST_POLL_MS) if cancel is None else min(left_ms, _CANCEL_POLL_MS)):
+        if time.monotonic() > deadline:  # a process stopped by a signal does not answer, but can be killed
+            return None
+        if not poller.poll(_POLL_MS):
             continue
         piece = stdout.read(1 << 16)
         if not piece:
             return said
         said += piece
-
-
-def _stream(stream: IO[bytes] | None) -> IO[bytes]:
-    if stream is None:
-        raise HarnessFault("the guard was started without its pipes")
-    return stream
-
-
-def _dismiss(guard: subprocess.Popen[bytes] | ForkedGuard) -> None:
-    """Close the pipe, which makes the guard kill the process tree, and wait for the guard."""
-    _stream(guard.stdin).close()
-    try:
-        guard.wait(_GUARD_ENDS_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        guard.kill()
-        guard.wait()
-    finally:
-        _stream(guard.stdout).close()
 
 
 def _ended(said: bytes, argv: Sequence[str], status: int, log: Path) -> Ended:
@@ -361,27 +349,17 @@ def ended_from(told: Mapping[str, Any]) -> Ended:
 
 
 def end_strays(env: Mapping[str, str]) -> None:
-    """Kill the processes of a run whose guard was killed; they have its HOME and TMPDIR. Does nothing without /proc."""
-    if not (env.get("HOME") and env.get("TMPDIR")):
-        return
-    marks = {os.fsencode(f"{name}={env[name]}") for name in ("HOME", "TMPDIR")}
+    """Kill the processes of a run whose guard was killed; they have its HOME and TMPDIR."""
+    import psutil  # type: ignore[import-untyped,unused-ignore]  # imported late: most runs leave none
+
+    marks = {(name, env.get(name)) for name in ("HOME", "TMPDIR")}
     until = time.monotonic() + _STRAYS_END_WITHIN_S
-    while time.monotonic() < until:
-        strays = list(_carrying(marks))
+    while all(value for _, value in marks) and time.monotonic() < until:
+        found = psutil.process_iter(["environ"])  # None for those of other users
+        strays = [one for one in found if marks <= (one.info["environ"] or {}).items() and one.pid != os.getpid()]
         if not strays:
             return
-        for pid in strays:
-            with contextlib.suppress(OSError):
-                os.kill(pid, signal.SIGKILL)
+        for stray in strays:
+            with contextlib.suppress(psutil.Error):
+                stray.kill()
         time.sleep(0.01)
-
-
-def _carrying(marks: set[bytes]) -> Iterator[int]:
-    own = os.getpid()
-    for folder in Path("/proc").glob("[0-9]*"):
-        try:
-            variables = set((folder / "environ").read_bytes().split(b"\0"))
-        except OSError:  # it has ended, or belongs to another user
-            continue
-        if marks <= variables and int(folder.name) != own:
-            yield int(folder.name)

@@ -17,16 +17,13 @@ from pathlib import Path
 
 from harness.model import Outcome, TestOutcome
 from harness.model.observation import WHOLE_RUN
-from harness.run.commands import NO_TESTS, TestTool, is_python, program_at, recognised
+from harness.run.commands import NO_TESTS, TestTool, is_python, module_at, program_at, recognised
 from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
-_SAME_NAME = (
-    *("accelerate", "coverage", "deepspeed", "hatch", "ipython", "jupyter", "mypy", "nox", "pdm", "poetry", "pytest"),
-    *("ray", "tox", "trl"),
-)
+_SAME_NAME = "accelerate coverage deepspeed hatch ipython jupyter mypy nox pdm poetry pytest ray tox trl"
 _PYTHON_TOOLS = {
-    **dict(zip(_SAME_NAME, _SAME_NAME, strict=True)),
+    **{name: name for name in _SAME_NAME.split()},
     "huggingface-cli": "huggingface-hub",
     "py.test": "pytest",
     "torchrun": "torch",
@@ -63,8 +60,8 @@ def program_of(argv: Sequence[str]) -> str:
     at = program_at(argv)
     if at >= len(argv):
         return ""
-    module = argv[at + 2 : at + 3] if is_python(argv[at]) and argv[at + 1 : at + 2] == ("-m",) else ()
-    return " -m ".join((argv[at], *module))
+    module = module_at(argv, at) if is_python(argv[at]) else None
+    return argv[at] if module is None else f"{argv[at]} -m {argv[module]}"
 
 
 def missing_program(
@@ -172,7 +169,8 @@ def _head(file: str) -> bytes:
 
 def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence[Path]) -> str:
     """Why `python -m X` can't run: the environment lacks X. Returns "" if only a run could show that."""
-    value = _module(argv[at + 1 :])
+    found = module_at(argv, at)
+    value = argv[found] if found is not None else ""
     top = value.partition(".")[0]
     folders = list(python.parent.parent.glob("lib*/python*/site-packages"))
     if top in sys.stdlib_module_names or not _is_closed(python, folders) or not top.isidentifier():
@@ -180,16 +178,6 @@ def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence
     if any((folder / top).exists() or list(folder.glob(f"{top}.*")) for folder in (*beside, *folders)):
         return ""
     return f"python -m {value}: {top} is not in the environment; add --with {_PYTHON_TOOLS.get(top, top)}"
-
-
-def _module(words: Sequence[str]) -> str:
-    """The module after -m, "" if there is none."""
-    for before, word, value in zip(("", *words), words, words[1:], strict=False):
-        if word == "-m":
-            return value
-        if word == "-c" or not (word.startswith("-") or before in ("-W", "-X")):
-            return ""
-    return ""
 
 
 def _is_closed(python: Path, folders: Sequence[Path]) -> bool:

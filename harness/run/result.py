@@ -17,7 +17,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from attrs import field, fields, frozen
+from attrs import asdict, field, fields, frozen
 
 from harness.model import Device, Outcome, RaisedException, Returned, StackFrame, TestResult, Trace
 from harness.model.text import listed, one_line, plain
@@ -39,24 +39,26 @@ class Unreadable(Exception):
 
 @frozen
 class ChildReport:
-    """The child driver's report; invalid parts are empty.
+    """The child driver's report; invalid parts are empty, and so are those of a command, which has none.
 
     `end` is "completed", "exit", "raised" or "forked"; `stage` is "emulation" or "script"; `chain` has the type and
-    message of each exception in the chain.
+    message of each exception in the chain. `installed` has the name and version of each distribution, `loaded` its
+    files that the run used, `machine` facts about the device; `python` is the interpreter's full version.
     """
 
-    end: str
+    end: str = ""
     stage: str = "script"
     message: str = ""
     exception: RaisedException | None = None
     chain: tuple[tuple[str, str], ...] = ()
-    loaded: dict[str, tuple[str, ...]] | None = None
+    loaded: dict[str, tuple[str, ...]] = field(factory=dict)
     installed: tuple[tuple[str, str], ...] = ()
-    machine: dict[str, Any] | None = None
+    machine: dict[str, Any] = field(factory=dict)
     python: str = ""
     trace: Trace | None = None
 
 
+_NONE = ChildReport()
 _ENDS = frozenset({"completed", "exit", "raised", "forked"})
 
 
@@ -259,84 +261,57 @@ _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
 _ERROR_LINE = re.compile(r"^.*(?:Error\b|Exception\b|terminate called|what\(\):).*$", re.MULTILINE)
 
 
-@frozen
-class Ran:
-    """The result of one run.
+@frozen(kw_only=True)
+class Ran(ChildReport):
+    """The result of one run: the child driver's report, if there is one, and how the process ended.
 
-    `installed` has the name and version of each distribution, `loaded` its files that the run used, `machine` facts
-    about the device; `python` is the interpreter's full version. All four are empty for a command, and for a script
-    that never returned to the child driver. `duration_s` is the time in seconds from start to end of the interpreter;
-    `peak_memory` is in bytes; `tail` is the end of the log; `trace` is the recorded trace, None without one; `tests`
-    has the results of pytest or unittest. `mistake` says what is wrong with the command, if that is why it failed.
-    `wrote` is the hash of what a first step wrote.
+    `duration_s` is the time in seconds from start to end of the interpreter; `peak_memory` is in bytes; `tail` is the
+    end of the log; `tests` has the results of pytest or unittest. `mistake` says what is wrong with the command, if
+    that is why it failed. `wrote` is the hash of what a first step wrote.
     """
 
     outcome: Outcome
     detail: str
     exit_code: int | None
-    duration_s: float
-    peak_memory: int | None
-    exception: RaisedException | None = None
+    duration_s: float = 0.0
+    peak_memory: int | None = None
     metrics: dict[str, float] = field(factory=dict)
-    loaded: dict[str, tuple[str, ...]] = field(factory=dict)
-    installed: tuple[tuple[str, str], ...] = ()
-    machine: dict[str, Any] = field(factory=dict)
-    python: str = ""
     tail: str = ""
-    trace: Trace | None = None
     tests: tuple[TestResult, ...] = ()
     mistake: str = ""
     wrote: str = ""
 
 
-@frozen
-class LeftBehind:
-    """What a run left behind: how it ended, the end of its log, and the paths of its report and metrics.
+def result_of(
+    ended: Ended, tail: str, report: Path | None, metrics_file: Path, *, device: Device, limits: Limits
+) -> Ran:
+    """Return the result of a run from how it ended, the end of its log, its report and its metrics.
 
-    `is_command` is true for a command, which has only an exit code, and false for a script under the child driver.
+    An unreadable report counts as missing, and `detail` says so. A command has no `report`, only an exit code.
     """
-
-    ended: Ended
-    tail: str
-    report: Path
-    metrics: Path
-    is_command: bool = False
-
-
-def result_of(left: LeftBehind, *, device: Device, limits: Limits) -> Ran:
-    """Return the result of a run. An unreadable report counts as missing, and `detail` says so."""
-    ended, complaint = left.ended, ""
-    report: ChildReport | None = None
-    if not left.is_command:
+    told, complaint = _NONE, ""
+    if report is not None:
         try:
-            report = read_report(left.report)
+            told = read_report(report) or _NONE
         except Unreadable as why:
             complaint = f"; its report {why}"
-    outcome, detail = classify(
-        ended, report, device=device, limits=limits, printed=left.tail, is_command=left.is_command
-    )
-    metrics, about_metrics = read_metrics(left.metrics)
+    outcome, detail = classify(ended, told, device=device, limits=limits, printed=tail, is_command=report is None)
+    metrics, about_metrics = read_metrics(metrics_file)
     complaint += about_metrics
     if ended.output > LOG_KEPT:
         complaint += f"; the log leaves out {ended.output - LOG_KEPT} bytes of its output"
     if ended.left:
         complaint += f"; {ended.left} of its processes could not be killed"
-    killed = ended.reason is not EndReason.ENDED
-    told = report if report is not None else ChildReport("")
+    is_exited = ended.reason is EndReason.ENDED and not ended.signal
     return Ran(
+        **asdict(told, recurse=False),
         outcome=outcome,
         detail=detail + complaint,
-        exit_code=None if killed or ended.signal else ended.returncode,
+        exit_code=ended.returncode if is_exited else None,
         duration_s=ended.seconds,
         peak_memory=ended.peak_memory or None,
-        exception=told.exception,
         metrics=metrics,
-        loaded=told.loaded or {},
-        installed=told.installed,
-        machine=told.machine or {},
-        python=told.python,
-        tail=left.tail,
-        trace=told.trace,
+        tail=tail,
     )
 
 
@@ -351,39 +326,33 @@ def classify(
 ) -> tuple[Outcome, str]:
     """Return the outcome of a run, and one sentence about it.
 
-    `report` is None for a command, and for a script that never returned to the child driver; `printed` is the end of
-    stdout and stderr.
+    Without a `report` (None, or one without an end) it was a command, or a script that never returned to the child
+    driver; `printed` is the end of stdout and stderr.
     """
-    if report is not None and report.end == "raised":
+    report = report or _NONE
+    if report.end == "raised":
         return _raised(report, device)
-    stopped = _stopped(ended, report, limits)
+    is_over = report.end == "completed"
+    stopped = _stopped(ended, limits, is_over=is_over)
     if stopped is not None:
         return stopped
     if ended.returncode == 0:
-        return (Outcome.COMPLETED, "ran to its end") if is_command else _last_word(report)
+        return (Outcome.COMPLETED, "ran to its end") if is_command or is_over else _unfinished(report.end)
     if ended.returncode == _DECLINED:
         return Outcome.DECLINED, f"exit code {_DECLINED}: the repro can't tell"
-    if report is None:
-        found = _by_texts(_ERROR_LINE.findall(printed), device)
-        if found is not None:
-            return found
+    if not report.end and (found := _by_texts(_ERROR_LINE.findall(printed), device)) is not None:
+        return found
     if ended.signal is not None:
-        late = " after the script had ended" if report is not None and report.end == "completed" else ""
-        return Outcome.CRASHED, f"killed by {ended.signal}{late}"
-    message = one_line(report.message, _WIDTH) if report is not None else ""
-    return Outcome.EXITED, f"exit code {ended.returncode}" + (f": {message}" if message else "")
+        return Outcome.CRASHED, f"killed by {ended.signal}" + (" after the script had ended" if is_over else "")
+    return Outcome.EXITED, _titled(f"exit code {ended.returncode}", report.message)
 
 
-def _stopped(ended: Ended, report: ChildReport | None, limits: Limits) -> tuple[Outcome, str] | None:
-    """The outcome of a run that was stopped, None if it ended by itself."""
+def _stopped(ended: Ended, limits: Limits, *, is_over: bool) -> tuple[Outcome, str] | None:
+    """The outcome of a run that was stopped, None if it ended by itself; `is_over` if its script had ended."""
     match ended.reason:
         case EndReason.TIMEOUT:
-            if report is not None and report.end == "completed":
-                return (
-                    Outcome.TIMED_OUT,
-                    f"timed out after {limits.wall_s:g} s: the script ended, its process did not",
-                )
-            return Outcome.TIMED_OUT, f"timed out after {limits.wall_s:g} s"
+            which = ": the script ended, its process did not" if is_over else ""
+            return Outcome.TIMED_OUT, f"timed out after {limits.wall_s:g} s{which}"
         case EndReason.MEMORY:
             return Outcome.OUT_OF_MEMORY, f"used more than {_size(limits.bytes)} of memory"
         case EndReason.OUTPUT:
@@ -395,23 +364,19 @@ def _stopped(ended: Ended, report: ChildReport | None, limits: Limits) -> tuple[
     return None
 
 
-def _last_word(report: ChildReport | None) -> tuple[Outcome, str]:
-    """The outcome of a script with exit code 0: it completed only if the child driver saw its end."""
-    match report.end if report is not None else None:
-        case "completed":
-            return Outcome.COMPLETED, "ran to its end"
-        case "forked":
-            why = "it exited while a forked copy was still running the script"
-        case "exit":
-            why = "it asked for a non-zero exit code"
-        case _:
-            why = "the process ended without a report (os._exit, os.execv, or a fork)"
+def _unfinished(end: str) -> tuple[Outcome, str]:
+    """The outcome of a script with exit code 0 whose end the child driver did not see."""
+    why = {
+        "forked": "it exited while a forked copy was still running the script",
+        "exit": "it asked for a non-zero exit code",
+    }.get(end, "the process ended without a report (os._exit, os.execv, or a fork)")
     return Outcome.NO_REPORT, f"exit code 0, but it did not reach its end: {why}"
 
 
-def not_started(command: str, why: str) -> tuple[Outcome, str, int]:
-    """The outcome, a sentence and the exit code (as in a shell) of a command that the environment lacks."""
-    return Outcome.EXITED, f"{command} can't be started: {why}", _NOT_FOUND
+def not_started(command: str, why: str) -> Ran:
+    """The result of a command that the environment lacks, with the exit code of a shell."""
+    detail = f"{command} can't be started: {why}"
+    return Ran(outcome=Outcome.EXITED, detail=detail, exit_code=_NOT_FOUND, tail=f"{detail}\n", mistake=detail)
 
 
 def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:

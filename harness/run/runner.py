@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import json
+import contextlib
 import os
 import shutil
 from pathlib import Path
@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Outcome, Repro
-from harness.run.commands import collection_of
+from harness.run.commands import Collection, recognised
 from harness.run.devices import hidden, passed_variables
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.launch import (
@@ -31,7 +31,7 @@ from harness.run.launch import (
 )
 from harness.run.process import NoSandbox, run_guarded
 from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
-from harness.run.result import LeftBehind, Ran, not_started, read_imports, result_of
+from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, not_started, result_of
 from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
@@ -96,8 +96,8 @@ class Job:
         )
 
 
-def run_repro(job: Job, *, cancel: threading.Event | None = None, begins: Callable[[], object] = lambda: None) -> Ran:
-    """Run a repro once and return its result; calls `begins` just before its process starts.
+def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
+    """Run a repro once and return its result.
 
     On return its processes have ended and its files, except the log, are removed. Raises `MissingProgram` if the
     environment lacks a command's program, `Cancelled` when `cancel` is set, `NoSpace` if the disk is full, and
@@ -105,22 +105,24 @@ def run_repro(job: Job, *, cancel: threading.Event | None = None, begins: Callab
     """
     try:
         with scratch_folder(job.scratch_root) as scratch:
-            return _run_in(scratch, job, cancel, begins)
+            return _run_in(scratch, job, cancel)
     except OSError as error:
         if is_out_of_space(error):
             raise NoSpace(f"no space left for a run below {job.scratch_root}: {error}") from error
         raise
 
 
-def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None, begins: Callable[[], object]) -> Ran:
+def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
     if job.repro.project:
         shutil.copytree(job.repro.project, scratch.work, symlinks=True, dirs_exist_ok=True)
     # Keep the log open, so that nothing is lost if the script removes its folder.
     with scratch.log.open("x+b") as log:
-        ran = _run_with(log, scratch, job, cancel, begins)
+        ran = _run_with(log, scratch, job, cancel)
         keep_log(log, job.log_path)
         if job.imports is not None:
-            _keep_imports(scratch.imports, job.imports)
+            with contextlib.suppress(Unreadable):
+                if (graph := content_of(scratch.imports, REPORT_LIMIT)) is not None:
+                    write_whole(job.imports, graph)
         if job.keep is not None and ran.outcome is Outcome.COMPLETED:
             ran = evolve(ran, wrote=job.keep(scratch.artifacts))
     if job.pycache_prefix is not None:
@@ -129,17 +131,7 @@ def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None, be
     return ran
 
 
-def _keep_imports(written: Path, target: Path) -> None:
-    """Copy the import graph of a traced run, if it can be read."""
-    graph = read_imports(written)
-    if graph is not None:
-        modules, imports = graph
-        write_whole(target, json.dumps({"modules": modules, "imports": imports}))
-
-
-def _run_with(
-    log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None, begins: Callable[[], object]
-) -> Ran:
+def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
     """Run a job, and classify how it ended."""
     root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
     beside = [scratch.work / folder for folder in job.repro.search_path]
@@ -152,9 +144,10 @@ def _run_with(
         if not shared.is_dir():
             write_stubs(shared, job.python, user_path(os.environ))
         scratch.stubs.symlink_to(shared)
-    tests = collection_of(job.repro.argv, scratch.report.parent)
-    if tests is not None:
-        job = evolve(job, repro=evolve(job.repro, argv=tests.command.argv))
+    tests = None
+    if (command := recognised(job.repro.argv)) is not None:
+        tests = Collection(command, scratch.report.parent)
+        job = evolve(job, repro=evolve(job.repro, argv=command.argv))
     env = environment_of(scratch, job, root)
     argv = (
         _command(job)
@@ -175,7 +168,6 @@ def _run_with(
         sandbox: list[str] = []
         if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
             sandbox = job.sandbox.command(_file_access(scratch, job, argv, env))
-        begins()
         ended = run_guarded(
             argv,
             env=env,
@@ -192,23 +184,26 @@ def _run_with(
     except (FileNotFoundError, PermissionError) as error:
         if not job.repro.argv:
             raise HarnessFault(f"the interpreter {job.python} can't be started: {error.strerror}") from error
-        outcome, detail, code = not_started(job.repro.argv[0], error.strerror or "unknown reason")
-        log.write(f"{detail}\n".encode())
-        return Ran(outcome, detail, code, duration_s=0.0, peak_memory=None, tail=f"{detail}\n", mistake=detail)
-    left = LeftBehind(ended, _tail_of(log), scratch.report, scratch.metrics, is_command=bool(job.repro.argv))
-    ran = result_of(left, device=job.device, limits=job.limits)
+        ran = not_started(job.repro.argv[0], error.strerror or "unknown reason")
+        log.write(ran.tail.encode())
+        return ran
+    log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
+    tail, report = log.read().decode("utf-8", "replace"), None if job.repro.argv else scratch.report
+    ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=job.limits)
     if tests is not None:
         ran = tests.added_to(ran)
     is_offline = job.sandbox is not None and not job.sandbox.network
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
-    ran.machine["sandbox"] = job.sandbox.label if job.sandbox is not None else "none"
-    ran.machine["hash_seed"] = job.hash_seed
-    return ran
+    sandboxed = job.sandbox.label if job.sandbox is not None else "none"
+    return evolve(ran, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
 
 
 def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
     """Return the environment variables of a run; relative paths in them start at `root`."""
+    repro = job.repro
+    importable = [scratch.work / folder for folder in repro.search_path]
+    given = {one.variable: one.folder for one in repro.given}
     env = process_environment(
         scratch,
         ours=os.environ,
@@ -217,16 +212,16 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
         pycache_prefix=job.pycache_prefix,
         stubs=True,
         extra={
-            **repro_variables(job.repro.params, job.device.value, job.hash_seed),
+            **repro_variables(repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
-            **_search_path(scratch, job.repro),
-            **_variables_of(scratch, job.repro),
+            **({"PYTHONPATH": os.pathsep.join(map(str, importable))} if importable else {}),
+            **given_variables(scratch, repro.step, given, offline=repro.is_pinned_offline),
             **(hidden() if job.device is Device.CPU else {}),
             **job.extra_env,
         },
     )
     # Programs that were built for the repro come first.
-    built = [str(folder) for path in job.repro.search_path if (folder := Path(path, "bin")).is_absolute()]
+    built = [str(Path(path, "bin")) for path in repro.search_path if Path(path).is_absolute()]
     env["PATH"] = os.pathsep.join([*built, env["PATH"]])
     return env
 
@@ -261,19 +256,6 @@ def script_name(repro: Repro) -> str:
     return Path(repro.path).name or f"{repro.name}.py"
 
 
-def _variables_of(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
-    """Return the environment variables for a repro's step and for the folders that it is given."""
-    given = {one.variable: one.folder for one in repro.given}
-    return given_variables(scratch, repro.step, given, offline=repro.is_pinned_offline)
-
-
-def _search_path(scratch: ScratchFolder, repro: Repro) -> dict[str, str]:
-    """Return the environment variable that lets a repro import from the folders of its project."""
-    if not repro.search_path:
-        return {}
-    return {"PYTHONPATH": os.pathsep.join(str(scratch.work / folder) for folder in repro.search_path)}
-
-
 def _command(job: Job) -> list[str]:
     """Return the command with existing relative paths made absolute, because it runs in another folder.
 
@@ -296,10 +278,3 @@ def _absolute(argument: str, folder: Path) -> str:
     except (OSError, ValueError):  # not a path: too long, or with a null byte
         exists = False
     return f"{option}{equals}{(folder / path).absolute()}{colons}{rest}" if exists else argument
-
-
-def _tail_of(log: BinaryIO) -> str:
-    """The end of a log, as much as the harness inspects."""
-    size = log.seek(0, os.SEEK_END)
-    log.seek(max(0, size - LOG_TAIL))
-    return log.read().decode("utf-8", "replace")

@@ -14,6 +14,7 @@ import pwd
 import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from pathlib import Path
@@ -94,17 +95,14 @@ class Sandbox:
             view.show_python(python)
         for path in (access.scratch, *access.writable):
             view.show(path, write=True)
-        return [*self.namespaces(), *view.mounts(access.scratch), "--chdir", str(access.work), "--"]
-
-    def namespaces(self) -> list[str]:
-        """Return bubblewrap and its options before the mounts."""
-        network = [] if self.network else ["--unshare-net"]
         return [
             self.program,
             "--die-with-parent",
             *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
-            *network,
+            *([] if self.network else ["--unshare-net"]),
             *("--cap-drop", "ALL"),
+            *view.mounts(access.scratch),
+            *("--chdir", str(access.work), "--"),
         ]
 
 
@@ -130,15 +128,15 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Sandbox |
 @lru_cache(maxsize=4)
 def _why_not(program: str, *, network: bool) -> str:
     """Why a sandbox can't be created on this machine, "" if it can; tried once per process."""
-    sandbox = Sandbox(program, "", network)
-    view = View(hidden_folders())
-    for python in _OUR_OWN:
-        view.show_python(python)
-    words = [*sandbox.namespaces(), *view.mounts(None), "--", sys.executable, "-I", "-S", "-c", ""]
-    try:
-        tried = subprocess.run(words, capture_output=True, text=True, errors="replace", timeout=_TRIAL_S, check=False)
-    except (OSError, subprocess.TimeoutExpired) as error:
-        return f"bubblewrap can't be started: {error}"
+    with tempfile.TemporaryDirectory(prefix="harness-sandbox-") as folder:
+        access = FileAccess(Path(folder), Path(folder), Path(sys.executable))
+        words = [*Sandbox(program, "", network).around(access), sys.executable, "-I", "-S", "-c", ""]
+        try:
+            tried = subprocess.run(
+                words, capture_output=True, text=True, errors="replace", timeout=_TRIAL_S, check=False
+            )
+        except (OSError, subprocess.TimeoutExpired) as error:
+            return f"bubblewrap can't be started: {error}"
     said = tried.stderr.strip().splitlines()
     return "" if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1] if said else 'no error message'}"
 
@@ -196,10 +194,10 @@ class View:
         else:
             self.show(prefix)
 
-    def mounts(self, scratch: Path | None) -> Iterator[str]:
+    def mounts(self, scratch: Path) -> Iterator[str]:
         """Yield the arguments of bubblewrap, outer folders first."""
         yield from _of_every_run()
-        steps = [(path, 0, list(self._emptied(path, scratch))) for path in self._hidden]
+        steps = [(path, 0, _emptied(path, scratch)) for path in self._hidden]
         for path, write in self._binds.items():
             if not write and any(self._binds.get(parent) for parent in path.parents):
                 continue  # visible already through an outer folder, with the same access
@@ -212,14 +210,6 @@ class View:
         for path in self._hidden:
             if path not in _SCRATCH:
                 yield from ("--remount-ro", str(path))
-
-    def _emptied(self, path: Path, scratch: Path | None) -> Iterator[str]:
-        if path in _SCRATCH and scratch is not None:
-            own = scratch / _SCRATCH[path]
-            own.mkdir(exist_ok=True)
-            yield from ("--bind", str(own), str(path))
-        else:
-            yield from ("--tmpfs", str(path))
 
     def _is_hidden(self, path: Path) -> bool:
         return any(path.is_relative_to(folder) for folder in self._hidden)
@@ -244,6 +234,15 @@ class View:
                     (Path("/"), [*parts[1:], *left]) if target.startswith("/") else (here.parent, [*parts, *left])
                 )
         return here
+
+
+def _emptied(path: Path, scratch: Path) -> list[str]:
+    """The arguments that hide a folder: a folder for temporary files becomes one of the run's own."""
+    if path not in _SCRATCH:
+        return ["--tmpfs", str(path)]
+    own = scratch / _SCRATCH[path]
+    own.mkdir(exist_ok=True)
+    return ["--bind", str(own), str(path)]
 
 
 def _of_every_run() -> Iterator[str]:

@@ -6,8 +6,7 @@ probes that a search leaves time for. Waiting calls start by priority, then in t
 `Engine` is the main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
 While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
 once. A candidate that can't be resolved is skipped without a run. If several candidates have the same key (the same
-repro in the same lock), one of them runs and answers for the others. A run that the search no longer needs is stopped,
-unless it is nearly done: its verdict may save a repetition later.
+repro in the same lock), one of them runs and answers for the others. A run that the search no longer needs is stopped.
 """
 
 from __future__ import annotations
@@ -17,20 +16,19 @@ import enum
 import heapq
 import itertools
 import threading
-import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.events import Dropped, Judged, Preparing, Progress, Reporter, Started
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
     from contextlib import AbstractContextManager
 
     from harness.model import Judgement, Observation, Verdict
@@ -41,8 +39,6 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
-
-_LOOK_S = 0.1
 
 
 class Priority(enum.IntEnum):
@@ -116,18 +112,16 @@ class SpareLane:
     _last: Future[None] | None = field(default=None, init=False)
     _cancel: threading.Event = field(factory=threading.Event, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
-    _users: int = field(default=0, init=False)
     _holds: int = field(default=0, init=False)
 
-    @contextlib.contextmanager
-    def used(self) -> Iterator[None]:
-        """Run probes while the context lasts; the last one may end later. Others run those left."""
-        self._users += 1
-        self._begin()
-        try:
-            yield
-        finally:
-            self._users -= 1
+    def begin(self) -> None:
+        """Start the next run, unless one is in progress or has failed; each run begins the one after it."""
+        with self._lock:
+            is_free = self._last is None or (self._last.done() and self._last.exception() is None)
+            if not (is_free and self.left) or self._holds or self._cancel.is_set() or self.lanes.count < 2:
+                return
+            self._last = self.lanes.submit_as(Priority.REPETITION, self._run_next)
+        self._last.add_done_callback(lambda _: self.begin())
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
@@ -137,35 +131,28 @@ class SpareLane:
             yield
         finally:
             self._holds -= 1
-            self._begin()
+            self.begin()
 
-    def wait(self, cancel: threading.Event | None = None) -> None:
-        """Wait for the run in progress, if there is one. Raises `Cancelled`."""
-        while self._last is not None and not wait([self._last], timeout=_LOOK_S).done:
-            if cancel is not None and cancel.is_set():
-                raise Cancelled
+    def wait(self) -> None:
+        """Wait for the run in progress, if there is one."""
+        if self._last is not None:
+            wait([self._last])
+
+    def finish(self) -> None:
+        """Wait for the run in progress, and start no other one."""
+        self.left.clear()
+        self.wait()
 
     def close(self) -> None:
         """Stop the run in progress. Raises what went wrong in the last one, except a `HarnessError`."""
-        with self._lock:
-            self.left.clear()
-            self._cancel.set()
+        self._cancel.set()
         if self._last is not None:
             self._last.result()
 
-    def _begin(self) -> None:
-        """Start the next run, unless one is in progress or has failed; each run begins the one after it."""
-        with self._lock:
-            is_free = self._last is None or (self._last.done() and self._last.exception() is None)
-            if not (is_free and self.left and self._users) or self._holds or self.lanes.count < 2:
-                return
-            self._last = self.lanes.submit_as(Priority.REPETITION, partial(self._run, self.left.popleft()))
-        self._last.add_done_callback(lambda _: self._begin())
-
-    def _run(self, probe: Probe) -> None:
-        if self._holds or not self._users:  # since it was submitted
-            self.left.appendleft(probe)
+    def _run_next(self) -> None:
+        if self._holds or self._cancel.is_set() or not self.left:  # since it was submitted
             return
+        probe = self.left.popleft()
         with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
             prepared = self.prober.prepare(probe, cancel=self._cancel)
             if prepared.observation is None:
@@ -177,72 +164,43 @@ def held_for(spare: SpareLane | None, runs: int) -> AbstractContextManager[None]
     return spare.held() if spare is not None and runs >= spare.lanes.count else contextlib.nullcontext()
 
 
-@frozen
-class RanBeside:
-    """A prober that takes results which were made in this session on a spare lane, and does not call them stored."""
-
-    prober: Prepares
-    spare: SpareLane | None
-
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Prepare a probe with the wrapped prober; if it runs on the spare lane, wait for its result."""
-        prepared = self.prober.prepare(probe, cancel=cancel)
-        if self.spare is None:
-            return prepared
-        if prepared.observation is None:
-            self.spare.wait(cancel)
-        if prepared.key not in self.spare.ran:
-            return prepared
-        return evolve(self.prober.prepare(probe, cancel=cancel), cached=False)
-
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run it with the wrapped prober."""
-        return self.prober.execute(prepared, cancel=cancel)
-
-
 C = TypeVar("C")
 
 _AHEAD = 2
 _BUILDERS = 2
 _TICK_S = 0.25
 _QUICK_S = 0.05
-_FIRST_S = 3.0  # how long requested candidates are prepared alone; a longer wait is one for downloads
-PATIENCE_S = 1.0  # less than preparing a candidate takes that is not needed after all
-_NEARLY_DONE = (0.85, 1.5)  # from and to which share of the usual duration a useless run may go on
 
 
 @define
 class _Work(Generic[C]):
-    """One candidate in progress: `since` when it is prepared, and when its run has `begun`."""
+    """One candidate in progress: first it is prepared, then it may run."""
 
-    candidate: C
-    since: float
-    cancel: threading.Event = field(factory=threading.Event)
-    preparing: Future[Prepared] | None = None
+    preparing: Future[Prepared]
+    cancel: threading.Event
+    priority: Priority
     running: Future[Observation] | None = None
-    begun: float = 0.0
 
     @property
     def prepared(self) -> Prepared | None:
         """The prepared probe, None while it is being prepared."""
-        done = self.preparing is not None and self.preparing.done() and not self.preparing.cancelled()
-        if not done or self.preparing is None or self.preparing.exception() is not None:
-            return None
-        return self.preparing.result()
+        is_ready = self.preparing.done() and self.preparing.exception() is None
+        return self.preparing.result() if is_ready else None
 
     @property
-    def is_answered(self) -> bool:
-        """Whether it has an observation without a run of its own."""
-        return self.prepared is not None and self.prepared.observation is not None
-
-    def answer(self, prepared: Prepared) -> None:
-        """Take the observation of another candidate with the same key."""
-        self.preparing = Future()
-        self.preparing.set_result(prepared)
+    def has_failed_ahead(self) -> bool:
+        """Whether it could not be prepared when nobody had asked for it."""
+        return self.priority is Priority.AHEAD and self.preparing.done() and self.preparing.exception() is not None
 
     @property
-    def future(self) -> Future[Prepared] | Future[Observation] | None:
+    def future(self) -> Future[Prepared] | Future[Observation]:
+        """What to wait for."""
         return self.running or self.preparing
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether it waits until the search needs it, or a lane is free."""
+        return self.running is None and self.preparing.done()
 
 
 @frozen
@@ -250,9 +208,8 @@ class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
     `judge` judges and records an observation; its last argument says whether it was cached. `as_told` translates a
-    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `patience_s`
-    is how long a free lane waits for a run that is about to end, whose verdict may change what is needed. `clock`
-    returns the time in seconds.
+    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `fresh` has
+    the keys of observations that were made beside the search, so that they don't count as cached.
     """
 
     prober: Prepares
@@ -264,8 +221,7 @@ class Engine(Generic[C]):
     progress: Callable[[], Progress]
     as_told: Callable[[Verdict], Verdict] = lambda verdict: verdict
     is_proof: bool = False
-    patience_s: float = 0.0
-    clock: Callable[[], float] = time.monotonic
+    fresh: Collection[str] = ()
 
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` returns true.
@@ -276,30 +232,25 @@ class Engine(Generic[C]):
         at_once = width or self.lanes.count
         works: dict[C, _Work[C]] = {}
         ended: dict[str, Observation] = {}
-        took: list[float] = []
         desk = Lanes(_BUILDERS)
         try:
             while not search.done and not until():
-                asked = search.ask(at_once + _waiting(works))
+                asked = search.ask(at_once + _twins(works))
                 if not asked:
                     raise HarnessFault("the search is not done but asks for no candidate")
-                self._start_new(works, asked, desk, Priority.ASKED)
+                self._prepare(works, asked, desk, Priority.ASKED)
                 # Start candidates that are prepared quickly before calling `foresee`, which may take as long.
-                wait([w.preparing for c in asked if (w := works[c]).preparing and not w.running], timeout=_QUICK_S)
-                self._answer_twins(works, ended)
-                if not any(works[candidate].is_answered for candidate in asked):  # may make others useless
-                    self._fill_lanes(works, asked, at_once)
+                wait([works[candidate].preparing for candidate in asked if not works[candidate].running], _QUICK_S)
+                if self._collect(search, works, asked, ended):
+                    continue  # a verdict may make others useless
+                self._fill_lanes(works, asked, ended, at_once)
                 foreseen = search.foresee(_AHEAD)
-                self._drop(works, {*asked, *foreseen, *self._nearly_done(works, took)})
-                if not self._is_preparing(works, asked):
-                    self._start_new(works, foreseen, desk, Priority.AHEAD)
-                futures: list[Future[Any]] = [
-                    work.future for work in works.values() if work.future is not None and not _is_idle(work)
-                ]
-                if futures:
-                    wait(futures, timeout=_TICK_S, return_when=FIRST_COMPLETED)
-                    self._wait_for_others(works)
-                took += self._collect(search, works, asked, ended)
+                self._drop(works, {*asked, *foreseen})
+                if all(works[candidate].preparing.done() for candidate in asked):  # others would slow it down
+                    self._prepare(works, foreseen, desk, Priority.AHEAD)
+                busy: list[Future[Any]] = [work.future for work in works.values() if not work.is_idle]
+                if busy:
+                    wait(busy, _TICK_S, FIRST_COMPLETED)
         except KeyboardInterrupt as error:
             raise Interrupted(
                 "stopped; finished runs are kept", hint="run the same command again to continue"
@@ -309,85 +260,62 @@ class Engine(Generic[C]):
                 work.cancel.set()
             desk.close()
             for work in works.values():
-                if work.running is not None:
-                    work.running.cancel()
+                if work.running is not None and not work.running.cancel():
                     wait([work.running])
 
-    def _start_new(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], desk: Lanes, priority: Priority) -> None:
+    def _prepare(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], desk: Lanes, priority: Priority) -> None:
+        """Begin to prepare those candidates that are not in progress; what failed ahead is tried again if asked for."""
         for candidate in candidates:
-            if candidate not in works:
-                work = works[candidate] = _Work(candidate, self.clock())
-                prepare = partial(self.prober.prepare, self.probe_of(candidate), cancel=work.cancel)
-                work.preparing = desk.submit_as(priority, prepare)
+            if candidate not in works or (priority is Priority.ASKED and works[candidate].has_failed_ahead):
+                cancel = threading.Event()
+                prepare = partial(self.prober.prepare, self.probe_of(candidate), cancel=cancel)
+                works[candidate] = _Work(desk.submit_as(priority, prepare), cancel, priority)
                 if priority is Priority.ASKED and not self.is_proof:
                     self.reporter.report(Preparing(self.label_of(candidate)))
 
-    def _is_preparing(self, works: dict[C, _Work[C]], asked: tuple[C, ...]) -> bool:
-        """Whether a requested candidate is being prepared, which others would slow down."""
-        until = self.clock() - _FIRST_S
-        return any(
-            work.running is None and work.prepared is None and work.since > until
-            for candidate in asked
-            if (work := works.get(candidate)) is not None
-        )
-
-    def _answer_twins(self, works: dict[C, _Work[C]], ended: dict[str, Observation]) -> None:
-        """Answer each prepared candidate if another one with the same key has finished."""
-        for work in works.values():
-            prepared = work.prepared
-            if work.running is None and prepared is not None and prepared.observation is None:
-                observation = ended.get(prepared.key)
-                if observation is not None:
-                    work.answer(evolve(prepared, observation=observation, cached=True))
-
-    def _fill_lanes(self, works: dict[C, _Work[C]], asked: tuple[C, ...], at_once: int) -> None:
+    def _fill_lanes(
+        self, works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation], at_once: int
+    ) -> None:
         keys = _running_keys(works)
         for candidate in asked:
             work = works[candidate]
             prepared = work.prepared
             if len(keys) >= at_once or work.running is not None or prepared is None:
                 continue
-            if prepared.observation is None and prepared.key not in keys:
+            if prepared.observation is None and prepared.key not in {*keys, *ended}:
                 self.reporter.report(Started(self.label_of(candidate)))
-                work.begun = self.clock()
                 run = partial(self.prober.execute, prepared, cancel=work.cancel)
                 work.running = self.lanes.submit_as(Priority.PROOF if self.is_proof else Priority.ASKED, run)
                 keys.add(prepared.key)
 
     def _collect(
         self, search: Search[C], works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation]
-    ) -> list[float]:
-        """Tell the search what has ended; returns the durations of the runs among it, in seconds."""
-        took: list[float] = []
+    ) -> bool:
+        """Tell the search what has ended; returns whether that was anything."""
+        before = len(works)
         for candidate, work in list(works.items()):
-            if work.running is not None:
-                if work.running.done():
-                    del works[candidate]
-                    took.append(self.clock() - work.begun)
-                    observation = work.running.result()
-                    if work.prepared is not None:
-                        ended[work.prepared.key] = observation
-                    self._tell(search, candidate, observation, cached=False)
-            elif work.preparing is not None and work.preparing.done():
-                self._collect_prepared(search, works, candidate, wanted=candidate in asked)
-        return took
-
-    def _collect_prepared(self, search: Search[C], works: dict[C, _Work[C]], candidate: C, *, wanted: bool) -> None:
-        work = works[candidate]
-        if work.preparing is None:
-            return
-        try:
-            prepared = work.preparing.result()
-        except (HarnessError, Cancelled):
-            del works[candidate]
-            if wanted:
-                raise
-            return
-        if prepared.observation is not None and (wanted or not prepared.observation.outcome.ran):
-            del works[candidate]
-            self._tell(search, candidate, prepared.observation, cached=prepared.cached)
+            if work.running is not None and work.running.done():
+                del works[candidate]
+                observation = work.running.result()
+                ended[work.preparing.result().key] = observation
+                self._tell(search, candidate, observation, cached=False)
+        for candidate, work in list(works.items()):
+            if not work.is_idle:
+                continue
+            try:
+                prepared = work.preparing.result()
+            except (HarnessError, Cancelled):
+                if candidate in asked:
+                    raise
+                continue
+            known = prepared.observation or ended.get(prepared.key)
+            if known is not None and (candidate in asked or not known.outcome.ran):
+                del works[candidate]
+                self._tell(search, candidate, known, cached=prepared.cached or prepared.observation is None)
+        return len(works) < before
 
     def _tell(self, search: Search[C], candidate: C, observation: Observation, *, cached: bool) -> None:
+        cached = cached and observation.key not in self.fresh
         judgement = self.judge(candidate, observation, cached)
         search.tell(candidate, self.as_told(judgement.verdict))
         self.reporter.report(
@@ -401,43 +329,22 @@ class Engine(Generic[C]):
             )
         )
 
-    def _wait_for_others(self, works: dict[C, _Work[C]]) -> None:
-        """If a run has ended, wait for those that began at about the same time, since they should end soon."""
-        elapsed = {work.running: self.clock() - work.begun for work in works.values() if work.running is not None}
-        usual = max((seconds for future, seconds in elapsed.items() if future.done()), default=None)
-        if usual is not None:
-            soon = [future for future, seconds in elapsed.items() if abs(usual - seconds) <= self.patience_s]
-            wait(soon, timeout=self.patience_s)
-
-    def _nearly_done(self, works: dict[C, _Work[C]], took: list[float]) -> Iterator[C]:
-        """The candidates whose runs are about to end, if they take as long as the earlier ones (`took`, in seconds)."""
-        earliest, latest = (share * sum(took) / max(len(took), 1) for share in _NEARLY_DONE)
-        for candidate, work in works.items():
-            if took and work.running is not None and earliest <= self.clock() - work.begun <= latest:
-                yield candidate
-
     def _drop(self, works: dict[C, _Work[C]], keep: set[C]) -> None:
         """Stop all other candidates."""
         for candidate in [c for c in works if c not in keep]:
             work = works.pop(candidate)
             work.cancel.set()
             self.reporter.report(Dropped(self.label_of(candidate)))
-            if work.future is not None:
-                work.future.cancel()
+            work.future.cancel()
 
 
 def _running_keys(works: dict[C, _Work[C]]) -> set[str]:
     return {work.prepared.key for work in works.values() if work.running is not None and work.prepared is not None}
 
 
-def _waiting(works: dict[C, _Work[C]]) -> int:
+def _twins(works: dict[C, _Work[C]]) -> int:
     """The number of candidates that wait for a running one with the same key and so need no lane."""
     keys = _running_keys(works)
     return sum(
         work.running is None and work.prepared is not None and work.prepared.key in keys for work in works.values()
     )
-
-
-def _is_idle(work: _Work[C]) -> bool:
-    """Whether a candidate was prepared ahead and waits until the search needs it."""
-    return work.running is None and work.preparing is not None and work.preparing.done()

@@ -93,7 +93,10 @@ def test_a_full_gpu_is_an_unstored_skip_with_a_reason(harness, write_repro, smi)
     command = ["probe", "brittle_step", "--with", "brittle==1.6", "--gpu-wait", "0"]
     full = harness(*command, PATH=smi(("NVIDIA T4", 1229)), CUDA_VISIBLE_DEVICES=None)
     assert full.code == 3
-    assert "skipped device-failed: GPU 0 (NVIDIA T4) had 1.2 GiB of the 4.0 GiB needed free for 0 s" in full.stdout
+    assert (
+        "skipped device-failed: GPU 0 (NVIDIA T4) has 1.2 GiB of memory free, 4.0 GiB are needed, for 0 s"
+        in full.stdout
+    )
     assert records(harness) == []
     free = harness(*command, PATH=smi(("NVIDIA T4", 15000)), CUDA_VISIBLE_DEVICES=None)
     assert free.code == 1

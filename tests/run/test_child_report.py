@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.model import Device, RaisedException
 from harness.run.launch import Limits
 from harness.run.process import Ended, EndReason
-from harness.run.result import METRICS_COUNT, LeftBehind, Unreadable, read_metrics, read_report, result_of
+from harness.run.result import METRICS_COUNT, Unreadable, read_metrics, read_report, result_of
 
 DONE = Ended(returncode=0, reason=EndReason.ENDED, seconds=1.0, peak_memory=1)
 ANYTHING = st.recursive(
@@ -60,8 +60,7 @@ def test_any_report_is_parsed(tmp_path_factory, text):
     folder = tmp_path_factory.getbasetemp()
     path = folder / "any-report.json"
     path.write_bytes(text.encode("utf-8", "surrogatepass"))
-    left = LeftBehind(DONE, "", path, folder / "no-metrics.json")
-    ran = result_of(left, device=Device.CPU, limits=Limits(1))
+    ran = result_of(DONE, "", path, folder / "no-metrics.json", device=Device.CPU, limits=Limits(1))
     assert ran.outcome.ran
     assert all(map(is_plain, (ran.detail, ran.python, *texts(ran.exception))))
     json.dumps(
@@ -95,7 +94,7 @@ def test_an_invalid_report_is_reported(tmp_path, text):
     path.write_text(text)
     with pytest.raises(Unreadable):
         read_report(path)
-    ran = result_of(LeftBehind(DONE, "", path, path), device=Device.CPU, limits=Limits(1))
+    ran = result_of(DONE, "", path, path, device=Device.CPU, limits=Limits(1))
     assert "its report" in ran.detail
 
 
@@ -106,6 +105,5 @@ def test_infinite_metrics_are_kept(tmp_path):
 
 
 def test_bytes_cut_from_the_log_are_reported(tmp_path):
-    left = LeftBehind(evolve(DONE, output=10**9), "", tmp_path / "r", tmp_path / "m", is_command=True)
-    ran = result_of(left, device=Device.CPU, limits=Limits(1))
+    ran = result_of(evolve(DONE, output=10**9), "", None, tmp_path / "m", device=Device.CPU, limits=Limits(1))
     assert f"{10**9 - 16 * 2**20} bytes" in ran.detail

@@ -76,7 +76,7 @@ def test_each_gpu_takes_one_probe_at_a_time(pool_of):
         time.events[4.0] = called_off.set
         with pytest.raises(Cancelled), pool.lease(GIB, called_off):
             pass
-    assert heard.notes == ["waiting for another probe to end: each of the 2 GPUs runs one at a time"]
+    assert heard.notes == ["waiting for another probe to end: each GPU runs one at a time"]
     with pool.lease(GIB) as again:
         assert again == T4
 
@@ -116,8 +116,8 @@ def test_the_lease_waits_for_memory_to_be_freed(pool_of):
         assert gpu == T4
     assert time.now == 4.0
     assert heard.notes == [
-        "waiting for memory, at most 10 min (--gpu-wait changes it): "
-        "GPU 0 (NVIDIA T4) had 1.0 GiB of the 4.0 GiB needed free"
+        "waiting at most 600 s for memory (--gpu-wait changes it): "
+        "GPU 0 (NVIDIA T4) has 1.0 GiB of memory free, 4.0 GiB are needed"
     ]
 
 
@@ -127,14 +127,14 @@ def test_the_lease_waits_for_memory_to_be_freed(pool_of):
         (
             600,
             (evolve(T4, free=int(1.2 * GIB)),),
-            "GPU 0 (NVIDIA T4) had 1.2 GiB of the 4.0 GiB needed free for 10 min",
+            "GPU 0 (NVIDIA T4) has 1.2 GiB of memory free, 4.0 GiB are needed, for 600 s",
         ),
         (
             3,
             (evolve(T4, free=GIB), evolve(TWIN, free=2 * GIB)),
-            "GPU 1 (NVIDIA T4) had, the most of 2 GPUs, 2.0 GiB of the 4.0 GiB needed free for 3 s",
+            "GPU 1 (NVIDIA T4) has 2.0 GiB of memory free, 4.0 GiB are needed, for 3 s",
         ),
-        (3, (), "nvidia-smi has not listed GPU 0 (NVIDIA T4) for 3 s"),
+        (3, (), "no GPU is listed any more, for 3 s"),
     ],
 )
 def test_the_wait_for_memory_has_a_limit_and_reports_the_shortage(pool_of, wait_s, listing, words):
@@ -149,7 +149,7 @@ def test_the_wait_for_memory_has_a_limit_and_reports_the_shortage(pool_of, wait_
 def test_an_impossible_amount_of_memory_is_not_waited_for(pool_of):
     pool, heard, time = pool_of((T4, TWIN))
     with pool.lease(40 * GIB) as nothing:
-        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB of memory, 40 GiB are needed")
+        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB, 40 GiB are needed")
     assert (heard.events, time.now) == ([], 0.0)
 
 

@@ -230,8 +230,8 @@ def test_with_a_report_output_is_not_read():
 
 
 def test_a_missing_command_exits_like_in_a_shell():
-    assert not_started("pytest", "No such file") == (
-        Outcome.EXITED, "pytest can't be started: No such file", 127)  # fmt: skip
+    ran = not_started("pytest", "No such file")
+    assert (ran.outcome, ran.detail, ran.exit_code) == (Outcome.EXITED, "pytest can't be started: No such file", 127)
 
 
 def test_every_end_has_an_outcome_and_one_line_of_detail():

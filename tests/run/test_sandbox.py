@@ -295,5 +295,5 @@ def test_a_failing_sandbox_is_reported_and_is_not_a_run(tmp_path):
 
 def test_gpus_are_passed_on(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.run.sandbox._GPUS", ("null",))
-    words = list(View([]).mounts(None))
+    words = list(View([]).mounts(tmp_path))
     assert words[words.index("--dev-bind") :][:3] == ["--dev-bind", "/dev/null", "/dev/null"]

@@ -1,4 +1,4 @@
-"""Traces agree on every interpreter: `sys.settrace` before Python 3.12, `sys.monitoring` since."""
+"""Traces agree on every interpreter, although each calls `sys.settrace` in its own way."""
 
 from __future__ import annotations
 

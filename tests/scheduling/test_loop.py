@@ -12,12 +12,11 @@ from support import Heard, knowing
 from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
 from harness.model import Judgement, Verdict
-from harness.run.process import Cancelled
 from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import Bisection, Grid, Trial
 
 
-def drive(prober, search, *, lanes=1, notes=None, judge=None, clock=time.monotonic, patience_s=0.0, **more):
+def drive(prober, search, *, lanes=1, notes=None, judge=None, fresh=(), **more):
     pool = Lanes(lanes)
     try:
         engine = Engine(
@@ -28,8 +27,7 @@ def drive(prober, search, *, lanes=1, notes=None, judge=None, clock=time.monoton
             judge or (lambda trial, seen, cached: Judgement(VERDICTS[seen.outcome], "")),
             notes or SILENT,
             lambda: Progress(search.states, search.remaining()),
-            clock=clock,
-            patience_s=patience_s,
+            fresh=fresh,
         )
         engine.drive(search, **more)
     finally:
@@ -62,6 +60,12 @@ def test_a_stored_observation_is_reported_without_a_run():
     assert all(cached for _, _, cached in notes.judged)
 
 
+def test_an_observation_made_beside_the_search_is_not_called_stored():
+    prober, notes = FakeProber("GGGGBBBB", known=frozenset(range(8))), Heard()
+    drive(prober, Bisection(8, good=0, bad=7), notes=notes, fresh={"7-0"})
+    assert [label for label, _, cached in notes.judged if not cached] == ["7"]
+
+
 def test_likely_next_probes_are_prepared_while_a_lane_runs():
     search = Bisection(9, good=0, bad=8)
     prober = FakeProber("GGGGGBBBB")
@@ -74,23 +78,20 @@ def test_likely_next_probes_are_prepared_while_a_lane_runs():
     assert search.result.first_bad == 5
 
 
-@pytest.mark.parametrize(("seconds", "are_prepared"), [(0, False), (60, True)])
-def test_others_are_prepared_after_the_requested_ones_unless_these_take_long(seconds, are_prepared):
+def test_others_are_prepared_after_the_requested_ones():
     search = knowing(Bisection(9, good=0, bad=8), {0: Verdict.GOOD})
     ahead = {trial.position for trial in search.foresee(2)}
-    clock = [0]
 
     class Slow(FakeProber):
         def prepare(self, probe, *, cancel=None):
             if probe.position == 8:
-                clock[0] = seconds
                 time.sleep(0.6)
                 during.update(self.prepared)
             return super().prepare(probe, cancel=cancel)
 
     during = set()
-    drive(Slow("GGGGGBBBB"), search, clock=lambda: clock[0])
-    assert bool(ahead & during) is are_prepared
+    drive(Slow("GGGGGBBBB"), search)
+    assert not ahead & during
     assert search.result.first_bad == 5
 
 
@@ -115,62 +116,6 @@ def test_a_run_made_useless_by_a_verdict_is_cancelled():
     drive(prober, search, lanes=3)
     assert search.result.first_bad == 2
     assert sorted(prober.called_off) == sorted(prober.stuck)
-
-
-@pytest.mark.parametrize(("elapsed", "is_told"), [(3, False), (9, True), (14, True), (40, False)])
-def test_a_useless_run_that_is_nearly_done_ends(elapsed, is_told):
-    """The runs of 8 and 16 begin together, after one of 10 seconds. That 8 is bad makes 16 useless."""
-    seconds, begun, told, ended = [0], threading.Event(), threading.Event(), threading.Event()
-    search = knowing(Bisection(25, good=0, bad=24), {0: Verdict.GOOD})
-
-    class Timed(FakeProber):
-        def execute(self, prepared, *, cancel=None):
-            position = prepared.probe.position
-            if position == 24:
-                seconds[0] = 10
-            elif position == 16:
-                begun.set()
-                assert told.wait(WAIT_S)
-                if cancel.wait(0.6 if is_told else WAIT_S):
-                    raise Cancelled
-                ended.set()
-            elif position == 8:
-                assert begun.wait(WAIT_S)
-                seconds[0] += elapsed
-            elif is_told:
-                assert ended.wait(WAIT_S)  # the search must not end before
-            return super().execute(prepared, cancel=cancel)
-
-    def judge(trial, seen, cached):
-        if trial.position == 8:
-            told.set()
-        return Judgement(VERDICTS[seen.outcome], "")
-
-    notes = Heard()
-    drive(Timed("GG" + "B" * 23), search, lanes=2, notes=notes, judge=judge, clock=lambda: seconds[0])
-    assert search.result.first_bad == 2
-    assert ("16", Verdict.BAD, False) in notes.judged if is_told else "16" not in [label for label, *_ in notes.judged]
-
-
-@pytest.mark.parametrize(("patience_s", "is_patient"), [(1.0, True), (0.0, False)])
-def test_a_free_lane_waits_for_a_run_that_is_about_to_end(patience_s, is_patient):
-    """16 is bad, and half a second later 8 is good, so that no release before 8 matters."""
-    search = knowing(Bisection(25, good=0, bad=24), {0: Verdict.GOOD})
-    begun = threading.Event()
-
-    class Timed(FakeProber):
-        def execute(self, prepared, *, cancel=None):
-            if prepared.probe.position == 16:
-                assert begun.wait(WAIT_S)
-            elif prepared.probe.position == 8:
-                begun.set()
-                time.sleep(0.5)
-            return super().execute(prepared, cancel=cancel)
-
-    prober = Timed("G" * 12 + "B" * 13)
-    drive(prober, search, lanes=2, patience_s=patience_s, clock=lambda: 0.0)
-    assert search.result.first_bad == 12
-    assert (4 in prober.executed) is not is_patient
 
 
 class TrialGrid(Grid):
@@ -231,6 +176,30 @@ def test_an_error_in_preparing_a_later_probe_is_ignored():
     drive(prober, narrow)
     assert narrow.done
     assert 1 in prober.prepared
+
+
+def test_what_failed_ahead_is_prepared_again_only_when_it_is_asked_for():
+    class Waiting(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            time.sleep(0.5)
+            return super().execute(prepared, cancel=cancel)
+
+    prober = Waiting("GBB", broken={1: NoNetwork("x")})
+    with pytest.raises(NoNetwork):
+        drive(prober, Bisection(3, good=0, bad=2))
+    assert prober.prepared.count(1) == 2
+
+
+def test_a_slow_error_of_a_requested_probe_ends_the_loop():
+    class Slow(FakeProber):
+        def prepare(self, probe, *, cancel=None):
+            time.sleep(0.3)
+            return super().prepare(probe, cancel=cancel)
+
+    prober = Slow("GB", broken={1: NoNetwork("x")})
+    with pytest.raises(NoNetwork):
+        drive(prober, Bisection(2, good=0, bad=1))
+    assert prober.prepared.count(1) == 1
 
 
 def test_an_error_of_a_run_ends_the_loop():

@@ -9,12 +9,10 @@ from contextlib import closing
 from functools import partial
 
 import pytest
-from attrs import evolve
 from fake_prober import WAIT_S, FakeProber
 
 from harness.errors import NoNetwork
-from harness.run.process import Cancelled
-from harness.scheduling.scheduler import Lanes, Priority, RanBeside, SpareLane, held_for
+from harness.scheduling.scheduler import Lanes, Priority, SpareLane, held_for
 from harness.search import Trial
 
 
@@ -64,8 +62,8 @@ def spare_lane(prober, positions, *, lanes=2):
 
 def test_probes_run_in_order_and_known_ones_do_not():
     prober = FakeProber("GGBB", keys={0: "0-0", 2: "2-0"}, known=frozenset({1}), saw={2: threading.Event()})
-    spare = spare_lane(prober, [0, 1, 2])
-    with closing(spare), spare.used():
+    with closing(spare_lane(prober, [0, 1, 2])) as spare:
+        spare.begin()
         assert prober.saw[2].wait(WAIT_S)
         spare.wait()
     assert prober.executed == [0, 2]
@@ -75,96 +73,71 @@ def test_probes_run_in_order_and_known_ones_do_not():
 def test_one_lane_is_left_to_the_search():
     prober = FakeProber("GG")
     spare = spare_lane(prober, [0, 1], lanes=1)
-    with spare.used():
-        pass
+    spare.begin()
+    spare.wait()
     assert prober.prepared == []
-
-
-def test_no_run_starts_after_the_search_and_the_last_one_can_be_waited_for():
-    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare:
-        with spare.used():
-            assert prober.saw[0].wait(WAIT_S)
-        assert spare.ran == set()
-        threading.Timer(0.2, prober.wait_for[0].set).start()
-        assert not RanBeside(prober, spare).prepare(Trial(0)).cached
-        assert spare.ran == {"0-0"}
-    assert prober.executed == [0]
 
 
 def test_a_run_that_nobody_waited_for_is_stopped():
     prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        spare.begin()
         assert prober.saw[0].wait(WAIT_S)
     assert prober.called_off in ([0], [])  # stopped while it ran, or before it began
     assert spare.ran == set()
-
-
-def test_a_second_search_runs_what_the_first_one_left():
-    first, second = threading.Event(), threading.Event()
-    keys = {0: "0-0", 1: "1-0"}
-    prober = FakeProber("GG", keys=keys, wait_for={0: threading.Event()}, saw={0: first, 1: second})
-    with closing(spare_lane(prober, [0, 1])) as spare:
-        with spare.used():
-            assert first.wait(WAIT_S)
-        prober.wait_for[0].set()
-        assert not second.wait(0.3)
-        with spare.used(), spare.used():
-            assert second.wait(WAIT_S)
-            spare.wait()
-    assert prober.prepared == [0, 1]
-    assert spare.ran == {"0-0", "1-0"}
+    assert prober.prepared == [0]
 
 
 def test_no_run_starts_while_the_search_needs_all_lanes():
     keys, go = {0: "0-0", 1: "1-0"}, threading.Event()
     prober = FakeProber("GG", keys=keys, wait_for={0: go}, saw={0: threading.Event(), 1: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        spare.begin()
         assert prober.saw[0].wait(WAIT_S)
         with spare.held():
             go.set()
             with spare.held():
                 pass
             assert not prober.saw[1].wait(0.3)
+            spare.wait()
+            spare.begin()
+            assert spare.ran == {"0-0"}
         assert prober.saw[1].wait(WAIT_S)
         spare.wait()
     assert prober.executed == [0, 1]
-
-
-def test_a_run_may_go_on_while_no_other_one_may_start():
-    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
-        assert prober.saw[0].wait(WAIT_S)
-        with held_for(spare, 2):
-            prober.wait_for[0].set()
-            spare.wait()
-            assert prober.executed == [0]
-        spare.wait()
     assert prober.called_off == []
 
 
-def test_lanes_are_held_if_the_search_needs_all_of_them():
-    spare = spare_lane(FakeProber("G"), [0], lanes=3)
-    for runs, is_held in ((1, False), (2, False), (3, True), (4, True)):
+def test_the_last_run_can_be_waited_for():
+    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        spare.begin()
+        assert prober.saw[0].wait(WAIT_S)
+        threading.Timer(0.2, prober.wait_for[0].set).start()
+        spare.finish()
+        assert spare.ran == {"0-0"}
+    assert prober.prepared == [0]
+
+
+@pytest.mark.parametrize(("runs", "is_held"), [(1, False), (2, False), (3, True), (4, True)])
+def test_lanes_are_held_if_the_search_needs_all_of_them(runs, is_held):
+    with closing(spare_lane(FakeProber("G", keys={0: "0-0"}), [0], lanes=3)) as spare:
         with held_for(spare, runs):
-            assert bool(spare._holds) is is_held
-    with held_for(None, 3):
+            spare.begin()
+            spare.wait()
+            assert spare.ran == (set() if is_held else {"0-0"})
+        spare.wait()
+        assert spare.ran == {"0-0"}
+    with held_for(None, runs):
         pass
-
-
-def test_a_search_within_a_search_does_not_stop_the_probes():
-    prober = FakeProber("GG", keys={0: "0-0"}, saw={0: threading.Event(), 1: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
-        with spare.used():
-            pass
-        assert prober.saw[1].wait(WAIT_S)
 
 
 def test_an_error_of_the_search_stops_the_run():
     prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
 
     def search(spare):
-        with closing(spare), spare.used():
+        with closing(spare):
+            spare.begin()
             assert prober.saw[0].wait(WAIT_S)
             raise KeyboardInterrupt
 
@@ -175,37 +148,18 @@ def test_an_error_of_the_search_stops_the_run():
     assert spare.ran == set()
 
 
-def test_who_waits_for_a_run_can_be_cancelled():
-    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
-    cancel = threading.Event()
-    with closing(spare_lane(prober, [0])) as spare, spare.used():
-        assert prober.saw[0].wait(WAIT_S)
-        threading.Timer(0.2, cancel.set).start()
-        with pytest.raises(Cancelled):
-            RanBeside(prober, spare).prepare(Trial(0), cancel=cancel)
-        prober.wait_for[0].set()
-
-
 def test_what_a_probe_raises_is_left_to_the_search_that_needs_it():
     prober = FakeProber("GG", broken={0: NoNetwork("no network")}, saw={1: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare, spare.used():
+    with closing(spare_lane(prober, [0, 1])) as spare:
+        spare.begin()
         assert prober.saw[1].wait(WAIT_S)
         spare.wait()
     prober = FakeProber("GG", broken={0: RuntimeError("a fault")}, saw={0: threading.Event()})
 
     def search(spare):
-        with closing(spare), spare.used():
+        with closing(spare):
+            spare.begin()
             assert prober.saw[0].wait(WAIT_S)
 
     with pytest.raises(RuntimeError, match="a fault"):
         search(spare_lane(prober, [0, 1]))
-
-
-def test_a_run_of_this_session_is_not_called_stored():
-    fake = FakeProber("GG", keys={0: "0-0", 1: "1-0"}, saw={0: threading.Event()})
-    with closing(spare_lane(fake, [0])) as spare, spare.used():
-        assert fake.saw[0].wait(WAIT_S)
-        spare.wait()
-    prober = RanBeside(evolve(fake, known=frozenset({0, 1})), spare)
-    assert not prober.prepare(Trial(0)).cached
-    assert prober.prepare(Trial(1)).cached

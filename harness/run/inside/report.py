@@ -25,12 +25,16 @@ _METADATA = (".dist-info", ".egg-info")
 
 
 class Places:
-    """Names files by the known folders that they are in, so that the names are the same on every machine."""
+    """Names files by the known folders that they are in, so that the names are the same on every machine.
 
-    def __init__(self, roots: list[str], script: str, emulation: str | None) -> None:
+    These are the folder where the run started, if it is known, and the working directory, which a run may change.
+    """
+
+    def __init__(self, roots: list[str], script: str = "", emulation: str | None = None, start: str = "") -> None:
         self._roots = [root + os.sep for root in {*roots, *map(os.path.realpath, roots)}]
         self._script = script
         self._emulation = emulation + os.sep if emulation else ""
+        self._start = start
 
     def name(self, path: str) -> tuple[str, bool]:
         """Return the path to show, and whether it is relative to site-packages."""
@@ -42,10 +46,11 @@ class Places:
         if self._emulation and path.startswith(self._emulation):
             return "<emulation>/" + path[len(self._emulation) :], False
         try:
-            work = os.getcwd() + os.sep
+            folders = [self._start, os.getcwd()]
         except OSError:  # the script removed it
-            work = ""
-        return (path[len(work) :] if work and path.startswith(work) else path), False
+            folders = [self._start]
+        folder = next((one + os.sep for one in folders if one and path.startswith(one + os.sep)), "")
+        return path[len(folder) :], False
 
 
 def described(error: BaseException, places: Places, depth: int = 0) -> dict[str, Any]:

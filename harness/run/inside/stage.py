@@ -1,7 +1,7 @@
 """The first process inside a sandbox: starts the command and reports how it ended. Standard library only.
 
-Started as `python -I -S stage.py FD COMMAND...`. It writes to the file descriptor: "e" and an errno if the command
-can't be started, else "p" and its process id in the sandbox, and at the end "w" and its wait status. bubblewrap alone
+Started as `python -I -S stage.py FD COMMAND...`. It writes to the file descriptor: "p" when it starts the command, "e"
+and an errno if that fails, and at the end "w" and the wait status of the command. bubblewrap alone
 would report a signal as an exit code of 128 or more.
 """
 
@@ -27,7 +27,7 @@ def main(tell: int, command: list[str]) -> int:
             os.write(tell, b"e%d\n" % (error.errno or 1))
         finally:
             os._exit(127)
-    os.write(tell, b"p%d\n" % child)
+    os.write(tell, b"p\n")
     _, status = os.waitpid(child, 0)
     os.write(tell, b"w%d\n" % status)
     return os.WEXITSTATUS(status) if os.WIFEXITED(status) else 128 + os.WTERMSIG(status)

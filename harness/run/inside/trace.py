@@ -50,36 +50,23 @@ class Tracer:
         self._returned: list[tuple[CodeType, str, str]] = []
         self._raising: FrameType | None = None
         self._spent = 0.0
-        self._busy = threading.local()
-        self._tool: int | None = None
         self._is_set = False
 
     def start(self) -> None:
-        """Start to record. Uses sys.monitoring where it can, because tracing slows down every function call."""
-        if sys.version_info >= (3, 12) and self._monitor():
-            return
-        if self._tops.isdisjoint(sys.modules):
-            sys.meta_path.insert(0, self)  # no code of a package runs before its import
-        else:
-            self._set()
-
-    def _set(self) -> None:
-        self._is_set = True
-        threading.settrace(self._enter)
-        sys.settrace(self._enter)
+        """Start to record, with the first import of a wanted package: tracing slows down every function call."""
+        sys.meta_path.insert(0, self)  # no code of a package runs before its import
+        for name in self._tops.intersection(sys.modules):
+            self.find_spec(name)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Start to trace at the first import of a wanted package; returns None, so that another finder finds it."""
         if not self._is_set and name.partition(".")[0] in self._tops:
-            self._set()
+            self._is_set = True
+            threading.settrace(self._enter)
+            sys.settrace(self._enter)
 
     def stop(self) -> None:
         """Stop recording; keeps what was recorded."""
-        if self._tool is not None and sys.version_info >= (3, 12):
-            sys.monitoring.set_events(self._tool, 0)
-            sys.monitoring.free_tool_id(self._tool)
-            self._tool = None
-            return
         if self in sys.meta_path:
             sys.meta_path.remove(self)
         sys.settrace(None)
@@ -112,7 +99,7 @@ class Tracer:
             wanted = self._by_file[code.co_filename] = self._file(code) in self._files
         return wanted
 
-    # Up to Python 3.11: one trace function, called for every function of the run.
+    # The trace function, called for every function of the run.
 
     def _enter(self, frame: FrameType, event: str, _: Any) -> Any:
         code = frame.f_code
@@ -144,47 +131,6 @@ class Tracer:
             self._raising = None
         return self._inside
 
-    # From Python 3.12 on: sys.monitoring (PEP 669), whose events can be turned off for each code location.
-
-    def _monitor(self) -> bool:
-        monitoring = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-        free = [tool for tool in (3, 4) if monitoring.get_tool(tool) is None]
-        if not free:
-            return False
-        self._tool = free[0]
-        monitoring.use_tool_id(self._tool, "harness")
-        events = monitoring.events
-        off = monitoring.DISABLE
-
-        def started(code: CodeType, _: int) -> Any:
-            if not self._is_wanted(code):
-                return off
-            self._called.pop(code, None)
-            self._called[code] = None
-            self._lines.setdefault(code, {code.co_firstlineno})
-            self._entered.pop(id(sys._getframe(1)), None)  # an exception may have left that frame
-            if self._calls.get(code, 0) < _MOST_CALLS and not getattr(self._busy, "on", False):
-                self._note_entry(sys._getframe(1))  # the only way to the arguments
-            return None
-
-        def ran(code: CodeType, line: int) -> Any:
-            if self._is_wanted(code):
-                self._lines.setdefault(code, set()).add(line)
-            return off
-
-        def returned(code: CodeType, _: int, value: Any) -> Any:
-            if not self._is_wanted(code):
-                return off
-            if not getattr(self._busy, "on", False):
-                self._note_exit(sys._getframe(1), value)
-            return None
-
-        monitoring.register_callback(self._tool, events.PY_START, started)
-        monitoring.register_callback(self._tool, events.LINE, ran)
-        monitoring.register_callback(self._tool, events.PY_RETURN, returned)
-        monitoring.set_events(self._tool, events.PY_START | events.LINE | events.PY_RETURN)
-        return True
-
     # Arguments and return values.
 
     def _note_entry(self, frame: FrameType) -> None:
@@ -208,12 +154,9 @@ class Tracer:
         if self._spent > _TIME_S:
             return ""
         begun = time.perf_counter()
-        self._busy.on = True
-        try:
-            return _Digest().of(value)
-        finally:
-            self._busy.on = False
-            self._spent += time.perf_counter() - begun
+        told = _Digest().of(value)
+        self._spent += time.perf_counter() - begun
+        return told
 
 
 class _Digest:

@@ -31,7 +31,7 @@ from harness.scheduling.cluster.prober import (
     code_digest,
     left_out_because,
     look_around,
-    worker_setup,
+    worker_prober,
 )
 
 if TYPE_CHECKING:
@@ -217,20 +217,15 @@ class Connection:
 
     def _check_scheduler(self) -> None:
         """Check that the scheduler can unpickle tasks, which pass through it. Raises `NoWorkers` if not."""
-        try:
-            digest: str = self.client.run_on_scheduler(code_digest)
-        except Exception as error:
+        is_same = False
+        with contextlib.suppress(Exception):
+            is_same = self.client.run_on_scheduler(code_digest) == code_digest()
+        if not is_same:
             self.close()
-            raise self._other_scheduler() from error
-        if digest != code_digest():
-            self.close()
-            raise self._other_scheduler()
-
-    def _other_scheduler(self) -> NoWorkers:
-        return NoWorkers(
-            f"the scheduler at {self.address} runs without this release of the harness",
-            hint="install the same release there with the extra [dask], and start the scheduler from that environment",
-        )
+            raise NoWorkers(
+                f"the scheduler at {self.address} runs without this release of the harness",
+                hint="install the same release there with the extra [dask], and start it from that environment",
+            )
 
 
 def _knock(address: str) -> str:
@@ -264,13 +259,10 @@ def _identity(address: str) -> dict[str, Any]:
 
     async def ask() -> dict[str, Any]:
         async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
-            identity: dict[str, Any] = await server.identity()
+            identity: dict[str, Any] = await asyncio.wait_for(server.identity(), _CONNECT_S)
             return identity
 
-    async def ask_in_time() -> dict[str, Any]:
-        return await asyncio.wait_for(ask(), _CONNECT_S)
-
-    return asyncio.run(ask_in_time())
+    return asyncio.run(ask())
 
 
 def _not_introduced(error: Any) -> str:
@@ -289,7 +281,7 @@ async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
 def run_task(task: PortableProbe) -> Reply:
     """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
     with _unwanted() as cancel:
-        return answer(task, worker_setup(), cancel)
+        return answer(task, worker_prober(), cancel)
 
 
 @contextlib.contextmanager

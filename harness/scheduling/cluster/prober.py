@@ -14,7 +14,6 @@ import hashlib
 import os
 import tempfile
 import threading
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
@@ -44,15 +43,6 @@ _KNOWN = (NoNetwork, NoSpace, UserMistake)
 
 
 @frozen
-class Trouble:
-    """An error that a worker raised: its class, message and hint."""
-
-    kind: type[HarnessError]
-    message: str
-    hint: str
-
-
-@frozen
 class Reply:
     """One of: an observation with its compressed log, a refusal with its reason, an error, or `stopped`.
 
@@ -62,60 +52,62 @@ class Reply:
     observation: Observation | None = None
     log: bytes = b""
     refused: str = ""
-    trouble: Trouble | None = None
+    trouble: HarnessError | None = None
     stopped: bool = False
 
 
-@frozen
-class WorkerSetup:
-    """The state that a worker process keeps between probes."""
+@cache
+def _made_prober() -> Prober:
+    workspace = Workspace.default()
+    remove_leftovers(workspace)
+    settings = read_pip_settings()
+    uv = Uv(settings)
+    interpreter = find_interpreter(None, uv)
+    return Prober(
+        store=Store(workspace.root / "results"),  # never written: each task has its own
+        resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
+        builder=Builder(uv, interpreter, workspace),
+        workspace=workspace,
+        gpus=find_gpus(os.environ),
+    )
 
-    prober: Prober
 
-    @classmethod
-    def of_this_process(cls) -> WorkerSetup:
-        """Set up with this machine's pip and uv settings and HARNESS_CACHE_DIR."""
-        workspace = Workspace.default()
-        remove_leftovers(workspace)
-        settings = read_pip_settings()
-        uv = Uv(settings)
-        interpreter = find_interpreter(None, uv)
-        prober = Prober(
-            store=Store(workspace.root / "results"),  # never written: each task has its own
-            resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
-            builder=Builder(uv, interpreter, workspace),
-            workspace=workspace,
-            gpus=find_gpus(os.environ),
-        )
-        return cls(prober)
+_setting_up = threading.Lock()
 
-    def interpreter(self, version: str, cache_tag: str) -> Interpreter | None:
-        """Return the Python with exactly this version and cache tag, or None."""
-        builder = self.prober.builder
-        found: Interpreter | None = builder.interpreter
-        if found is not None and found.version != version:
-            try:
-                found = find_interpreter(version, builder.uv)
-            except UserMistake:
-                return None
-        return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
 
-    def prober_for(self, task: PortableProbe, interpreter: Interpreter, folder: Path) -> Prober:
-        """Return this process's prober with the settings of a task; it stores observations in `folder`."""
-        backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
-        own = self.prober.builder.uv
-        sandbox = _sandbox(task)
-        uv = evolve(own, extra_environment={**own.extra_environment, **backend}, builds=Builds(sandbox))
-        return evolve(
-            self.prober,
-            store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),
-            builder=Builder(uv, interpreter, self.prober.workspace),
-            pass_env=task.pass_env,
-            capability=task.capability,
-            invoked_from=folder,
-            sandbox=sandbox,
-            rights=task.rights,
-        )
+def worker_prober() -> Prober:
+    """Return the prober of this worker process, made on first use with this machine's pip and uv settings."""
+    with _setting_up:
+        return _made_prober()
+
+
+def _interpreter(builder: Builder, version: str, cache_tag: str) -> Interpreter | None:
+    """The Python of this machine with exactly this version and cache tag, or None."""
+    found: Interpreter | None = builder.interpreter
+    if found is not None and found.version != version:
+        try:
+            found = find_interpreter(version, builder.uv)
+        except UserMistake:
+            return None
+    return found if found is not None and (found.version, found.cache_tag) == (version, cache_tag) else None
+
+
+def _prober_for(task: PortableProbe, worker: Prober, interpreter: Interpreter, folder: Path) -> Prober:
+    """The prober of a worker with the settings of a task; it stores observations in `folder`."""
+    backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
+    own = worker.builder.uv
+    sandbox = _sandbox(task)
+    uv = evolve(own, extra_environment={**own.extra_environment, **backend}, builds=Builds(sandbox))
+    return evolve(
+        worker,
+        store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),
+        builder=Builder(uv, interpreter, worker.workspace),
+        pass_env=task.pass_env,
+        capability=task.capability,
+        invoked_from=folder,
+        sandbox=sandbox,
+        rights=task.rights,
+    )
 
 
 def _sandbox(task: PortableProbe) -> Sandbox | None:
@@ -128,35 +120,21 @@ def _sandbox(task: PortableProbe) -> Sandbox | None:
     return choose(mode, network=task.rights == "network", reporter=SILENT)
 
 
-_setting_up = threading.Lock()
-
-
-@cache
-def _worker_setup() -> WorkerSetup:
-    return WorkerSetup.of_this_process()
-
-
-def worker_setup() -> WorkerSetup:
-    """Return the setup of this process, which is made on first use."""
-    with _setting_up:
-        return _worker_setup()
-
-
-def answer(task: PortableProbe, setup: WorkerSetup, cancel: threading.Event | None = None) -> Reply:
-    """Run a task and return the reply. Only environments and bytecode stay on the worker."""
+def answer(task: PortableProbe, worker: Prober, cancel: threading.Event | None = None) -> Reply:
+    """Run a task with the prober of a worker and return the reply. Only environments and bytecode stay there."""
     try:
-        interpreter = setup.interpreter(task.lock.python, task.cache_tag)
+        interpreter = _interpreter(worker.builder, task.lock.python, task.cache_tag)
         if interpreter is None:
             return Reply(refused=f"it has no Python {task.lock.python}")
         if interpreter.platform != task.lock.platform:
             return Reply(refused=f"it is {interpreter.platform}, the lock is for {task.lock.platform}")
         with tempfile.TemporaryDirectory(prefix="harness-task-") as folder:
-            return _run(task, setup.prober_for(task, interpreter, Path(folder)), cancel)
+            return _run(task, _prober_for(task, worker, interpreter, Path(folder)), cancel)
     except Cancelled:
         return Reply(stopped=True)
     except HarnessError as error:
-        kind = type(error) if isinstance(error, _KNOWN) else HarnessFault
-        return Reply(trouble=Trouble(kind, error.message, error.hint))
+        known = isinstance(error, _KNOWN)
+        return Reply(trouble=error if known else HarnessFault(error.message, hint=error.hint))
 
 
 def _run(task: PortableProbe, prober: Prober, cancel: threading.Event | None) -> Reply:
@@ -216,14 +194,7 @@ class ClusterProber(Around):
                 "--run needs files of this machine, which the workers don't have",
                 hint="write it as a repro (README, 'Write a repro'), or leave out --scheduler",
             )
-        begun = time.monotonic()
-        if probe.lock is not None:
-            return self.prober.look_up(probe, probe.lock, begun=begun)
-        resolution = self.prober.resolve(probe, cancel=cancel)
-        if resolution.lock is None:
-            return self.prober.prepare(probe, cancel=cancel)  # builds nothing, as there is no lock
-        settled = evolve(probe, lock=resolution.lock)
-        return self.prober.look_up(settled, resolution.lock, drift=resolution.drift, begun=begun)
+        return self.prober.prepare(probe, builds=False, cancel=cancel)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a probe on a worker and store its observation on this machine.
@@ -241,7 +212,7 @@ class ClusterProber(Around):
 
     def _observed(self, reply: Reply) -> Observation:
         if reply.trouble is not None:
-            raise reply.trouble.kind(f"on a worker: {reply.trouble.message}", hint=reply.trouble.hint)
+            raise type(reply.trouble)(f"on a worker: {reply.trouble.message}", hint=reply.trouble.hint)
         if reply.observation is None:
             raise NoWorkers(
                 f"a worker refused a task: {reply.refused}",
@@ -331,10 +302,9 @@ class Member:
 
 def look_around(python: str, cache_tag: str) -> tuple[MachineKind, tuple[Gpu, ...]]:
     """The kind of this worker process with this Python, if it has it, and its GPUs."""
-    own = worker_setup()
-    found = own.interpreter(python, cache_tag)
-    kind = kind_of(found or own.prober.builder.interpreter)
-    return kind, own.prober.gpus
+    own = worker_prober()
+    found = _interpreter(own.builder, python, cache_tag)
+    return kind_of(found or own.builder.interpreter), own.gpus
 
 
 def kind_of(interpreter: Interpreter) -> MachineKind:

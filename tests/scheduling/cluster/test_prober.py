@@ -13,7 +13,7 @@ from harness.model import Combination, Device, Observation, Outcome
 from harness.model.repro import command_repro, parse_repro
 from harness.probing import Probe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.prober import ClusterProber, Member, Reply, Trouble, kind_of
+from harness.scheduling.cluster.prober import ClusterProber, Member, Reply, kind_of
 
 A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4"))
 
@@ -108,7 +108,7 @@ def test_a_failed_install_on_a_worker_is_reported_and_not_stored(over, probe):
 
 
 def test_errors_of_a_worker_keep_their_type(over, probe):
-    prober, _ = over(lambda task: Reply(trouble=Trouble(NoSpace, "no space left", "free some")))
+    prober, _ = over(lambda task: Reply(trouble=NoSpace("no space left", hint="free some")))
     with pytest.raises(NoSpace, match="on a worker: no space left"):
         prober.execute(prober.prepare(probe()))
 

@@ -18,13 +18,13 @@ from harness.model.repro import parse_repro
 from harness.probing import Probe
 from harness.probing.portable import PortableProbe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.prober import WorkerSetup, answer
+from harness.scheduling.cluster.prober import answer
 
 
 @pytest.fixture
-def worker_setup(tmp_path, house, uv_cache, interpreter):
+def worker(tmp_path, house, uv_cache, interpreter):
     """A worker with its own folders."""
-    return WorkerSetup(make_parts(tmp_path / "worker", PipSettings(index_url=house.url), uv_cache, interpreter).prober)
+    return make_parts(tmp_path / "worker", PipSettings(index_url=house.url), uv_cache, interpreter).prober
 
 
 @pytest.fixture
@@ -42,12 +42,12 @@ def task(parts, interpreter):
     return make
 
 
-def test_a_task_returns_its_observation_and_log(task, worker_setup):
-    reply = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker_setup)
+def test_a_task_returns_its_observation_and_log(task, worker):
+    reply = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker)
     assert (reply.observation.outcome, reply.refused, reply.trouble) == (Outcome.COMPLETED, "", None)
     assert gzip.decompress(reply.log) == b"so far\n"
-    assert list(worker_setup.prober.workspace.scratch.iterdir()) == []
-    assert not worker_setup.prober.store.root.exists()
+    assert list(worker.workspace.scratch.iterdir()) == []
+    assert not worker.store.root.exists()
 
 
 def test_a_task_survives_the_transfer_without_local_paths(task, parts):
@@ -58,52 +58,52 @@ def test_a_task_survives_the_transfer_without_local_paths(task, parts):
         assert private not in packed
 
 
-def test_a_mixture_is_built_from_transferred_files(task, worker_setup):
+def test_a_mixture_is_built_from_transferred_files(task, worker):
     fixed = b"NUMBER = 6\ndef step():\n    return NUMBER\n"
-    reply = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker_setup)
+    reply = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker)
     assert (reply.observation.outcome, reply.observation.mixture) == (Outcome.COMPLETED, "fixed")
-    assert answer(task("1.6"), worker_setup).observation.outcome is Outcome.RAISED
+    assert answer(task("1.6"), worker).observation.outcome is Outcome.RAISED
 
 
-def test_a_lock_for_another_machine_is_refused(task, worker_setup):
+def test_a_lock_for_another_machine_is_refused(task, worker):
     sent = task()
-    reply = answer(evolve(sent, lock=evolve(sent.lock, platform="linux-riscv64")), worker_setup)
+    reply = answer(evolve(sent, lock=evolve(sent.lock, platform="linux-riscv64")), worker)
     assert "the lock is for linux-riscv64" in reply.refused
     assert reply.observation is None
 
 
-def test_another_python_is_refused(task, worker_setup):
-    reply = answer(evolve(task(), cache_tag="pypy311"), worker_setup)
+def test_another_python_is_refused(task, worker):
+    reply = answer(evolve(task(), cache_tag="pypy311"), worker)
     assert "no Python" in reply.refused
     assert reply.observation is None
 
 
-def test_a_gpu_other_than_the_requested_one_is_refused(task, parts, worker_setup):
+def test_a_gpu_other_than_the_requested_one_is_refused(task, parts, worker):
     sent = task(device=Device.CUDA)
     asked = evolve(parts.prober, gpus=(Gpu(0, "NVIDIA A100", 80, 80, "550"),))
     probe = Probe(sent.repro, sent.combination)
-    reply = answer(evolve(sent, key=asked.key(probe, sent.lock)), worker_setup)
+    reply = answer(evolve(sent, key=asked.key(probe, sent.lock)), worker)
     assert "a different observation" in reply.refused
 
 
-def test_trouble_around_a_probe_keeps_its_type(task, worker_setup, tmp_path):
+def test_trouble_around_a_probe_keeps_its_type(task, worker, tmp_path):
     """An unreachable index says nothing about the release."""
     uv = evolve(
-        worker_setup.prober.builder.uv,
+        worker.builder.uv,
         settings=PipSettings(index_url=free_port_url()),
         extra_environment={"UV_CACHE_DIR": str(tmp_path / "empty"), "UV_HTTP_RETRIES": "0"},
     )
-    apart = WorkerSetup(evolve(worker_setup.prober, builder=evolve(worker_setup.prober.builder, uv=uv)))
+    apart = evolve(worker, builder=evolve(worker.builder, uv=uv))
     reply = answer(task(), apart)
     assert reply.observation is None
-    assert reply.trouble.kind is NoNetwork
+    assert type(reply.trouble) is NoNetwork
     assert "can't be reached" in reply.trouble.message
 
 
-def test_a_cancelled_run_leaves_nothing(task, worker_setup):
+def test_a_cancelled_run_leaves_nothing(task, worker):
     cancel = threading.Event()
     cancel.set()
-    reply = answer(task(body="import time\ntime.sleep(600)\n"), worker_setup, cancel)
+    reply = answer(task(body="import time\ntime.sleep(600)\n"), worker, cancel)
     assert reply.stopped
     assert reply.observation is None
 
@@ -117,7 +117,7 @@ def sent(parts, interpreter, *folders, body):
     return PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober)
 
 
-def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, tmp_path, worker_setup):
+def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, tmp_path, worker):
     """The worker needs no path of this machine, and unpacks each content once; a link to a file outside stays here."""
     tree = tmp_path / "built"
     (tree / "src").mkdir(parents=True)
@@ -130,12 +130,12 @@ def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, 
     assert str(tmp_path).encode() not in packed
     tree.rename(tmp_path / "gone")
     for _ in range(2):
-        assert answer(pickle.loads(packed), worker_setup).observation.outcome is Outcome.COMPLETED
-    (unpacked,) = worker_setup.prober.workspace.projects.iterdir()
+        assert answer(pickle.loads(packed), worker).observation.outcome is Outcome.COMPLETED
+    (unpacked,) = worker.workspace.projects.iterdir()
     assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
 
 
-def test_the_folders_that_a_run_is_given_travel_with_it(parts, interpreter, tmp_path, worker_setup):
+def test_the_folders_that_a_run_is_given_travel_with_it(parts, interpreter, tmp_path, worker):
     (tmp_path / "made" / "__pycache__").mkdir(parents=True)
     (tmp_path / "made" / "__pycache__" / "kept.txt").write_text("3", encoding="utf-8")
     digest = parts.prober.trees.keep(tmp_path / "made")
@@ -155,14 +155,14 @@ def test_the_folders_that_a_run_is_given_travel_with_it(parts, interpreter, tmp_
     lock = parts.prober.resolve(probe).lock
     packed = pickle.dumps(PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober))
     assert str(parts.workspace.root).encode() not in packed
-    seen = answer(pickle.loads(packed), worker_setup).observation
+    seen = answer(pickle.loads(packed), worker).observation
     assert (seen.outcome, seen.given["HARNESS_ARTIFACTS"]["by"]) == (Outcome.COMPLETED, "brittle 1.0")
 
 
-def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpreter, tmp_path, worker_setup):
+def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpreter, tmp_path, worker):
     for coins in (3, 4):
         tree = tmp_path / f"built-{coins}"
         tree.mkdir()
         (tree / "till.py").write_text(f"COINS = {coins}\n", encoding="utf-8")
         task = sent(parts, interpreter, tree, body=f"import till\nassert till.COINS == {coins}\n")
-        assert answer(task, worker_setup).observation.outcome is Outcome.COMPLETED
+        assert answer(task, worker).observation.outcome is Outcome.COMPLETED

@@ -15,13 +15,11 @@ import re
 from typing import Any
 
 import pytest
-from _harness_tests import Recorder, on_uncaught, only, recorder  # type: ignore[import-not-found]
+from _harness_tests import WHOLE_RUN, Recorder, only  # type: ignore[import-not-found]
 
 _ATTRIBUTE = "harness_raised"
-_WHOLE_RUN = "<run>"
 _INSTALLED = re.compile(r"^(?:[^:]*/)?(?:site|dist)-packages/")
-_recorder: Any = None
-_describe: Any = None
+_recorder = Recorder("pytest")  # now, because tests may change the environment later
 
 
 class _Test:
@@ -52,22 +50,6 @@ class _Test:
 _open_tests: dict[str, _Test] = {}
 
 
-def _start() -> None:
-    """Set up the recorder when this module is imported, because tests may change the environment later."""
-    global _recorder, _describe
-    _recorder = recorder("pytest")
-    if _recorder is not None:
-        _describe = _recorder.describe
-        on_uncaught(lambda error: _note_run(error))
-    elif "PYTEST_XDIST_WORKER" in os.environ:
-        _describe = Recorder(None, "pytest").describe
-
-
-def _note_run(error: BaseException) -> None:
-    if _recorder is not None:
-        _recorder.result(_WHOLE_RUN, "error", _recorder.describe(error), 0.0)
-
-
 def _named(test: str) -> str:
     """The name of a test, the same in every environment, also for the tests of an installed package (`--pyargs`)."""
     return _INSTALLED.sub("site-packages/", test)
@@ -75,9 +57,7 @@ def _named(test: str) -> str:
 
 def _attach(report: Any, error: BaseException) -> None:
     """Attach the exception to the report as JSON, because xdist transfers only plain values."""
-    if _describe is None:
-        return
-    told = _describe(error)
+    told = _recorder.describe(error)
     if type(error).__name__ == "FixtureLookupError":  # its own message names the test, so that no two are alike
         told["message"] = getattr(error, "msg", "") or f"fixture {getattr(error, 'argname', '')!r} not found"
     setattr(report, _ATTRIBUTE, json.dumps(told))
@@ -118,11 +98,11 @@ def pytest_make_collect_report(collector: Any) -> Any:  # noqa: ARG001
 def pytest_load_initial_conftests(early_config: Any) -> Any:
     """Record a conftest.py that fails to import, which stops pytest before it runs any test."""
     outcome = yield
-    if outcome.excinfo is not None and _recorder is not None:
+    if outcome.excinfo is not None:
         error = outcome.excinfo[1]
         path = str(getattr(error, "path", "") or "")
         root = str(getattr(early_config, "rootdir", "") or getattr(early_config, "rootpath", ""))
-        name = os.path.relpath(path, root).replace(os.sep, "/") if path else _WHOLE_RUN
+        name = os.path.relpath(path, root).replace(os.sep, "/") if path else WHOLE_RUN
         _recorder.result(name, "error", _recorder.describe(_behind(error)), 0.0)
 
 
@@ -143,9 +123,8 @@ def pytest_configure(config: Any) -> None:
 
     Also turn off options that stop after a failure, because each test may be examined separately.
     """
-    if _recorder is not None:
-        config.option.continue_on_collection_errors = True
-        config.option.maxfail = 0
+    config.option.continue_on_collection_errors = True
+    config.option.maxfail = 0
     asked = only()
     if not asked:
         return
@@ -171,7 +150,7 @@ def pytest_collection_modifyitems(config: Any, items: list[Any]) -> None:
 def _is_asked(test: str, asked: frozenset[str]) -> bool:
     """Whether the test, its function, class, module or a folder's conftest.py is wanted."""
     test = _named(test)
-    if test in asked or "<run>" in asked:
+    if test in asked or WHOLE_RUN in asked:
         return True
     function = test.split("[", 1)[0]
     parts = function.split("::")
@@ -183,14 +162,12 @@ def _is_asked(test: str, asked: frozenset[str]) -> bool:
 
 def pytest_runtest_logstart(nodeid: str) -> None:
     """Record that a test starts."""
-    if _recorder is not None:
-        _recorder.start(_named(nodeid))
+    _recorder.start(_named(nodeid))
 
 
 def pytest_runtest_logreport(report: Any) -> None:
     """Add the result of a phase of a test."""
-    if _recorder is not None:
-        _open_tests.setdefault(report.nodeid, _Test()).add(report)
+    _open_tests.setdefault(report.nodeid, _Test()).add(report)
 
 
 def pytest_runtest_logfinish(nodeid: str) -> None:
@@ -200,27 +177,23 @@ def pytest_runtest_logfinish(nodeid: str) -> None:
 
 def pytest_collectreport(report: Any) -> None:
     """Record a module, class or folder that could not be collected."""
-    if _recorder is not None and report.failed:
-        _recorder.result(_named(report.nodeid) or _WHOLE_RUN, "error", _exception_of(report), 0.0)
+    if report.failed:
+        _recorder.result(_named(report.nodeid) or WHOLE_RUN, "error", _exception_of(report), 0.0)
 
 
 def pytest_internalerror(excinfo: Any) -> None:
     """Record an internal error of pytest or of a plugin."""
-    _note_run(excinfo.value)
+    _recorder.run_failed(excinfo.value)
 
 
 def pytest_unconfigure() -> None:
     """Finish the record."""
     for test in list(_open_tests):
         _write(test)
-    if _recorder is not None:
-        _recorder.close()
+    _recorder.close()
 
 
 def _write(test: str) -> None:
     ended = _open_tests.pop(test, None)
-    if _recorder is not None and ended is not None and ended.outcome:
+    if ended is not None and ended.outcome:
         _recorder.result(_named(test), ended.outcome, ended.exception, ended.seconds)
-
-
-_start()

@@ -23,6 +23,7 @@ from os import write as _write
 from typing import Any
 
 _FOLDER = os.path.dirname(os.path.abspath(__file__))
+WHOLE_RUN = "<run>"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MOST_TESTS = 20_000
 _MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests keep only their outcome
@@ -48,35 +49,25 @@ def _load_report() -> Any:
 _report = _load_report()
 
 
-class _Places(_report.Places):  # type: ignore[misc, name-defined]
-    """Names files relative to the start folder, because a test may change the working directory."""
-
-    def __init__(self, roots: list[str], start: str) -> None:
-        super().__init__(roots, script="", emulation=None)
-        self._start = start + os.sep
-
-    def name(self, path: str) -> tuple[str, bool]:
-        """Return the path to show, and whether it is relative to site-packages."""
-        shown, installed = super().name(path)
-        if not installed and path.startswith(self._start):
-            shown = path[len(self._start) :]
-        return shown, installed
-
-
 class Recorder:
-    """Writes the record of this process. Without a path, and in forked children, it writes nothing."""
+    """Writes the record of this process; without HARNESS_TESTS, and in forked children, it writes nothing.
 
-    def __init__(self, path: str | None, tool: str) -> None:
-        self._path = path
+    It takes that variable away, so that child processes write nothing either.
+    """
+
+    def __init__(self, tool: str) -> None:
+        self._path = os.environ.pop("HARNESS_TESTS", None)
         self._pid = _getpid()
         self._roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
-        self._places = _Places(self._roots, os.getcwd())
+        self._places = _report.Places(self._roots, start=os.getcwd())
         self._tests = 0
         self._bytes = 0
         self._files: set[str] = set()
-        self._closed = path is None
+        self._closed = self._path is None
         self._line({"tool": tool})
         atexit.register(self.close)
+        self._show = sys.excepthook
+        sys.excepthook = self._uncaught
 
     def describe(self, error: BaseException) -> dict[str, Any]:
         """Describe an exception as plain data, without the outer frames of the test tool."""
@@ -110,6 +101,16 @@ class Recorder:
                 told["exception"] = exception
         self._line(told)
 
+    def run_failed(self, error: BaseException) -> None:
+        """Record an exception that ended the whole run."""
+        self.result(WHOLE_RUN, "error", self.describe(error), 0.0)
+
+    def _uncaught(self, kind: type, error: BaseException, trace: Any) -> None:
+        """Record an exception that ends the process, before it is printed."""
+        if not isinstance(error, KeyboardInterrupt):
+            self.run_failed(error)
+        self._show(kind, error, trace)
+
     def close(self) -> None:
         """Record that the run ended, and which installed files it used."""
         if self._closed or _getpid() != self._pid:
@@ -139,12 +140,6 @@ class Recorder:
             pass
 
 
-def recorder(tool: str) -> Recorder | None:
-    """Return the recorder of this process, None if HARNESS_TESTS is not set. Child processes have none."""
-    path = os.environ.pop("HARNESS_TESTS", None)
-    return Recorder(path, tool) if path else None
-
-
 def only() -> list[str]:
     """Return the only tests to run; empty for all."""
     path = os.environ.get("HARNESS_TESTS_ONLY")
@@ -153,15 +148,3 @@ def only() -> list[str]:
     with open(path, encoding="utf-8") as file:
         asked: list[str] = json.load(file)
     return asked
-
-
-def on_uncaught(note: Any) -> None:
-    """Call `note` with an exception that ends the process, before it is printed."""
-    show = sys.excepthook
-
-    def told(kind: type, error: BaseException, trace: Any) -> None:
-        if not isinstance(error, KeyboardInterrupt):
-            note(error)
-        show(kind, error, trace)
-
-    sys.excepthook = told

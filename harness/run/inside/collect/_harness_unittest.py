@@ -16,23 +16,21 @@ import unittest.main
 from time import perf_counter as _now
 from typing import Any
 
-from _harness_tests import on_uncaught, only, recorder  # type: ignore[import-not-found]
+from _harness_tests import WHOLE_RUN, Recorder, only  # type: ignore[import-not-found]
 
 __unittest = True
-_WHOLE_RUN = "<run>"
 _HOLDER = re.compile(r"^(setUp|tearDown)(Module|Class) \((?P<name>.+)\)$")
+
+
+_of_outer_run = [Recorder("unittest")]  # now, because tests may change the environment later; others write nothing
 
 
 class _RecordingResult(unittest.TextTestResult):
     """unittest's result object, which also writes the record. Only the first instance in a process writes."""
 
-    _recorder: Any = None
-    is_taken = False
-
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._writes = not _RecordingResult.is_taken and self._recorder is not None
-        _RecordingResult.is_taken = True
+        self._recorder = _of_outer_run.pop() if _of_outer_run else Recorder("unittest")
         self._outcome = ""
         self._exception: Any = None
         self._begun = 0.0
@@ -40,12 +38,11 @@ class _RecordingResult(unittest.TextTestResult):
     def startTest(self, test: Any) -> None:
         super().startTest(test)
         self._outcome, self._exception, self._begun = "", None, _now()
-        if self._writes:
-            self._recorder.start(_name(test))
+        self._recorder.start(_name(test))
 
     def stopTest(self, test: Any) -> None:
         super().stopTest(test)
-        if self._writes and self._outcome:
+        if self._outcome:
             self._recorder.result(_name(test), self._outcome, self._exception, _now() - self._begun)
 
     def addSuccess(self, test: Any) -> None:
@@ -62,7 +59,7 @@ class _RecordingResult(unittest.TextTestResult):
         holder = _HOLDER.match(test.id()) if type(test).__name__ == "_ErrorHolder" else None
         if holder is None:
             self._failed("error", error)
-        elif self._writes:
+        else:
             self._recorder.result(holder["name"], "error", self._recorder.describe(error), 0.0)
 
     def addSubTest(self, test: Any, subtest: Any, err: Any) -> None:
@@ -86,7 +83,7 @@ class _RecordingResult(unittest.TextTestResult):
         """Note a failure. Only the first one counts: a failure in tearDown mostly follows from it."""
         if self._outcome not in ("failed", "error"):
             self._outcome = outcome
-            self._exception = self._recorder.describe(error) if self._writes else None
+            self._exception = self._recorder.describe(error)
 
 
 def _name(test: Any) -> str:
@@ -158,20 +155,16 @@ def _kept(suite: Any, asked: frozenset[str]) -> Any:
 
 def _is_asked(test: Any, asked: frozenset[str]) -> bool:
     name = _name(test)
-    if _WHOLE_RUN in asked or any(name == one or name.startswith(f"{one}.") for one in asked):
+    if WHOLE_RUN in asked or any(name == one or name.startswith(f"{one}.") for one in asked):
         return True
     return hasattr(test, "harness_module") and any(one.startswith(f"{name}.") for one in asked)
 
 
 def _main() -> None:
-    record = recorder("unittest")
-    _RecordingResult._recorder = record
     unittest.TextTestRunner.resultclass = _RecordingResult
     _keep_real_exceptions()
     if asked := frozenset(only()):
         _restrict(asked)
-    if record is not None:
-        on_uncaught(lambda error: record.result(_WHOLE_RUN, "error", record.describe(error), 0.0))
     runpy.run_module("unittest", run_name="__main__", alter_sys=True)
 
 

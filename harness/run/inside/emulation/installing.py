@@ -139,7 +139,7 @@ def after_import(name: str, act: Callable[[Any], None]) -> None:
 
 
 class _Finder:
-    """Finds watched modules with the other finders, and wraps their loaders."""
+    """Finds watched modules with the other finders, and has their loaders call the function that waits for each."""
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> Any:
         if name not in _waiting:
@@ -149,26 +149,19 @@ class _Finder:
             spec = None if finder is self or find is None else find(name, path, target)
             if spec is not None:
                 if spec.loader is not None:
-                    spec.loader = _Loader(spec.loader)
+                    _act_after(spec.loader)
                 return spec
         return None
 
 
-class _Loader:
-    """Loads a module with the wrapped loader, restores that loader on the module, and then calls the function."""
+def _act_after(loader: Any) -> None:
+    """Have a loader call the function that waits for its module, once, after it has loaded it."""
 
-    def __init__(self, within: Any) -> None:
-        self._within = within
-
-    def create_module(self, spec: Any) -> Any:
-        return self._within.create_module(spec)
-
-    def exec_module(self, module: Any) -> None:
-        module.__spec__.loader = module.__loader__ = self._within
-        self._within.exec_module(module)
+    def exec_module(module: Any) -> None:
+        del loader.exec_module
+        loader.exec_module(module)
         act = _waiting.pop(module.__name__, None)
         if act is not None:
             act(module)
 
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._within, name)
+    loader.exec_module = exec_module
