@@ -433,24 +433,19 @@ class Resolver:
     def _answer(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> str | Unresolvable:
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
             here = Path(folder)
-            (here / "requirements.in").write_text("\n".join(attempt.combination.requirements) + "\n", encoding="utf-8")
             (here / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
             if attempt.sources:
                 (here / "uv.toml").write_text(without_requirements(attempt.sources), encoding="utf-8")
-            output = here / "pylock.toml"
-            if near is not None:
-                output.write_text(as_preferences(near), encoding="utf-8")
-            answer = self.uv.call(*self._arguments(attempt), cwd=here, cancel=cancel)
-            if answer.returncode != 0:
-                return Unresolvable(spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
-            return output.read_text(encoding="utf-8")
-
-    def _arguments(self, attempt: Attempt) -> list[str | Path]:
-        return [
-            *("--quiet", "pip", "compile", "requirements.in", "--constraints", "constraints.txt"),
-            *("--python", self.interpreter.path, "--format", "pylock.toml", "--output-file", "pylock.toml"),
-            *("--only-binary", ":all:"),
-            *(["--no-deps"] if attempt.combination.only_named else []),
-            *attempt.options,
-            *(self.builds.options(attempt.links) if self.builds is not None else ()),
-        ]
+            answer, lock = self.uv.compile(
+                attempt.combination.requirements,
+                *("--constraints", "constraints.txt"),
+                *attempt.options,
+                *(self.builds.options(attempt.links) if self.builds is not None else ()),
+                python=self.interpreter.path,
+                folder=here,
+                preferences=as_preferences(near) if near is not None else "",
+                cancel=cancel,
+            )
+        if answer.returncode != 0:
+            return Unresolvable(spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
+        return lock

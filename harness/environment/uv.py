@@ -230,6 +230,39 @@ class Uv:
         refreshed = [word for name in doubted for word in ("--refresh-package", name)]
         return self._answer((*arguments, *refreshed), cwd, cancel)
 
+    def compile(
+        self,
+        requirements: Iterable[str],
+        *options: str | Path,
+        python: Path,
+        folder: Path,
+        preferences: str = "",
+        cancel: threading.Event | None = None,
+    ) -> tuple[UvAnswer, str]:
+        """Resolve requirements for a Python to wheels; returns its answer, and the text of the lock, "" if it failed.
+
+        It works in a folder, with the settings of its `uv.toml`. `preferences` are a lock whose versions are kept where
+        possible. Raises as `call`.
+        """
+        (folder / "requirements.in").write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
+        lock = folder / "pylock.toml"
+        lock.unlink(missing_ok=True)
+        if preferences:
+            lock.write_text(preferences, encoding="utf-8")
+        words: list[str | Path] = [
+            "--quiet",
+            "pip",
+            "compile",
+            "requirements.in",
+            "--only-binary",
+            ":all:",
+            "--python",
+            python,
+        ]
+        words += ["--format", "pylock.toml", "--output-file", lock.name, *options]
+        answer = self.call(*words, cwd=folder, cancel=cancel)
+        return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
+
     def _check_pages(self, projects: Iterable[str]) -> None:
         """Raise `IndexFault` if the answer for one of these projects is not an index page."""
         urls = index_urls(self.settings, {**os.environ, **self.extra_environment})
