@@ -55,6 +55,11 @@ class Attempt:
     sources: tuple[str, ...] = ()
 
     @property
+    def pinned(self) -> frozenset[str]:
+        """The projects that are requested at one version."""
+        return frozenset(name_of(text) for text in self.combination.requirements if "==" in text)
+
+    @property
     def constraints(self) -> list[str]:
         """Constraint lines."""
         floors = [f"{project}>={version}" for project, version in sorted(self.floors.items())]
