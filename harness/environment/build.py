@@ -144,28 +144,24 @@ class Builder:
         )
 
     def build(
-        self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
+        self, lock: Lock, *, recent: bool = False, cancel: threading.Event | None = None
     ) -> Environment | Uninstallable:
         """The environment of a lock, built now if it does not exist or was changed.
 
-        With `look=False` it is not compared with its manifest; the caller does that later. No other harness removes it
+        With `recent` it is not compared with its manifest if that was done a moment ago. No other harness removes it
         before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder holds something
         else.
         """
         location = self.location(lock)
         self._keep(location)
         with acquire(location.in_use, shared=True, cancel=cancel):
-            is_ready = location.is_built(lock.id)
-            if is_ready and look:
-                is_ready = self.sound(location, lock) is not None
+            is_ready = self.sound(location, lock, recent=recent) is not None
         if not is_ready:
             with acquire(location.in_use, cancel=cancel):
-                failure = self.renew(lock, location, cancel)
-            if failure is not None:
-                return failure
-            if look:
-                with acquire(location.in_use, shared=True, cancel=cancel):
-                    self.sound(location, lock)
+                renewed = self.renew(lock, location, cancel)
+            if isinstance(renewed, Uninstallable):
+                return renewed
+            self.compared.note(location.name, renewed)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
         clashes = mark_of(location.folder).get("clashes", ())
@@ -174,21 +170,20 @@ class Builder:
             location.python, lock, location.folder, clashes=tuple(map(str, clashes)), installed=installed
         )
 
-    def sound(self, location: Location, lock: Lock) -> Manifest | None:
-        """The manifest if every file of the environment matches it now, else None."""
+    def sound(self, location: Location, lock: Lock, *, recent: bool = False) -> Manifest | None:
+        """The manifest if every file of the environment matches it now, or with `recent` a moment ago, else None."""
+        is_there = recent and location.is_built(lock.id) and location.python.exists()
+        if is_there and (known := self.compared.manifest(location.name, lock.id)) is not None:
+            return known
         manifest = location.sound(lock.id, self.wheels.ledger, self.wheels.drop)
         if manifest is not None:
             self.compared.note(location.name, manifest)
         return manifest
 
-    def was_just_compared(self, lock: Lock) -> bool:
-        """Whether the environment of a lock matched its manifest a moment ago."""
-        return self.compared.manifest(self.location(lock).name, lock.id) is not None
-
-    def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
+    def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Manifest | Uninstallable:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
-        if location.sound(lock.id, self.wheels.ledger, self.wheels.drop) is not None:
-            return None
+        if (manifest := self.sound(location, lock)) is not None:
+            return manifest
         with location.partial() as partial:
             built = self.build_at(partial, lock, cancel=cancel)
             if isinstance(built, Uninstallable):
@@ -201,7 +196,7 @@ class Builder:
                 built.write(location.manifest_path)
                 location.put(partial)
                 BytecodeTree.prepare(self.bytecode, self.sources(lock, location.folder), location)
-        return None
+        return built
 
     def forget(self, lock: Lock) -> None:
         """Make the next user of an environment rebuild it."""
