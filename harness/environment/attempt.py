@@ -123,14 +123,6 @@ def _held_at_a_release(holds: Sequence[str]) -> frozenset[str]:
     return frozenset(name_of(hold) for hold in holds if "==" in hold or "<=" in hold)
 
 
-def with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
-    """The later dates of the holds that the attempt still has unchanged."""
-    dates: dict[str, datetime] = {}
-    for hold in attempt.combination.holds:
-        dates |= by_hold.get(hold, {})
-    return evolve(attempt, later=dates)
-
-
 def is_older(version: str | None, than: str | None) -> bool:
     """Whether one release is older than another; local labels do not count."""
     if version is None or than is None:

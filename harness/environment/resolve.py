@@ -31,7 +31,6 @@ from harness.environment.attempt import (
     projects_without_wheels,
     read_lock,
     undated_in,
-    with_later,
 )
 from harness.environment.source_builds import (
     CANT_BUILD,
@@ -154,12 +153,13 @@ class _Question:
 
     def _with_later(self, asked: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
         """The attempt with the later dates of its holds, also for the projects whose dates are caps."""
-        attempt = with_later(asked, by_hold)
-        moved = attempt.later.keys() & {name_of(cap) for cap in attempt.caps}
-        found = [cap for cap in attempt.caps if name_of(cap) not in moved]
-        for date, names in itertools.groupby(sorted(moved, key=lambda name: attempt.later[name]), attempt.later.get):
-            found += caps(frozenset(names), self.index, date) if date is not None else ()
-        return evolve(attempt, caps=tuple(found))
+        later: dict[str, datetime] = {}
+        for hold in asked.combination.holds:
+            later |= by_hold.get(hold, {})
+        found = [cap for cap in asked.caps if name_of(cap) not in later]
+        for name in sorted(later.keys() & {name_of(cap) for cap in asked.caps}):
+            found += caps([name], self.index, later[name])
+        return evolve(asked, later=later, caps=tuple(found))
 
     def _later(self, asked: Attempt) -> dict[str, dict[str, datetime]]:
         """Later dates, by hold, for what a held release requires, if it is newer than the requested date."""
@@ -427,7 +427,7 @@ class _Question:
                 attempt.combination.requirements,
                 *("--constraints", "constraints.txt"),
                 *attempt.options,
-                *(self.builds.options(attempt.links) if self.builds is not None else ()),
+                *self.uv.offering(attempt.links),
                 python=self.interpreter.path,
                 folder=here,
                 preferences=as_preferences(self.near) if self.near is not None else "",

@@ -15,7 +15,6 @@ import json
 import re
 import shutil
 import time
-import zlib
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -24,7 +23,7 @@ from attrs import asdict, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.attempt import LockedFile, is_source, locked_files, projects_without_wheels
+from harness.environment.attempt import LockedFile, locked_files, projects_without_wheels
 from harness.environment.index import download
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
 from harness.environment.workspace import Workspace, acquire, claimed_folder
@@ -41,7 +40,6 @@ if TYPE_CHECKING:
 
 _MARGIN = timedelta(hours=1)  # what a release needs to be built is often uploaded just after it
 _LONGEST_TRY_S = 120.0
-_CLAIMS = 16  # lock files
 CANT_BUILD = "can't be built"
 _RECORD = "source.json"
 _LONGEST_WORDS = 300
@@ -64,14 +62,6 @@ class BuiltWheel:
     def pin(self) -> Pin:
         """The pin of the wheel, for the installer."""
         return Pin(self.source.name, self.source.version, self.path.name, self.sha256)
-
-
-@frozen
-class Installable:
-    """Pins of wheels, and the folders of those that are on no index."""
-
-    pins: tuple[Pin, ...]
-    folders: tuple[Path, ...]
 
 
 @frozen
@@ -101,7 +91,7 @@ class SourceBuilds:
                 return wheel
         found = self._on_index(name, version, cancel)
         return (
-            self._built(found, cancel)
+            self.build(found, cancel)
             if found
             else NotBuilt(f"{name}=={version}", "it has no source distribution on the index")
         )
@@ -114,7 +104,7 @@ class SourceBuilds:
         found = self._on_index(pin.name, pin.version, cancel)
         if found is None or found.pin.sha256 != pin.sha256:
             return NotBuilt(_named(pin), f"the index no longer has {pin.wheel}")
-        return self._built(found, cancel)
+        return self.build(found, cancel)
 
     def sources_in(self, pylock: str) -> dict[str, LockedFile]:
         """The source distributions in a lock file of uv, by project."""
@@ -134,33 +124,9 @@ class SourceBuilds:
             _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here, cancel)
             return self.sources_in(lock).get(name)
 
-    def build(self, source: LockedFile, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
-        """Return the wheel of a source distribution. Raises as `release`."""
-        return self._kept(self._folder(source.pin)) or self._built(source, cancel)
-
     def as_sources(self, pins: Iterable[Pin]) -> tuple[Pin, ...]:
         """Return pins with the source distribution in place of each wheel that was built here."""
         return tuple(self._sources.get(pin.sha256, pin) for pin in pins)
-
-    def installable(self, pins: Iterable[Pin], cancel: threading.Event | None = None) -> Installable | NotBuilt:
-        """Return pins with a wheel in place of each source distribution. Raises as `release`."""
-        found: list[Pin] = []
-        folders: list[Path] = []
-        for pin in pins:
-            if not is_source(pin.wheel):
-                found.append(pin)
-                continue
-            wheel = self.of(pin, cancel)
-            if isinstance(wheel, NotBuilt):
-                return wheel
-            found.append(wheel.pin)
-            folders.append(wheel.path.parent)
-        return Installable(tuple(found), tuple(folders))
-
-    def options(self, folders: Sequence[Path]) -> list[str]:
-        """Options of uv that offer the wheels in these folders, beside the user's own folders."""
-        links = (*self.uv.find_links, *map(str, folders)) if folders else ()
-        return [word for folder in links for word in ("--find-links", folder)]
 
     @property
     def _root(self) -> Path:
@@ -181,10 +147,10 @@ class SourceBuilds:
         self._sources[known["sha256"]] = source
         return BuiltWheel(path, known["sha256"], source)
 
-    def _built(self, source: LockedFile, cancel: threading.Event | None) -> BuiltWheel | NotBuilt:
+    def build(self, source: LockedFile, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+        """Return the wheel of a source distribution, built now if it is not kept. Raises as `release`."""
         pin, folder = source.pin, self._folder(source.pin)
-        lock = self.workspace.locks / f"built-{zlib.crc32(folder.name.encode()) % _CLAIMS}.lock"
-        with acquire(lock, cancel=cancel):
+        with acquire(self.workspace.locks / f"built-{folder.name}.lock", cancel=cancel):
             if (kept := self._kept(folder)) is not None:
                 return kept
             if (failed := self._failed.get(folder.name)) is not None:
@@ -337,10 +303,8 @@ class OfflineBuild:
         self, wanted: Iterable[str], links: Path, own: Sequence[str], cancel: threading.Event | None
     ) -> tuple[UvAnswer, list[LockedFile]]:
         """Resolve requirements to wheels; `own` are projects that were built here, whose wheels are in `links`."""
-        folders = (*self.uv.find_links, str(links)) if own else ()
-        offered = [word for folder in folders for word in ("--find-links", folder)]
         undated = [word for name in own for word in ("--exclude-newer-package", f"{name}=false") if self.dated]
-        options = (*offered, *self.dated, *undated)
+        options = (*self.uv.offering([links] if own else []), *self.dated, *undated)
         answer, lock = self.uv.compile(wanted, *options, python=self.interpreter.path, folder=links, cancel=cancel)
         return answer, locked_files(lock, self.interpreter)
 
