@@ -164,14 +164,14 @@ class _Question:
     def _later(self, asked: Attempt) -> dict[str, dict[str, datetime]]:
         """Later dates, by hold, for what a held release requires, if it is newer than the requested date."""
         combination = asked.combination
-        anew = evolve(self, near=None, unbuilt={})
+        without_near = evolve(self, near=None, unbuilt={})
         later: dict[str, dict[str, datetime]] = {}
         for hold in combination.holds:
             upload = self._upload(hold)
             if combination.as_of is None or upload is None or upload <= combination.as_of:
                 continue
             alone = evolve(combination, requirements=(hold,), holds=(), as_of=upload + ERA_MARGIN, near=None)
-            answer = anew.lock(anew.capped(Attempt(alone)))
+            answer = without_near.lock(without_near.capped(Attempt(alone)))
             if isinstance(answer, Lock):
                 later[hold] = {pin.name: upload + ERA_MARGIN for pin in answer.pins}
         return later
