@@ -99,7 +99,7 @@ def _told(
 def _place(lock: Lock, prober: Probing) -> Path | None:
     """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
     try:
-        built = prober.builder.build(lock, look=False)  # its runs were compared
+        built = prober.builder.build(lock, recent=True)
     except HarnessError:
         return None
     if not isinstance(built, Environment) or built.folder is None:

@@ -6,7 +6,6 @@ import gzip
 import hashlib
 import json
 import re
-import shutil
 import zlib
 from pathlib import Path
 from typing import Any
@@ -14,7 +13,7 @@ from typing import Any
 from attrs import field, frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
-from harness.errors import HarnessFault, NoSpace, UserMistake
+from harness.errors import HarnessFault, UserMistake
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
 from harness.probing.prober import same_version
@@ -148,6 +147,7 @@ def _take(back: _Back, store: Store) -> Taken:
         if unavailable(probe.combination.device, back.gpus) is not None:
             raise _Refused("no GPU was found where it ran")
         ran, lock = _ran(back), _lock_there(back)
+        log = (back.folder / "log.gz").read_bytes()
         started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
@@ -155,22 +155,10 @@ def _take(back: _Back, store: Store) -> Taken:
     observation = store.get(key)
     known = observation is not None
     if observation is None:
-        log = store.log_path(key)
-        try:
-            shutil.copyfile(back.folder / "log.gz", log)
-        except OSError as error:
-            raise NoSpace(f"can't write to {store.root}: {error}", hint="--results chooses another folder") from error
         observation = observation_of(
-            probe,
-            lock,
-            ran,
-            key=key,
-            drift=packed.drift,
-            setup_s=setup_s,
-            started=started,
-            log=log.relative_to(store.root).as_posix(),
+            probe, lock, ran, key=key, drift=packed.drift, setup_s=setup_s, started=started, log=""
         )
-        observation = store.put(observation)
+        observation = store.put_from_elsewhere(observation, log)
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.

@@ -29,7 +29,7 @@ from harness.errors import BadRepro, HarnessFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Device, Lock, Observation, Pin, normalized_name
 from harness.model.repro import parse_repro
-from harness.model.text import counted
+from harness.model.text import counted, size_in_words
 from harness.probing import Probe, Prober, next_attempt, probe_key, seed_of
 from harness.probing.portable import PortableProbe, converter
 from harness.probing.prober import same_version
@@ -350,7 +350,8 @@ class Packer:
                 continue
             absent = [pin for pin in resolution.lock.pins if not self.node.has(pin.name, pin.version)]
             size = sum(pin.size or 0 for pin in absent)
-            fetching = f"{one.label}: fetching its wheels, {len(absent)} in all{_of(size)}"
+            told = f" ({size_in_words(size)})" if size else ""
+            fetching = f"{one.label}: fetching its wheels, {len(absent)} in all{told}"
             self.reporter.report(Note(f"{i} of {len(asked)}  {fetching}"))
             fetched = wheels.fetch(absent)
             if isinstance(fetched, str):
@@ -470,10 +471,6 @@ def _pip() -> Path:
 
 def _copy_python(source: Path, target: Path) -> None:
     shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", "*.exe"), dirs_exist_ok=True)
-
-
-def _of(size: int) -> str:
-    return f" ({size / 2**20:.0f} MiB)" if size else ""
 
 
 def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:

@@ -203,7 +203,7 @@ class Trials:
     def environment(self, side: Side) -> Environment | None:
         """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
         builder = self.prober.builder
-        built = builder.build(side.lock, look=not builder.was_just_compared(side.lock))
+        built = builder.build(side.lock, recent=True)
         return built if isinstance(built, Environment) else None
 
     def traces(self, sides: Sides, files: Iterable[str]) -> tuple[Trace | None, ...]:

@@ -9,6 +9,7 @@ import re
 import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
@@ -22,7 +23,6 @@ from harness.model.lock import ANY_SOURCE
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
-    from pathlib import Path
 
     from packaging.tags import Tag
 
@@ -55,6 +55,11 @@ class Attempt:
     sources: tuple[str, ...] = ()
 
     @property
+    def pinned(self) -> frozenset[str]:
+        """The projects that are requested at one version."""
+        return frozenset(name_of(text) for text in self.combination.requirements if "==" in text)
+
+    @property
     def constraints(self) -> list[str]:
         """Constraint lines."""
         floors = [f"{project}>={version}" for project, version in sorted(self.floors.items())]
@@ -65,6 +70,8 @@ class Attempt:
     def options(self) -> Iterator[str]:
         """Options that limit what uv may choose from."""
         combination = self.combination
+        if combination.only_named:
+            yield "--no-deps"
         for project in self.sources:
             yield from ("--no-binary", project)
         if combination.as_of is not None and not self.ignores_dates:
@@ -116,14 +123,6 @@ def _held_at_a_release(holds: Sequence[str]) -> frozenset[str]:
     return frozenset(name_of(hold) for hold in holds if "==" in hold or "<=" in hold)
 
 
-def with_later(attempt: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
-    """The later dates of the holds that the attempt still has unchanged."""
-    dates: dict[str, datetime] = {}
-    for hold in attempt.combination.holds:
-        dates |= by_hold.get(hold, {})
-    return evolve(attempt, later=dates)
-
-
 def is_older(version: str | None, than: str | None) -> bool:
     """Whether one release is older than another; local labels do not count."""
     if version is None or than is None:
@@ -158,13 +157,29 @@ def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Itera
             yield f"{project}!={release.version}"
 
 
-def read_lock(text: str, interpreter: Interpreter) -> Lock:
-    """Read the lock that uv wrote for this interpreter, with the one file per package that will be installed."""
+@frozen
+class LockedFile:
+    """A file in a lock, as a pin, and the URL where it is."""
+
+    pin: Pin
+    url: str
+
+    @property
+    def is_source(self) -> bool:
+        """Whether it is a source distribution."""
+        return is_source(self.pin.wheel)
+
+
+def locked_files(text: str, interpreter: Interpreter) -> list[LockedFile]:
+    """Read what uv wrote for this interpreter: the one file per package that will be installed."""
     tags = interpreter.wheel_tags()
-    packages = tomllib.loads(text).get("packages", [])
-    return Lock(
-        python=interpreter.version, platform=interpreter.platform, pins=[_pin(package, tags) for package in packages]
-    )
+    return [_locked_file(package, tags) for package in tomllib.loads(text).get("packages", [])]
+
+
+def read_lock(text: str, interpreter: Interpreter) -> Lock:
+    """Read the lock that uv wrote for this interpreter."""
+    pins = [file.pin for file in locked_files(text, interpreter)]
+    return Lock(python=interpreter.version, platform=interpreter.platform, pins=pins)
 
 
 def undated_in(text: str) -> frozenset[str]:
@@ -188,44 +203,36 @@ def as_preferences(lock: Lock) -> str:
     return f'lock-version = "1.0"\ncreated-by = "harness"\n{packages}'
 
 
-def best_wheel(package: dict[str, Any], tags: Sequence[Tag]) -> dict[str, Any] | None:
-    """The entry of the wheel of a locked package that the installer will choose, None if it has none."""
-    listed = package.get("wheels")
-    wheels = listed if isinstance(listed, list) else []
-    return min(wheels, key=lambda wheel: _rank(file_name(wheel), tags), default=None)
-
-
-def _pin(package: dict[str, Any], tags: Sequence[Tag]) -> Pin:
+def _locked_file(package: dict[str, Any], tags: Sequence[Tag]) -> LockedFile:
     """The file of a locked package that the installer will choose: the wheel with the best tag, else the source."""
-    wheels, best = package.get("wheels") or [], best_wheel(package, tags)
+    wheels = package.get("wheels") or []
+    best = min(wheels, key=lambda wheel: _rank(_file_name(wheel), tags), default=None)
     chosen = best or package.get("sdist") or package.get("archive") or {}
-    return Pin(
+    pin = Pin(
         name=normalized_name(str(package["name"])),
         version=str(package.get("version", "")),
-        wheel=file_name(chosen) if chosen else "",
+        wheel=_file_name(chosen),
         sha256=_digest(chosen),
-        size=chosen.get("size") if isinstance(chosen, dict) else None,
+        size=chosen.get("size"),
         siblings=tuple(_digest(wheel) for wheel in wheels if wheel is not best and _digest(wheel)),
         uploaded=_newest(wheels or [chosen]),
     )
+    path = chosen.get("path")
+    return LockedFile(pin, Path(path).absolute().as_uri() if path else str(chosen.get("url") or ""))
 
 
-def _digest(file: object) -> str:
-    hashes = file.get("hashes", {}) if isinstance(file, dict) else {}
-    return str(hashes.get("sha256", ""))
+def _digest(file: dict[str, Any]) -> str:
+    return str(file.get("hashes", {}).get("sha256", ""))
 
 
-def _newest(files: Sequence[object]) -> str:
+def _newest(files: Sequence[dict[str, Any]]) -> str:
     """Upload time of the newest file, "" if one has none."""
-    times = [file.get("upload-time") if isinstance(file, dict) else None for file in files]
+    times = [file.get("upload-time") for file in files]
     dated = [time for time in times if isinstance(time, datetime)]
     return max(dated).isoformat() if dated and len(dated) == len(times) else ""
 
 
-def file_name(file: object) -> str:
-    """The name of a file in a lock file."""
-    if not isinstance(file, dict):
-        return ""
+def _file_name(file: dict[str, Any]) -> str:
     where = str(file.get("name") or file.get("path") or file.get("url") or "")
     return unquote(urlsplit(where).path).rpartition("/")[2]
 

@@ -21,10 +21,11 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
+from harness.environment.attempt import is_source
 from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
 from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
 from harness.environment.ledger import Location, Manifest, RecentlyCompared
-from harness.environment.source_builds import CANT_BUILD, NotBuilt, SourceBuilds
+from harness.environment.source_builds import CANT_BUILD, BuiltWheel, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
@@ -144,28 +145,24 @@ class Builder:
         )
 
     def build(
-        self, lock: Lock, *, look: bool = True, cancel: threading.Event | None = None
+        self, lock: Lock, *, recent: bool = False, cancel: threading.Event | None = None
     ) -> Environment | Uninstallable:
         """The environment of a lock, built now if it does not exist or was changed.
 
-        With `look=False` it is not compared with its manifest; the caller does that later. No other harness removes it
+        With `recent` it is not compared with its manifest if that was done a moment ago. No other harness removes it
         before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder holds something
         else.
         """
         location = self.location(lock)
         self._keep(location)
         with acquire(location.in_use, shared=True, cancel=cancel):
-            is_ready = location.is_built(lock.id)
-            if is_ready and look:
-                is_ready = self.sound(location, lock) is not None
+            is_ready = self.sound(location, lock, recent=recent) is not None
         if not is_ready:
             with acquire(location.in_use, cancel=cancel):
-                failure = self.renew(lock, location, cancel)
-            if failure is not None:
-                return failure
-            if look:
-                with acquire(location.in_use, shared=True, cancel=cancel):
-                    self.sound(location, lock)
+                renewed = self.renew(lock, location, cancel)
+            if isinstance(renewed, Uninstallable):
+                return renewed
+            self.compared.note(location.name, renewed)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
         clashes = mark_of(location.folder).get("clashes", ())
@@ -174,21 +171,20 @@ class Builder:
             location.python, lock, location.folder, clashes=tuple(map(str, clashes)), installed=installed
         )
 
-    def sound(self, location: Location, lock: Lock) -> Manifest | None:
-        """The manifest if every file of the environment matches it now, else None."""
+    def sound(self, location: Location, lock: Lock, *, recent: bool = False) -> Manifest | None:
+        """The manifest if every file of the environment matches it now, or with `recent` a moment ago, else None."""
+        is_there = recent and location.is_built(lock.id) and location.python.exists()
+        if is_there and (known := self.compared.manifest(location.name, lock.id)) is not None:
+            return known
         manifest = location.sound(lock.id, self.wheels.ledger, self.wheels.drop)
         if manifest is not None:
             self.compared.note(location.name, manifest)
         return manifest
 
-    def was_just_compared(self, lock: Lock) -> bool:
-        """Whether the environment of a lock matched its manifest a moment ago."""
-        return self.compared.manifest(self.location(lock).name, lock.id) is not None
-
-    def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Uninstallable | None:
+    def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Manifest | Uninstallable:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
-        if location.sound(lock.id, self.wheels.ledger, self.wheels.drop) is not None:
-            return None
+        if (manifest := self.sound(location, lock)) is not None:
+            return manifest
         with location.partial() as partial:
             built = self.build_at(partial, lock, cancel=cancel)
             if isinstance(built, Uninstallable):
@@ -201,7 +197,7 @@ class Builder:
                 built.write(location.manifest_path)
                 location.put(partial)
                 BytecodeTree.prepare(self.bytecode, self.sources(lock, location.folder), location)
-        return None
+        return built
 
     def forget(self, lock: Lock) -> None:
         """Make the next user of an environment rebuild it."""
@@ -221,8 +217,8 @@ class Builder:
             if told and not self._told:
                 self._told.append(told)
                 self.disk_space.reporter.report(Note(told))
-            installer = Installer(self.uv, self.interpreter, self.wheels, self.bytecode, self.workspace, self.builds)
-            return installer.install(lock, folder, without=without, builds=builds, apart=apart, cancel=cancel)
+            with contextlib.ExitStack() as stages:
+                return _Installation(self, lock, folder, without, builds, stages, cancel).install(apart=apart)
 
     def _reserve(self, estimate: DiskEstimate) -> None:
         try:
@@ -274,125 +270,119 @@ class Uninstallable:
 
 
 @frozen
-class Installer:
-    """Installs locks for one interpreter; `builds` has the wheels of source distributions."""
+class _Installation:
+    """Installs one lock into the empty folder `bare`.
 
-    uv: Uv
-    interpreter: Interpreter
-    wheels: WheelStore
-    bytecode: BytecodeStore
-    workspace: Workspace
-    builds: SourceBuilds
+    Stand-ins replace the pins `without`, other `builds` of PyTorch those of the lock. `stages` lasts until the end of
+    it, `loose` has what is installed of wheels that can't be stored.
+    """
 
-    def install(
-        self,
-        lock: Lock,
-        folder: Path,
-        *,
-        without: Sequence[Pin] = (),
-        builds: Sequence[Pin] = (),
-        apart: bool = False,
-        cancel: threading.Event | None = None,
-    ) -> Manifest | Uninstallable:
-        """Install a lock into an empty folder and record its files; stand-ins replace the pins `without`.
+    builder: Builder
+    lock: Lock
+    bare: Path
+    without: Sequence[Pin]
+    builds: Sequence[Pin]
+    stages: contextlib.ExitStack
+    cancel: threading.Event | None
+    loose: dict[str, Tree] = field(factory=dict, init=False)
 
-        Other `builds` of PyTorch replace those of the lock.
+    @property
+    def wheels(self) -> WheelStore:
+        """Where wheels are linked from."""
+        return self.builder.wheels
 
-        With `apart` it shares no file with other environments. Raises `OSError`, `NoNetwork` and `Cancelled`.
+    def install(self, *, apart: bool) -> Manifest | Uninstallable:
+        """Install the lock and record its files; with `apart` it shares no file with other environments.
+
+        Raises `OSError`, `NoNetwork` and `Cancelled`.
         """
-        answer = self.uv.call("--quiet", *self._venv(folder), cwd=folder, cancel=cancel)
+        folder, lock = self.bare, self.lock
+        venv = ("venv", "--relocatable", "--allow-existing", "--no-project", "--python", self.builder.interpreter.path)
+        answer = self.builder.uv.call("--quiet", *venv, folder, cwd=folder, cancel=self.cancel)
         (folder / ".lock").unlink(missing_ok=True)
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
-        loose: dict[str, Tree] = {}
-        instead = {pin.name: pin for pin in builds}
-        pins = [instead.get(pin.name, pin) for pin in lock.pins if pin not in without]
-        with contextlib.ExitStack() as stages:
-            for _ in range(_TRIES):  # another process may drop a wheel between the two steps
-                if words := self._fetch(evolve(lock, pins=pins), folder, loose, stages, cancel, builds):
-                    return Uninstallable(words)
-                linked = self.wheels.install(pins, folder, loose=loose, apart=apart, cancel=cancel)
-                if not linked.missing:
-                    break
-            else:
-                return Uninstallable(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
-            told: dict[str, object] = {"lock": lock.id, "python": lock.python}
-            clashes = linked.clashes
-            if without:
-                stand_in(without, folder)
-                clashes = (*clashes, replaced_by(builds) if builds else left_out(without))
-            if linked.overwritten or clashes:
-                told |= {"overwritten": linked.overwritten, "clashes": clashes}
-            (folder / MARK).write_text(json.dumps(told), encoding="utf-8")
-            return Manifest.of(folder, lock.id, self.wheels.kind, linked.wheels, self.wheels.ledger)
+        instead = {pin.name: pin for pin in self.builds}
+        pins = [instead.get(pin.name, pin) for pin in lock.pins if pin not in self.without]
+        for _ in range(_TRIES):  # another process may drop a wheel between the two steps
+            if words := self._fetch(pins):
+                return Uninstallable(words)
+            linked = self.wheels.install(pins, folder, loose=self.loose, apart=apart, cancel=self.cancel)
+            if not linked.missing:
+                break
+        else:
+            return Uninstallable(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
+        told: dict[str, object] = {"lock": lock.id, "python": lock.python}
+        clashes = linked.clashes
+        if self.without:
+            stand_in(self.without, folder)
+            clashes = (*clashes, replaced_by(self.builds) if self.builds else left_out(self.without))
+        if linked.overwritten or clashes:
+            told |= {"overwritten": linked.overwritten, "clashes": clashes}
+        (folder / MARK).write_text(json.dumps(told), encoding="utf-8")
+        return Manifest.of(folder, lock.id, self.wheels.kind, linked.wheels, self.wheels.ledger)
 
-    def _fetch(
-        self,
-        lock: Lock,
-        bare: Path,
-        loose: dict[str, Tree],
-        stages: contextlib.ExitStack,
-        cancel: threading.Event | None,
-        builds: Sequence[Pin] = (),
-    ) -> str:
-        """Store the wheels that the store lacks, as uv installs them; `loose` gets those that can't be stored.
+    def _fetch(self, pins: Sequence[Pin]) -> str:
+        """Store the wheels that the store lacks, as uv installs them; returns uv's error message, "" if there is none.
 
         uv starts the Python that it installs for, which runs code of what is installed there already. So each call has
-        a stage of its own: a copy of the `bare` environment. Returns uv's error message, "" if there is none.
+        a stage of its own: a copy of the bare environment.
         """
-        wanted = [pin for pin in lock.pins if pin.name not in loose and not self.wheels.has(pin)]
+        wanted = [pin for pin in pins if pin.name not in self.loose and not self.wheels.has(pin)]
         if not wanted:
             return ""
-        with self.wheels.claimed(wanted, cancel), self._downloads(lock, cancel) as downloads:
+        with self.wheels.claimed(wanted, self.cancel), self._downloads() as downloads:
             # Another build may have stored some of them while this one waited.
             wanted = [pin for pin in wanted if not self.wheels.has(pin)]
-            uv = partial(self._install_with_uv, cancel=cancel)
-            fetch = partial(uv, cache=("--link-mode", "hardlink", "--cache-dir", downloads))
-            groups: list[tuple[list[Pin], Callable[[Sequence[Pin], Path], str]]] = []
             stored = [pin for pin in wanted if self.wheels.elsewhere(pin) is not None]
-            groups.append((stored, self._copy))
             cached = [pin for pin in wanted if not pin.sha256]  # never stored, so uv's cache should keep it
-            cached += cached_by_uv([pin for pin in wanted if pin.sha256 and pin not in stored], self.uv.wheels_folder)
-            groups.append((cached, uv))
-            fresh = [pin for pin in wanted if pin not in (*stored, *cached)]
-            groups.append(([pin for pin in fresh if pin not in builds], fetch))
-            groups.append(([pin for pin in fresh if pin in builds], partial(fetch, options=_FOR_CPUS)))
+            missing = [pin for pin in wanted if pin.sha256 and pin not in stored]
+            cached += cached_by_uv(missing, self.builder.uv.wheels_folder)
+            fresh = [pin for pin in missing if pin not in cached]
+            uv = self._install_with_uv
+            fetch = partial(uv, cache=("--link-mode", "hardlink", "--cache-dir", downloads))
+            groups: list[tuple[list[Pin], Callable[[Sequence[Pin], Path], str]]] = [
+                (stored, self._copy),
+                (cached, uv),
+                ([pin for pin in fresh if pin not in self.builds], fetch),
+                ([pin for pin in fresh if pin in self.builds], partial(fetch, options=_FOR_CPUS)),
+            ]
             while groups:
                 group, install = groups.pop()
                 if not group:
                     continue
-                stage = self._stage(bare, stages)
+                stage = self._stage()
                 if words := install(group, stage):
-                    if all(pin.name in loose for pin in group):  # can't be fetched again
+                    if all(pin.name in self.loose for pin in group):  # can't be fetched again
                         continue
                     return words
                 for path in downloads.iterdir():
                     remove_tree(path)  # before the change times are noted
                 taken = self.wheels.take_in(group, stage)
-                loose |= taken.loose
+                self.loose.update(taken.loose)
                 # Each wheel in a stage of its own has all of its files.
                 groups += [([pin], install) for pin in taken.overwritten]
                 groups += [(list(taken.damaged), fetch)] if install in (uv, self._copy) else []
             for pin in filter(self.wheels.has, wanted):
-                loose.pop(pin.name, None)
-            self.bytecode.forget(self.wheels.key(pin) for pin in wanted if pin.sha256)
+                self.loose.pop(pin.name, None)
+            self.builder.bytecode.forget(self.wheels.key(pin) for pin in wanted if pin.sha256)
         return ""
 
     @contextlib.contextmanager
-    def _downloads(self, lock: Lock, cancel: threading.Event | None) -> Iterator[Path]:
-        """A cache of uv for what it downloads for a lock, removed at the end; an interrupted build leaves it.
+    def _downloads(self) -> Iterator[Path]:
+        """A cache of uv for what it downloads for the lock, removed at the end; an interrupted build leaves it.
 
         It is on the file system of the stages, so uv links from it, and a wheel is on the disk once.
         """
-        folder = self.workspace.downloads / lock.id
+        folder = self.builder.workspace.downloads / self.lock.id
         folder.mkdir(exist_ok=True)
-        with acquire(folder, cancel=cancel):
+        with acquire(folder, cancel=self.cancel):
             yield folder
             remove_tree(folder)
 
-    def _stage(self, bare: Path, stages: contextlib.ExitStack) -> Path:
-        stage = stages.enter_context(claimed_folder(self.workspace.building, "stage-"))
-        shutil.copytree(bare, stage, symlinks=True, dirs_exist_ok=True)
+    def _stage(self) -> Path:
+        stage = self.stages.enter_context(claimed_folder(self.builder.workspace.building, "stage-"))
+        shutil.copytree(self.bare, stage, symlinks=True, dirs_exist_ok=True)
         return stage
 
     def _copy(self, pins: Sequence[Pin], stage: Path) -> str:
@@ -411,39 +401,36 @@ class Installer:
         *,
         cache: Sequence[str | Path] = ("--link-mode", "copy"),
         options: Sequence[str] = (),
-        cancel: threading.Event | None,
     ) -> str:
         """Install pins into a bare environment, by default as copies from uv's own cache.
 
         Returns uv's error message, "" if none.
         """
-        wheels = self.builds.installable(pins, cancel)
-        if isinstance(wheels, NotBuilt):
-            return f"{wheels.release} {CANT_BUILD}: {wheels.words}"
-        lock = Lock(python="", platform="", pins=wheels.pins)
+        uv = self.builder.uv
+        built: dict[str, BuiltWheel] = {}
+        for pin in pins:
+            if is_source(pin.wheel):
+                wheel = self.builder.builds.of(pin, self.cancel)
+                if isinstance(wheel, NotBuilt):
+                    return f"{wheel.release} {CANT_BUILD}: {wheel.words}"
+                built[pin.name] = wheel
+        wheels = [built[pin.name].pin if pin.name in built else pin for pin in pins]
+        lock = Lock(python="", platform="", pins=wheels)
         with tempfile.TemporaryDirectory(prefix="harness-install-") as folder:
             requirements = Path(folder, "requirements.txt")
             requirements.write_text(lock.as_requirements(), encoding="utf-8")
             install = [
-                *self._install_into(stage, lock, requirements),
+                *("--quiet", "pip", "install", "--no-deps", "--only-binary", ":all:"),
+                *(["--require-hashes"] if all(pin.sha256 for pin in lock.pins) else []),
+                *("--python", stage / "bin" / "python", "--requirements", requirements),
                 *cache,
                 *options,
-                *self.builds.options(wheels.folders),
+                *uv.offering([wheel.path.parent for wheel in built.values()]),
             ]
-            answer = self.uv.call("--quiet", *install, cwd=stage, cancel=cancel)
+            answer = uv.call(*install, cwd=stage, cancel=self.cancel)
             if answer.returncode != 0 and _OTHER_FILE in answer.words:
-                answer = self.uv.call("--quiet", *install, *_not_newer(lock), cwd=stage, cancel=cancel)
+                answer = uv.call(*install, *_not_newer(lock), cwd=stage, cancel=self.cancel)
         return spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}" if answer.returncode else ""
-
-    def _venv(self, folder: Path) -> list[str | Path]:
-        options = ["--relocatable", "--allow-existing", "--no-project"]
-        return ["venv", *options, "--python", self.interpreter.path, folder]
-
-    def _install_into(self, folder: Path, lock: Lock, requirements: Path) -> list[str | Path]:
-        options = ["--no-deps", "--only-binary", ":all:"]
-        if all(pin.sha256 for pin in lock.pins):
-            options.append("--require-hashes")
-        return ["pip", "install", *options, "--python", folder / "bin" / "python", "--requirements", requirements]
 
 
 def _not_newer(lock: Lock) -> Iterator[str]:

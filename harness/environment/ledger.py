@@ -164,6 +164,11 @@ def signature(found: os.stat_result) -> _Signature:
     return found.st_dev & most, found.st_ino & most, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
+def signatures(folder: Path) -> set[tuple[str, tuple[int, ...]]]:
+    """The path and the signature of each file below a folder, all that says whether one changed. Raises `OSError`."""
+    return {(path, signature(found)) for path, found in files_below(folder).items()}
+
+
 def files_below(folder: Path | str) -> dict[str, os.stat_result]:
     """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
     found: dict[str, os.stat_result] = {}

@@ -11,9 +11,9 @@ import tempfile
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 from packaging.version import Version
 
@@ -31,7 +31,6 @@ from harness.environment.attempt import (
     projects_without_wheels,
     read_lock,
     undated_in,
-    with_later,
 )
 from harness.environment.source_builds import (
     CANT_BUILD,
@@ -47,7 +46,7 @@ from harness.model.lock import NO_SOURCE
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
@@ -106,29 +105,47 @@ class Resolver:
         could not be kept are reported as drift. Files without upload time get the dates that another index has for
         their release. Raises `NoNetwork` and `NoSpace`.
         """
-        asked = self._capped(Attempt(combination), near, cancel)
+        return _Question(self.uv, self.index, self.interpreter, self.builds, near, cancel).answer(combination)
+
+
+@frozen
+class _Question:
+    """One question to a resolver, whose versions in `near` are kept where possible.
+
+    `unbuilt` has a sentence for each project that is older than it should be, because that can't be built.
+    """
+
+    uv: Uv
+    index: Index
+    interpreter: Interpreter
+    builds: SourceBuilds | None
+    near: Lock | None
+    cancel: threading.Event | None
+    unbuilt: dict[str, str] = field(factory=dict)
+
+    def answer(self, combination: Combination) -> Resolution | Unresolvable:
+        """Try the request, then looser ones."""
         first: Unresolvable | None = None
         taken_back, floors = "", None
-        unbuilt: dict[str, str] = {}
-        for attempt in self._attempts(asked, cancel):
+        for attempt in self._attempts(self.capped(Attempt(combination))):
             attempt = evolve(attempt, floors=floors or {})
-            answer = self._lock(attempt, near, cancel, unbuilt)
+            answer = self.lock(attempt)
             if isinstance(answer, Lock) and floors is None and attempt.combination.holds:
-                floors, taken_back = self._floors(attempt, answer, near, cancel)
+                floors, taken_back = self._floors(attempt, answer)
                 if floors:
-                    answer = self._lock(evolve(attempt, floors=floors), near, cancel, unbuilt)
+                    answer = self.lock(evolve(attempt, floors=floors))
             if isinstance(answer, Lock):
-                drift = self._drift(combination, attempt, answer, near, taken_back)
-                return Resolution(answer, (*unbuilt.values(), *drift))
+                drift = self._drift(combination, attempt, answer, taken_back)
+                return Resolution(answer, (*self.unbuilt.values(), *drift))
             first = first or answer
         return first or Unresolvable("")
 
-    def _attempts(self, asked: Attempt, cancel: threading.Event | None) -> Iterator[Attempt]:
+    def _attempts(self, asked: Attempt) -> Iterator[Attempt]:
         """The request itself, then looser ones."""
         yield asked
         if not asked.combination.holds:
             return
-        later = self._later(asked, cancel)
+        later = self._later(asked)
         if later:
             yield self._with_later(asked, later)
         for combination in looser(asked.combination):
@@ -136,41 +153,42 @@ class Resolver:
 
     def _with_later(self, asked: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
         """The attempt with the later dates of its holds, also for the projects whose dates are caps."""
-        attempt = with_later(asked, by_hold)
-        moved = attempt.later.keys() & {name_of(cap) for cap in attempt.caps}
-        found = [cap for cap in attempt.caps if name_of(cap) not in moved]
-        for date, names in itertools.groupby(sorted(moved, key=lambda name: attempt.later[name]), attempt.later.get):
-            found += caps(frozenset(names), self.index, date) if date is not None else ()
-        return evolve(attempt, caps=tuple(found))
+        later: dict[str, datetime] = {}
+        for hold in asked.combination.holds:
+            later |= by_hold.get(hold, {})
+        found = [cap for cap in asked.caps if name_of(cap) not in later]
+        for name in sorted(later.keys() & {name_of(cap) for cap in asked.caps}):
+            found += caps([name], self.index, later[name])
+        return evolve(asked, later=later, caps=tuple(found))
 
-    def _later(self, asked: Attempt, cancel: threading.Event | None) -> dict[str, dict[str, datetime]]:
+    def _later(self, asked: Attempt) -> dict[str, dict[str, datetime]]:
         """Later dates, by hold, for what a held release requires, if it is newer than the requested date."""
         combination = asked.combination
+        without_near = evolve(self, near=None, unbuilt={})
         later: dict[str, dict[str, datetime]] = {}
         for hold in combination.holds:
             upload = self._upload(hold)
             if combination.as_of is None or upload is None or upload <= combination.as_of:
                 continue
             alone = evolve(combination, requirements=(hold,), holds=(), as_of=upload + ERA_MARGIN, near=None)
-            answer = self._lock(self._capped(Attempt(alone), None, cancel), None, cancel)
+            answer = without_near.lock(without_near.capped(Attempt(alone)))
             if isinstance(answer, Lock):
                 later[hold] = {pin.name: upload + ERA_MARGIN for pin in answer.pins}
         return later
 
-    def _floors(
-        self, attempt: Attempt, answer: Lock, near: Lock | None, cancel: threading.Event | None
-    ) -> tuple[dict[str, str], str]:
+    def _floors(self, attempt: Attempt, answer: Lock) -> tuple[dict[str, str], str]:
         """The oldest versions that named projects may get, and a clause about what holds pulled back.
 
         Both are empty if the holds pulled nothing back.
         """
-        combination = attempt.combination
+        combination, near = attempt.combination, self.near
         held = {name_of(hold) for hold in combination.holds}
         free = {name_of(text) for text in combination.requirements if "==" not in text} - held
         moved = [name for name in sorted(free) if near is None or answer.version_of(name) != near.version_of(name)]
         if not any(answer.version_of(name) for name in moved):
             return {}, ""
-        without = self._lock(evolve(attempt, combination=evolve(combination, holds=()), later={}), near, cancel)
+        bare = evolve(attempt, combination=evolve(combination, holds=()), later={})
+        without = evolve(self, unbuilt={}).lock(bare)
         if not isinstance(without, Lock):  # only possible with the holds: a held package may be newer than the date
             return {}, ""
         back = [name for name in moved if is_older(answer.version_of(name), without.version_of(name))]
@@ -202,9 +220,7 @@ class Resolver:
         release = self.index.release(requirement.name, named[0]) if named else None
         return release.uploaded if release is not None else None
 
-    def _drift(
-        self, asked: Combination, got: Attempt, lock: Lock, near: Lock | None, taken_back: str
-    ) -> tuple[str, ...]:
+    def _drift(self, asked: Combination, got: Attempt, lock: Lock, taken_back: str) -> tuple[str, ...]:
         told = []
         for hold in map(Requirement, asked.holds):
             version = lock.version_of(normalized_name(hold.name))
@@ -216,89 +232,83 @@ class Resolver:
             told.append(
                 f"the held packages allow other packages up to {newest:%Y-%m-%d}, later than the requested date"
             )
-        if near is not None:
-            asked_for = {name_of(requirement) for requirement in asked.requirements if "==" in requirement}
+        if self.near is not None:
             told += [
                 str(change)
-                for change in near.diff(lock)
-                if change.before and change.after and change.name not in asked_for
+                for change in self.near.diff(lock)
+                if change.before and change.after and change.name not in got.pinned
             ]
         return tuple(told)
 
-    def _capped(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> Attempt:
+    def capped(self, attempt: Attempt) -> Attempt:
         """The attempt with caps for the projects that uv's date limit can't be applied to.
 
         If several indexes are configured, uv also resolves without a date: its answer says which files have an upload
         time. Capping one project may add others, so this repeats.
         """
         combination = attempt.combination
-        as_of = combination.as_of
-        if as_of is None:
+        if combination.as_of is None:
             return attempt
-        kept = {pin.name for pin in near.pins} if near is not None else set()
-        undated = self.index.projects_without_dates(kept)
-        pinned = {name_of(text) for text in combination.requirements if "==" in text}
+        kept = {pin.name for pin in self.near.pins} if self.near is not None else set()
+        attempt = self._without_dates(attempt, self.index.projects_without_dates(kept))
         is_backed = self.uv.has_torch_backend
         if not is_backed and not self.index.is_of_several:
-            return evolve(attempt, undated=undated, caps=caps(undated - pinned, self.index, as_of))
+            return attempt
         named = frozenset(name_of(text) for text in (*combination.requirements, *combination.holds))
         found = frozenset(name for name in named if self.index.lacks_dates(name))
         found |= of_a_torch_backend(named) if is_backed else frozenset()
         for _ in range(_TURNS):
-            undated |= found
-            attempt = evolve(attempt, undated=undated, caps=caps(undated - pinned, self.index, as_of))
-            chosen, found = self._chosen_today(attempt, near, cancel)
+            attempt = self._without_dates(attempt, found)
+            chosen, found = self._chosen_today(attempt)
             found |= of_a_torch_backend(chosen) if is_backed else frozenset()
-            if found <= undated:
+            if found <= attempt.undated:
                 break
         return attempt
 
-    def _chosen_today(
-        self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None
-    ) -> tuple[frozenset[str], frozenset[str]]:
+    def _without_dates(self, attempt: Attempt, projects: Collection[str]) -> Attempt:
+        """The attempt with caps in place of the date for these projects, too."""
+        as_of, more = attempt.combination.as_of, frozenset(projects) - attempt.undated
+        if as_of is None or not more:
+            return attempt
+        limits = (*attempt.caps, *caps(more - attempt.pinned, self.index, as_of))
+        return evolve(attempt, undated=attempt.undated | more, caps=limits)
+
+    def _chosen_today(self, attempt: Attempt) -> tuple[frozenset[str], frozenset[str]]:
         """The projects that uv would choose without a date, and those of them whose file has no upload time."""
         combination = attempt.combination
         for holds in dict.fromkeys((combination.holds, ())):
             today = evolve(attempt, combination=evolve(combination, holds=holds), ignores_dates=True)
-            answer = self._pylock(today, near, cancel)
+            answer = self._pylock(today)
             if not isinstance(answer, Unresolvable):
                 return frozenset(pin.name for pin in read_lock(answer, self.interpreter).pins), undated_in(answer)
         return frozenset(), frozenset()
 
-    def _lock(
-        self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None, unbuilt: dict[str, str] | None = None
-    ) -> Lock | Unresolvable:
-        """uv's answer to an attempt; adds a sentence to `unbuilt` for each project that is older than it should be.
-
-        Raises `NoNetwork` and `NoSpace`.
-        """
-        answer = self._pylock(attempt, near, cancel, unbuilt)
+    def lock(self, attempt: Attempt) -> Lock | Unresolvable:
+        """uv's answer to an attempt. Raises `NoNetwork` and `NoSpace`."""
+        answer = self._pylock(attempt)
         if isinstance(answer, Unresolvable):
             return answer
         lock = read_lock(answer, self.interpreter)
         return lock if self.builds is None else evolve(lock, pins=self.builds.as_sources(lock.pins))
 
-    def _pylock(
-        self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None, unbuilt: dict[str, str] | None = None
-    ) -> str | Unresolvable:
-        """The text of the lock file that uv writes for an attempt; the versions of `near` are kept where possible.
+    def _pylock(self, attempt: Attempt) -> str | Unresolvable:
+        """The text of the lock file that uv writes for an attempt.
 
         Where wheels are missing, those of the projects that may be built are built, and uv is asked again: if there is
         no solution, or none with the releases that were the newest on the day.
         """
-        wheels = self._built_for(attempt.combination, near, cancel)
-        unbuilt = {} if unbuilt is None else unbuilt
+        wheels = self._built_for(attempt.combination)
         while True:
-            answer = self._answer(evolve(attempt, **self._offer(attempt, wheels)), near, cancel)
+            answer = self._answer(self._offered(attempt, wheels))
             if not isinstance(answer, Unresolvable):
-                newer = self._newer_of_the_day(attempt, near, wheels, answer, unbuilt, cancel)
+                newer = self._newer_of_the_day(attempt, wheels, answer)
                 if not newer:
                     return answer
                 wheels = {**wheels, **newer}
                 continue
             if not lacks_wheels(answer.words):
                 return answer
-            more = self._missing_wheels(attempt, near, wheels, answer.words, cancel)
+            more = self._missing_wheels(attempt, wheels, answer.words)
             failed = [
                 f"{wheel.release} has no usable wheels and {CANT_BUILD}: {wheel.words}"
                 for wheel in more.values()
@@ -311,36 +321,23 @@ class Resolver:
                 return answer
             wheels = {**wheels, **new}
 
-    def _built_for(
-        self, combination: Combination, near: Lock | None, cancel: threading.Event | None
-    ) -> dict[str, BuiltWheel]:
+    def _built_for(self, combination: Combination) -> dict[str, BuiltWheel]:
         """The built wheels of the releases that `near` has: without them another version would be chosen."""
-        if self.builds is None or near is None:
+        if self.builds is None or self.near is None:
             return {}
-        pins = [pin for pin in near.pins if is_source(pin.wheel)]
+        pins = [pin for pin in self.near.pins if is_source(pin.wheel)]
         if NO_SOURCE in combination.from_source:
             pins = [pin for pin in pins if may_be_built(pin.name, combination)]
-        built = {pin.name: self.builds.of(pin, cancel) for pin in pins}
+        built = {pin.name: self.builds.of(pin, self.cancel) for pin in pins}
         return {name: wheel for name, wheel in built.items() if isinstance(wheel, BuiltWheel)}
 
-    def _offer(self, attempt: Attempt, wheels: Mapping[str, BuiltWheel]) -> dict[str, Any]:
-        """What an attempt has with these wheels: they have no upload time, so caps replace the date."""
-        combination = attempt.combination
-        offered = {"links": tuple(wheel.path.parent for wheel in wheels.values())}
-        names = wheels.keys() - attempt.undated
-        if combination.as_of is None or not names:
-            return offered
-        pinned = {name_of(text) for text in combination.requirements if "==" in text}
-        more = caps(names - pinned, self.index, combination.as_of)
-        return {**offered, "undated": attempt.undated | names, "caps": (*attempt.caps, *more)}
+    def _offered(self, attempt: Attempt, wheels: Mapping[str, BuiltWheel]) -> Attempt:
+        """The attempt with these wheels to choose from; they have no upload time."""
+        links = tuple(wheel.path.parent for wheel in wheels.values())
+        return evolve(self._without_dates(attempt, wheels), links=links)
 
     def _missing_wheels(
-        self,
-        attempt: Attempt,
-        near: Lock | None,
-        wheels: Mapping[str, BuiltWheel],
-        words: str,
-        cancel: threading.Event | None,
+        self, attempt: Attempt, wheels: Mapping[str, BuiltWheel], words: str
     ) -> dict[str, BuiltWheel | NotBuilt]:
         """Build what uv's message says has no wheel, as far as it may be built; empty if that would not help."""
         if self.builds is None:
@@ -359,40 +356,29 @@ class Resolver:
             if not new:
                 return {}
             names |= new
-            asked = evolve(attempt, **self._offer(attempt, wheels), sources=tuple(sorted(names)))
-            answer = self._answer(asked, near, cancel)
+            answer = self._answer(evolve(self._offered(attempt, wheels), sources=tuple(sorted(names))))
             if not isinstance(answer, Unresolvable):
                 break
             words = answer.words
         sources = self.builds.sources_in(answer)
-        return {name: self.builds.build(source, cancel) for name, source in sources.items() if name in names}
+        return {name: self.builds.build(source, self.cancel) for name, source in sources.items() if name in names}
 
     def _newer_of_the_day(
-        self,
-        attempt: Attempt,
-        near: Lock | None,
-        wheels: Mapping[str, BuiltWheel],
-        answer: str,
-        unbuilt: dict[str, str],
-        cancel: threading.Event | None,
+        self, attempt: Attempt, wheels: Mapping[str, BuiltWheel], answer: str
     ) -> dict[str, BuiltWheel]:
         """Build what uv passed over only for its lack of a wheel; puts what can't be built into `unbuilt`."""
         combination = attempt.combination
-        if self.builds is None or combination.as_of is None or near is not None or attempt.ignores_dates:
+        if self.builds is None or combination.as_of is None or self.near is not None or attempt.ignores_dates:
             return {}
         lock = read_lock(answer, self.interpreter)
-        pinned = {name_of(text) for text in combination.requirements if "==" in text}
-        asked = [
-            pin
-            for pin in lock.pins
-            if may_be_built(pin.name, combination) and pin.name not in pinned | wheels.keys() | unbuilt.keys()
-        ]
+        decided = attempt.pinned | wheels.keys() | self.unbuilt.keys()
+        asked = [pin for pin in lock.pins if may_be_built(pin.name, combination) and pin.name not in decided]
         with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
             passed_over = list(pool.map(lambda pin: self._was_passed_over(pin, combination), asked))
         names = tuple(pin.name for pin, is_behind in zip(asked, passed_over, strict=True) if is_behind)
         if not names:
             return {}
-        there = self._answer(evolve(attempt, **self._offer(attempt, wheels), sources=names), near, cancel)
+        there = self._answer(evolve(self._offered(attempt, wheels), sources=names))
         if isinstance(there, Unresolvable):
             return {}
         built: dict[str, BuiltWheel] = {}
@@ -400,11 +386,12 @@ class Resolver:
             wanted = source.pin.version
             if name not in names or wanted == lock.version_of(name) or not self._has_no_wheel(name, wanted):
                 continue
-            wheel = self.builds.build(source, cancel)
+            wheel = self.builds.build(source, self.cancel)
             if isinstance(wheel, BuiltWheel):
                 built[name] = wheel
             else:
-                unbuilt[name] = f"{name} {lock.version_of(name)} instead of {wanted}, which {CANT_BUILD}: {wheel.words}"
+                instead = f"{name} {lock.version_of(name)} instead of {wanted}"
+                self.unbuilt[name] = f"{instead}, which {CANT_BUILD}: {wheel.words}"
         return built
 
     def _was_passed_over(self, pin: Pin, combination: Combination) -> bool:
@@ -430,27 +417,22 @@ class Resolver:
         release = self.index.known_release(project, version)
         return release is not None and release.has_sdist and not release.has_wheel_for(self.interpreter.target)
 
-    def _answer(self, attempt: Attempt, near: Lock | None, cancel: threading.Event | None) -> str | Unresolvable:
+    def _answer(self, attempt: Attempt) -> str | Unresolvable:
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
             here = Path(folder)
-            (here / "requirements.in").write_text("\n".join(attempt.combination.requirements) + "\n", encoding="utf-8")
             (here / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
             if attempt.sources:
                 (here / "uv.toml").write_text(without_requirements(attempt.sources), encoding="utf-8")
-            output = here / "pylock.toml"
-            if near is not None:
-                output.write_text(as_preferences(near), encoding="utf-8")
-            answer = self.uv.call(*self._arguments(attempt), cwd=here, cancel=cancel)
-            if answer.returncode != 0:
-                return Unresolvable(spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
-            return output.read_text(encoding="utf-8")
-
-    def _arguments(self, attempt: Attempt) -> list[str | Path]:
-        return [
-            *("--quiet", "pip", "compile", "requirements.in", "--constraints", "constraints.txt"),
-            *("--python", self.interpreter.path, "--format", "pylock.toml", "--output-file", "pylock.toml"),
-            *("--only-binary", ":all:"),
-            *(["--no-deps"] if attempt.combination.only_named else []),
-            *attempt.options,
-            *(self.builds.options(attempt.links) if self.builds is not None else ()),
-        ]
+            answer, lock = self.uv.compile(
+                attempt.combination.requirements,
+                *("--constraints", "constraints.txt"),
+                *attempt.options,
+                *self.uv.offering(attempt.links),
+                python=self.interpreter.path,
+                folder=here,
+                preferences=as_preferences(self.near) if self.near is not None else "",
+                cancel=self.cancel,
+            )
+        if answer.returncode != 0:
+            return Unresolvable(spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
+        return lock

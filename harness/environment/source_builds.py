@@ -15,18 +15,15 @@ import json
 import re
 import shutil
 import time
-import tomllib
-import zlib
 from datetime import datetime, timedelta
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
-from urllib.parse import unquote, urlsplit
+from typing import TYPE_CHECKING
 
 from attrs import asdict, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.attempt import best_wheel, file_name, is_source, projects_without_wheels
+from harness.environment.attempt import LockedFile, locked_files, projects_without_wheels
 from harness.environment.index import download
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
 from harness.environment.workspace import Workspace, acquire, claimed_folder
@@ -43,7 +40,6 @@ if TYPE_CHECKING:
 
 _MARGIN = timedelta(hours=1)  # what a release needs to be built is often uploaded just after it
 _LONGEST_TRY_S = 120.0
-_CLAIMS = 16  # lock files
 CANT_BUILD = "can't be built"
 _RECORD = "source.json"
 _LONGEST_WORDS = 300
@@ -69,27 +65,11 @@ class BuiltWheel:
 
 
 @frozen
-class Installable:
-    """Pins of wheels, and the folders of those that are on no index."""
-
-    pins: tuple[Pin, ...]
-    folders: tuple[Path, ...]
-
-
-@frozen
 class NotBuilt:
     """Why a release ("pyyaml==5.3.1") can't be built, in one line."""
 
     release: str
     words: str
-
-
-@frozen
-class SourceArchive:
-    """A source distribution on an index."""
-
-    pin: Pin
-    url: str
 
 
 @frozen
@@ -111,7 +91,7 @@ class SourceBuilds:
                 return wheel
         found = self._on_index(name, version, cancel)
         return (
-            self._built(found, cancel)
+            self.build(found, cancel)
             if found
             else NotBuilt(f"{name}=={version}", "it has no source distribution on the index")
         )
@@ -124,11 +104,11 @@ class SourceBuilds:
         found = self._on_index(pin.name, pin.version, cancel)
         if found is None or found.pin.sha256 != pin.sha256:
             return NotBuilt(_named(pin), f"the index no longer has {pin.wheel}")
-        return self._built(found, cancel)
+        return self.build(found, cancel)
 
-    def sources_in(self, pylock: str) -> dict[str, SourceArchive]:
+    def sources_in(self, pylock: str) -> dict[str, LockedFile]:
         """The source distributions in a lock file of uv, by project."""
-        return _sources_in(tomllib.loads(pylock))
+        return {file.pin.name: file for file in locked_files(pylock, self.interpreter) if file.is_source}
 
     def fetched(self, project: str, version: str, folder: Path) -> Path | None:
         """Download the source distribution of a release into a folder; None if it has none. Raises `NoNetwork`."""
@@ -139,38 +119,14 @@ class SourceBuilds:
         download(self.uv.settings, found.url, archive, found.pin.sha256)
         return archive
 
-    def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> SourceArchive | None:
+    def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> LockedFile | None:
         with claimed_folder(self.workspace.scratch, "sources-") as here:
             _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here, cancel)
-            return _sources_in(lock).get(name)
-
-    def build(self, source: SourceArchive, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
-        """Return the wheel of a source distribution. Raises as `release`."""
-        return self._kept(self._folder(source.pin)) or self._built(source, cancel)
+            return self.sources_in(lock).get(name)
 
     def as_sources(self, pins: Iterable[Pin]) -> tuple[Pin, ...]:
         """Return pins with the source distribution in place of each wheel that was built here."""
         return tuple(self._sources.get(pin.sha256, pin) for pin in pins)
-
-    def installable(self, pins: Iterable[Pin], cancel: threading.Event | None = None) -> Installable | NotBuilt:
-        """Return pins with a wheel in place of each source distribution. Raises as `release`."""
-        found: list[Pin] = []
-        folders: list[Path] = []
-        for pin in pins:
-            if not is_source(pin.wheel):
-                found.append(pin)
-                continue
-            wheel = self.of(pin, cancel)
-            if isinstance(wheel, NotBuilt):
-                return wheel
-            found.append(wheel.pin)
-            folders.append(wheel.path.parent)
-        return Installable(tuple(found), tuple(folders))
-
-    def options(self, folders: Sequence[Path]) -> list[str]:
-        """Options of uv that offer the wheels in these folders, beside the user's own folders."""
-        links = (*self.uv.find_links, *map(str, folders)) if folders else ()
-        return [word for folder in links for word in ("--find-links", folder)]
 
     @property
     def _root(self) -> Path:
@@ -191,10 +147,10 @@ class SourceBuilds:
         self._sources[known["sha256"]] = source
         return BuiltWheel(path, known["sha256"], source)
 
-    def _built(self, source: SourceArchive, cancel: threading.Event | None) -> BuiltWheel | NotBuilt:
+    def build(self, source: LockedFile, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+        """Return the wheel of a source distribution, built now if it is not kept. Raises as `release`."""
         pin, folder = source.pin, self._folder(source.pin)
-        lock = self.workspace.locks / f"built-{zlib.crc32(folder.name.encode()) % _CLAIMS}.lock"
-        with acquire(lock, cancel=cancel):
+        with acquire(self.workspace.locks / f"built-{folder.name}.lock", cancel=cancel):
             if (kept := self._kept(folder)) is not None:
                 return kept
             if (failed := self._failed.get(folder.name)) is not None:
@@ -256,29 +212,6 @@ def reason_of(words: str) -> str:
 
 def _named(pin: Pin) -> str:
     return f"{pin.name}=={pin.version}"
-
-
-def _sources_in(lock: dict[str, Any]) -> dict[str, SourceArchive]:
-    found = (_source_in(package) for package in lock.get("packages", []))
-    return {source.pin.name: source for source in found if source is not None}
-
-
-def _source_in(package: dict[str, Any]) -> SourceArchive | None:
-    sdist = package.get("sdist")
-    url = str(sdist.get("url") or "") if isinstance(sdist, dict) else ""
-    if not isinstance(sdist, dict) or not url or package.get("wheels"):
-        return None
-    uploaded = sdist.get("upload-time")
-    pin = Pin(
-        normalized_name(package["name"]),
-        str(package["version"]),
-        str(sdist.get("name") or unquote(urlsplit(url).path).rpartition("/")[2]),
-        str(sdist.get("hashes", {}).get("sha256", "")),
-        sdist.get("size"),
-        (),
-        uploaded.isoformat() if isinstance(uploaded, datetime) else "",
-    )
-    return SourceArchive(pin, url)
 
 
 def exact_version(requirement: str) -> tuple[str, str] | None:
@@ -362,78 +295,41 @@ class OfflineBuild:
                     return failed
             own = (*own, *more)
         for file in files:
-            if not (links / file.name).is_file():
-                download(self.uv.settings, file.url, links / file.name, file.sha256)
+            if not (links / file.pin.wheel).is_file():
+                download(self.uv.settings, file.url, links / file.pin.wheel, file.pin.sha256)
         return None
 
     def _resolved(
         self, wanted: Iterable[str], links: Path, own: Sequence[str], cancel: threading.Event | None
-    ) -> tuple[UvAnswer, list[IndexFile]]:
+    ) -> tuple[UvAnswer, list[LockedFile]]:
         """Resolve requirements to wheels; `own` are projects that were built here, whose wheels are in `links`."""
-        folders = (*self.uv.find_links, str(links)) if own else ()
-        offered = [word for folder in folders for word in ("--find-links", folder)]
         undated = [word for name in own for word in ("--exclude-newer-package", f"{name}=false") if self.dated]
-        options = ("--only-binary", ":all:", *offered, *self.dated, *undated)
-        answer, text = compiled(self.uv, self.interpreter, wanted, options, links, cancel)
-        best = [best_wheel(package, self.interpreter.wheel_tags()) for package in text.get("packages", [])]
-        return answer, [IndexFile.of(wheel) for wheel in best if wheel is not None]
+        options = (*self.uv.offering([links] if own else []), *self.dated, *undated)
+        answer, lock = self.uv.compile(wanted, *options, python=self.interpreter.path, folder=links, cancel=cancel)
+        return answer, locked_files(lock, self.interpreter)
 
     def _build_requirement(self, text: str, links: Path, cancel: threading.Event | None) -> UvAnswer | None:
         """Build a wheel of a requirement that has none into `links`; the failure, if there is one."""
         answer, found = _source_of(self.uv, self.interpreter, text, self.dated, links, cancel)
-        sources = [package.get("sdist") for package in found.get("packages", [])]
-        if answer.returncode != 0 or not sources or not isinstance(sources[0], dict):
+        sources = [file for file in locked_files(found, self.interpreter) if file.is_source]
+        if not sources:
             return answer if answer.returncode else UvAnswer(1, f"error: there is no file of {text}")
-        file = IndexFile.of(sources[0])
-        archive = links.parent / file.name
-        download(self.uv.settings, file.url, archive, file.sha256)
+        archive = links.parent / sources[0].pin.wheel
+        download(self.uv.settings, sources[0].url, archive, sources[0].pin.sha256)
         wheel, answer = evolve(self, depth=self.depth + 1).wheel(archive, links, cancel=cancel)
         return None if wheel is not None else answer
 
 
-@frozen
-class IndexFile:
-    """A file of an index, or of a local folder: its name, where it is, and its SHA-256 ("" if unknown)."""
-
-    name: str
-    url: str
-    sha256: str
-
-    @classmethod
-    def of(cls, file: dict[str, Any]) -> IndexFile:
-        """Read it from a lock file."""
-        url = str(file.get("url") or "") or Path(str(file.get("path") or "")).absolute().as_uri()
-        return cls(file_name(file), url, str(file.get("hashes", {}).get("sha256", "")))
-
-
-def compiled(
-    uv: Uv,
-    interpreter: Interpreter,
-    requirements: Iterable[str],
-    options: Iterable[str],
-    folder: Path,
-    cancel: threading.Event | None = None,
-) -> tuple[UvAnswer, dict[str, Any]]:
-    """Resolve requirements in a folder, with its `uv.toml`; returns uv's answer and the lock file, {} if it failed."""
-    (folder / "requirements.in").write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
-    lock = folder / "pylock.toml"
-    lock.unlink(missing_ok=True)
-    words = ["--quiet", "pip", "compile", "requirements.in", *options, "--python", str(interpreter.path)]
-    words += ["--format", "pylock.toml", "--output-file", lock.name]
-    answer = uv.call(*words, cwd=folder, cancel=cancel)
-    return answer, tomllib.loads(lock.read_text(encoding="utf-8")) if answer.returncode == 0 else {}
-
-
 def _source_of(
     uv: Uv, interpreter: Interpreter, text: str, dated: Sequence[str], folder: Path, cancel: threading.Event | None
-) -> tuple[UvAnswer, dict[str, Any]]:
-    """Resolve one requirement to its source distribution, without building it; as `compiled`."""
+) -> tuple[UvAnswer, str]:
+    """Resolve one requirement to its source distribution, without building it; as `Uv.compile`."""
     name, settings = name_of(text), folder / "uv.toml"
     settings.write_text(without_requirements([name]), encoding="utf-8")
-    options = (*dated, "--no-deps", "--only-binary", ":all:", "--no-binary", name)
-    compiled_to = compiled(uv, interpreter, [text], options, folder, cancel)
+    options = (*dated, "--no-deps", "--no-binary", name)
+    compiled = uv.compile([text], *options, python=interpreter.path, folder=folder, cancel=cancel)
     settings.unlink()
-    return compiled_to
+    return compiled
 
 
 def without_requirements(projects: Iterable[str]) -> str:

@@ -1,7 +1,7 @@
 """Folders kept by a hash over their content: what first steps wrote, and inputs. Nothing in them ever changes.
 
-A folder is checked before each use: completely by the first use of a process, and by the sizes and times of its files
-from then on.
+A folder is checked before each use: completely by the first use of a process, and by the times of its files from then
+on.
 
 `Fetcher` fetches the inputs that a repro declares, before any run and outside of the sandbox. Files of a hub come
 through its own client, in an environment of its own. What was fetched once is not asked for again.
@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import files_below
+from harness.environment.ledger import signatures
 from harness.environment.workspace import Workspace, acquire, claimed_folder
 from harness.errors import NoInput
 from harness.model.repro import INPUTS, Given
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
 
 
 _READ_ONLY_FILE, _READ_ONLY_FOLDER, _EXECUTABLE = 0o444, 0o555, 0o111
-_Look = dict[str, tuple[int, int]]
 
 
 class NotKept(Exception):
@@ -50,7 +49,7 @@ class Trees:
     """The folders in the cache of a workspace."""
 
     workspace: Workspace
-    _seen: dict[str, _Look] = field(factory=dict, init=False, eq=False, repr=False)
+    _seen: dict[str, set[tuple[str, tuple[int, ...]]]] = field(factory=dict, init=False, eq=False, repr=False)
 
     def keep(self, folder: Path) -> str:
         """Copy the content of a folder into the cache, and return its hash. Raises `NotKept` if it is empty."""
@@ -83,7 +82,7 @@ class Trees:
         place = self.workspace.trees / digest
         if not digest or not place.is_dir():
             return None
-        look = {path: (found.st_size, found.st_mtime_ns) for path, found in files_below(place).items()}
+        look = signatures(place)
         if self._seen.get(digest) != look:
             try:
                 if tree_digest(place) != digest:

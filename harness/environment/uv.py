@@ -127,11 +127,6 @@ class Builds:
             raise UserMistake(f"{_LIMIT_VARIABLE} is {text!r}, not a number of seconds", hint="for example 1800")
         return limit
 
-    @property
-    def timed_out(self) -> str:
-        """What is said about a build that took too long."""
-        return f"the build timed out after {self.limit_s:g} s ({_LIMIT_VARIABLE} changes it)"
-
     @contextlib.contextmanager
     def entered(
         self, argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, str], cwd: Path
@@ -206,10 +201,11 @@ class Uv:
         found = self.cache_folder.glob("wheels-v*")
         return max(found, key=lambda folder: (len(folder.name), folder.name), default=self.cache_folder / "wheels")
 
-    @property
-    def find_links(self) -> tuple[str, ...]:
-        """The user's own folders and pages of links."""
-        return tuple(filter(None, self.environment.get("UV_FIND_LINKS", "").split(",")))
+    def offering(self, folders: Sequence[Path]) -> list[str]:
+        """Options that offer the wheels in these folders, beside the user's own folders."""
+        given = self.environment.get("UV_FIND_LINKS", "").split(",")
+        links = (*filter(None, given), *map(str, folders)) if folders else ()
+        return [word for folder in links for word in ("--find-links", folder)]
 
     @property
     def has_torch_backend(self) -> bool:
@@ -229,6 +225,39 @@ class Uv:
         self._check_pages(doubted)
         refreshed = [word for name in doubted for word in ("--refresh-package", name)]
         return self._answer((*arguments, *refreshed), cwd, cancel)
+
+    def compile(
+        self,
+        requirements: Iterable[str],
+        *options: str | Path,
+        python: Path,
+        folder: Path,
+        preferences: str = "",
+        cancel: threading.Event | None = None,
+    ) -> tuple[UvAnswer, str]:
+        """Resolve requirements for a Python to wheels; returns its answer, and the text of the lock, "" if it failed.
+
+        It works in a folder, with the settings of its `uv.toml`. `preferences` are a lock whose versions are kept where
+        possible. Raises as `call`.
+        """
+        (folder / "requirements.in").write_text("".join(f"{text}\n" for text in requirements), encoding="utf-8")
+        lock = folder / "pylock.toml"
+        lock.unlink(missing_ok=True)
+        if preferences:
+            lock.write_text(preferences, encoding="utf-8")
+        words: list[str | Path] = [
+            "--quiet",
+            "pip",
+            "compile",
+            "requirements.in",
+            "--only-binary",
+            ":all:",
+            "--python",
+            python,
+        ]
+        words += ["--format", "pylock.toml", "--output-file", lock.name, *options]
+        answer = self.call(*words, cwd=folder, cancel=cancel)
+        return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
 
     def _check_pages(self, projects: Iterable[str]) -> None:
         """Raise `IndexFault` if the answer for one of these projects is not an index page."""
@@ -266,8 +295,8 @@ class Uv:
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
             words = Path(log.name).read_text(encoding="utf-8", errors="replace").strip()
         if ended.reason is EndReason.TIMEOUT:
-            told = self.builds.timed_out if is_build else f"uv timed out after {wall_s:g} s"
-            return UvAnswer(1, told, timed_out=True)
+            what, hint = ("the build", f" ({_LIMIT_VARIABLE} changes it)") if is_build else ("uv", "")
+            return UvAnswer(1, f"{what} timed out after {wall_s:g} s{hint}", timed_out=True)
         if ended.returncode != 0:
             if is_build:  # it has no network, and what it prints is a stranger's
                 _raise_if_full(words)

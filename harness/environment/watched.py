@@ -14,31 +14,26 @@ run can be repeated at the same path.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import os
 import shutil
 import sys
-import tempfile
 import threading
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import AbstractContextManager
+from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
 from attrs import define, evolve, field
 
 from harness.environment.build import Builder, Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
-from harness.environment.ledger import Location, Manifest, files_below, signature
+from harness.environment.ledger import Location, Manifest, content_of, files_below, signatures
 from harness.environment.workspace import Busy, acquire, claimed_folder, site_packages
 from harness.errors import HarnessError
 from harness.model import Mixture
-from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
 
 _TRIES = 3
-_COPIED = ("bin", "pyvenv.cfg")  # into an alias
 _LARGE = 2**20  # bytes
-_MOST_KEPT = 20_000  # answers about the syntax of mixed files
 
 
 class CannotBuild(Exception):
@@ -100,11 +95,15 @@ def watched_environment(
         base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
         if base is None:
             base = _unshared(builder, environment, scratch / "environment", cancel)
-        folder = base.folder
+        folder, shared = base.folder, base.location
         if mixture is not None:
-            folder = scratch / "mixture"
+            folder, shared = scratch / "mixture", None
             build_mixture(base.folder, mixture, folder)
-        tree = stack.enter_context(_bytecode(builder, environment, base, folder, scratch, mixture))
+        exchanged = mixture.files if mixture is not None else ()
+        sources = builder.sources(environment.lock, folder, base.folder)
+        tree = stack.enter_context(
+            BytecodeTree.opened(builder.bytecode, sources, scratch / "pycache", shared=shared, without=exchanged)
+        )
         look = _comparison(builder, base, folder if mixture is not None else None, tree, scratch, cancel)
         prefix = tree.folder
         if alias and mixture is None and base.location is not None:
@@ -115,29 +114,16 @@ def watched_environment(
         yield WatchedEnvironment(where, scratch, prefix, tree.folder, look)
 
 
-def _bytecode(
-    builder: Builder, environment: Environment, base: _Base, folder: Path, scratch: Path, mixture: Mixture | None
-) -> AbstractContextManager[BytecodeTree]:
-    """The bytecode for a run in `folder`, without that of the files that a mixture exchanges."""
-    return BytecodeTree.opened(
-        builder.bytecode,
-        builder.sources(environment.lock, folder, base.folder if mixture is not None else None),
-        scratch / "pycache",
-        shared=base.location if mixture is None else None,
-        without=mixture.files if mixture is not None else (),
-    )
-
-
 def _comparison(
     builder: Builder, base: _Base, mixed: Path | None, tree: BytecodeTree, scratch: Path, cancel: threading.Event | None
 ) -> Callable[[], tuple[str, ...]]:
     """The comparison to do after the run; `mixed` is the folder of a mixture, which is recorded now."""
-    before = files_below(mixed) if mixed is not None else {}
+    before = signatures(mixed) if mixed is not None else set()
 
     def look() -> tuple[str, ...]:
         differs = _differences(builder, base)
         if mixed is not None:
-            differs += _differences_of_mixture(before, mixed)
+            differs += sorted({path for path, _ in before ^ signatures(mixed)})
         differs += tree.differences()
         if not differs and mixed is None:
             tree.keep(base.manifest, builder.interpreter.path, scratch, cancel)
@@ -154,18 +140,17 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
     location = builder.location(lock)
     for _ in range(_TRIES):
         hold = acquire(location.in_use, shared=True, cancel=cancel)
-        compared = builder.compared.manifest(location.name, lock.id) if location.python.exists() else None
-        manifest = compared if compared is not None else builder.sound(location, lock)
+        manifest = builder.sound(location, lock, recent=True)
         if manifest is not None:
             break
         hold.release()
         try:
             with acquire(location.in_use, wait=not location.folder.exists(), cancel=cancel):
-                failure = builder.renew(lock, location, cancel)
+                renewed = builder.renew(lock, location, cancel)
         except Busy:
             break
-        if failure is not None:
-            raise CannotBuild(failure.words)
+        if isinstance(renewed, Uninstallable):
+            raise CannotBuild(renewed.words)
     if manifest is None:
         yield None
         return
@@ -199,19 +184,6 @@ def _differences(builder: Builder, base: _Base) -> list[str]:
         else:
             builder.compared.note(base.location.name, base.manifest)
     return list(differs)
-
-
-def _differences_of_mixture(before: dict[str, os.stat_result], folder: Path) -> list[str]:
-    after = files_below(folder)
-    return [
-        path
-        for path in before.keys() | after.keys()
-        if path not in before or path not in after or _identity(before[path]) != _identity(after[path])
-    ]
-
-
-def _identity(found: os.stat_result) -> tuple[int, ...]:
-    return found.st_mode, *signature(found)
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:
@@ -281,22 +253,14 @@ def _not_python(mixture: Mixture, python: str) -> str:
     return ""
 
 
-_problems: dict[bytes, str] = {}
-
-
+@lru_cache(maxsize=2000)
 def _problem(content: bytes) -> str:
-    """The first syntax error of a text, "" if there is none; cached."""
-    key = hashlib.blake2b(content, digest_size=16).digest()
-    if key not in _problems:
-        if len(_problems) >= _MOST_KEPT:
-            _problems.clear()
-        try:
-            compile(content, "<mixed>", "exec", dont_inherit=True)
-        except (SyntaxError, ValueError) as error:
-            _problems[key] = str(error)
-        else:
-            _problems[key] = ""
-    return _problems[key]
+    """The first syntax error of a text, "" if there is none."""
+    try:
+        compile(content, "<mixed>", "exec", dont_inherit=True)
+    except (SyntaxError, ValueError) as error:
+        return str(error)
+    return ""
 
 
 def alias_of(location: Location, number: int) -> Path:
@@ -306,46 +270,26 @@ def alias_of(location: Location, number: int) -> Path:
     """
     parent = location.aliases
     parent.mkdir(parents=True, exist_ok=True)
-    folder, wanted = parent / str(number), _entries(location.folder)
-    if _entries(folder, is_alias=True) == wanted:
-        return folder
-    part = Path(tempfile.mkdtemp(prefix=".", dir=parent))
-    for name, content in wanted.items():
-        path = part / name
-        path.parent.mkdir(exist_ok=True)
-        if isinstance(content, str):
-            path.symlink_to(content)
-        else:
-            shutil.copy2(location.folder / name, path)
-    former = Path(tempfile.mkdtemp(prefix=".", dir=parent))
-    with contextlib.suppress(FileNotFoundError):
-        folder.rename(former / "former")
-    with contextlib.suppress(OSError):  # another run has made it meanwhile
-        part.rename(folder)
-    remove_tree(former)
-    remove_tree(part)
+    folder = parent / str(number)
+    with claimed_folder(parent, ".") as spare:
+        fresh = spare / "alias"
+        shutil.copytree(location.folder / "bin", fresh / "bin", symlinks=True)
+        shutil.copy2(location.folder / "pyvenv.cfg", fresh)
+        for entry in location.folder.iterdir():
+            if not (fresh / entry.name).exists():
+                (fresh / entry.name).symlink_to(entry.readlink() if entry.is_symlink() else entry)
+        if not folder.is_dir() or _contents(folder) != _contents(fresh):
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(spare / "former")
+            with contextlib.suppress(OSError):  # another run has made it meanwhile
+                fresh.rename(folder)
     return folder
 
 
-def _entries(folder: Path, *, is_alias: bool = False) -> dict[str, str | tuple[int, bytes]]:
-    """The entries of an alias, or of one that an environment should have: the target of a link, or mode and content."""
-    found: dict[str, str | tuple[int, bytes]] = {}
-    with contextlib.suppress(FileNotFoundError, NotADirectoryError):
-        for entry in os.scandir(folder):
-            if entry.name == "bin" and entry.is_dir(follow_symlinks=False):
-                found |= {f"bin/{one.name}": _entry(one) for one in os.scandir(entry.path)}
-            else:
-                is_own = is_alias or entry.name in _COPIED or entry.is_symlink()
-                found[entry.name] = _entry(entry) if is_own else entry.path
-    return found
-
-
-def _entry(entry: os.DirEntry[str]) -> str | tuple[int, bytes]:
-    if entry.is_symlink():
-        return os.readlink(entry.path)  # noqa: PTH115 - the target as it is written
-    if not entry.is_file():
-        return f"{entry.path}/"  # a folder, which an alias never has
-    return entry.stat().st_mode, Path(entry.path).read_bytes()
+def _contents(folder: Path) -> dict[str, tuple[int, str]]:
+    """Mode and content of each file, without those of linked folders."""
+    found = files_below(folder)
+    return {path: (state.st_mode, content_of(folder / path, state)) for path, state in found.items()}
 
 
 def link_bytecode(prefix: Path, tree: Path, folders: dict[Path, Path]) -> None:

@@ -97,23 +97,15 @@ class CpuBuilds:
             return ()
         uv = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_QUICKLY})
         with tempfile.TemporaryDirectory(prefix="harness-builds-") as folder:
-            here = Path(folder)
-            (here / "requirements.in").write_text(asked.replace(" ", "\n"), encoding="utf-8")
+            options = ("--no-deps", "--torch-backend", BACKEND)
             try:
-                answer = uv.call(
-                    *("--quiet", "pip", "compile", "requirements.in", "--no-deps", "--only-binary", ":all:"),
-                    *("--torch-backend", BACKEND, "--python", self.interpreter.path),
-                    *("--format", "pylock.toml", "--output-file", "pylock.toml"),
-                    cwd=here,
-                )
+                answer, lock = uv.compile(asked.split(), *options, python=self.interpreter.path, folder=Path(folder))
             except (NoNetwork, IndexFault):
                 self._keep("unreachable", time.time())
                 self.reporter.report(Note("uv can't reach PyTorch's builds for CPUs, so those for CUDA are installed"))
                 return ()
-            if answer.returncode != 0:  # this release has none
-                return ()
-            pins = read_lock((here / "pylock.toml").read_text(encoding="utf-8"), self.interpreter).pins
-        if not all(_is_for_cpu(pin) and pin.sha256 for pin in pins):
+        pins = read_lock(lock, self.interpreter).pins
+        if answer.returncode != 0 or not all(_is_for_cpu(pin) and pin.sha256 for pin in pins):
             return ()
         self._keep(asked, [asdict(pin) for pin in pins])
         return pins

@@ -162,7 +162,7 @@ class Prober:
         if not builds:
             return Prepared(evolve(probe, lock=lock), key, drift=drift)
         # Compared now, while others run, so that its own run starts at once.
-        built = self.builder.build(lock, look=not self.builder.was_just_compared(lock), cancel=cancel)
+        built = self.builder.build(lock, recent=True, cancel=cancel)
         if isinstance(built, Uninstallable):
             failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
             return Prepared(probe, key, observation=failed)
@@ -342,7 +342,7 @@ class Prober:
         traced = evolve(probe, trace=frozenset())
         file = self.imports_file(probe, lock)
         if not file.is_file():
-            built = self.builder.build(lock, look=False, cancel=cancel)
+            built = self.builder.build(lock, recent=True, cancel=cancel)
             if isinstance(built, Environment):
                 self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
         return read_imports(file)

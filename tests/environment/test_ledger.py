@@ -9,7 +9,7 @@ import itertools
 import os
 
 import pytest
-from attrs import define
+from attrs import define, evolve
 from support import repro_text
 
 from harness.environment.ledger import (
@@ -145,20 +145,35 @@ def prepared(parts, body="import helper\nassert helper.NUMBER == 1\n"):
     return parts.prober.prepare(Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",))))
 
 
+def was_just_compared(parts, lock):
+    return parts.builder.compared.manifest(parts.builder.location(lock).name, lock.id) is not None
+
+
 def test_preparing_a_probe_compares_its_environment(parts):
     lock = prepared(parts).environment.lock
-    assert parts.builder.was_just_compared(lock)
+    assert was_just_compared(parts, lock)
     parts.builder.compared.forget()
-    assert not parts.builder.was_just_compared(lock)
+    assert not was_just_compared(parts, lock)
     prepared(parts)
-    assert parts.builder.was_just_compared(lock)
+    assert was_just_compared(parts, lock)
+
+
+def test_a_comparison_is_not_renewed_by_relying_on_it(parts):
+    clock = Clock()
+    builder = evolve(parts.builder, compared=RecentlyCompared(10.0, lambda: clock.now))
+    lock = prepared(parts).environment.lock
+    builder.build(lock)
+    clock.now += 9.0
+    assert builder.build(lock, recent=True)
+    clock.now += 2.0
+    assert builder.compared.manifest(builder.location(lock).name, lock.id) is None
 
 
 def test_a_run_that_changes_nothing_compares_for_the_next_one(parts):
     ready = prepared(parts)
     parts.builder.compared.forget()
     parts.prober.execute(ready)
-    assert parts.builder.was_just_compared(ready.environment.lock)
+    assert was_just_compared(parts, ready.environment.lock)
 
 
 def test_a_change_between_preparing_and_running_does_not_affect_the_result(parts):
@@ -167,10 +182,10 @@ def test_a_change_between_preparing_and_running_does_not_affect_the_result(parts
         file.write("NUMBER = 7\n")
     seen = parts.prober.execute(ready)
     assert (seen.outcome, seen.altered) == (Outcome.COMPLETED, ())
-    assert not parts.builder.was_just_compared(ready.environment.lock)
+    assert not was_just_compared(parts, ready.environment.lock)
 
 
 def test_after_a_change_no_environment_counts_as_compared(parts):
     first = prepared(parts)
     parts.prober.execute(prepared(parts, "import helper\nopen(helper.__file__, 'a').write('NUMBER = 7')\n"))
-    assert not parts.builder.was_just_compared(first.environment.lock)
+    assert not was_just_compared(parts, first.environment.lock)
