@@ -72,14 +72,6 @@ class SearchBegan:
 
 
 @frozen
-class LookedUp:
-    """How many of the releases that were resolved before with other packages are resolved again."""
-
-    done: int
-    count: int
-
-
-@frozen
 class SignatureCaptured:
     """No signature was given; this one was captured from a failure. `source` says which."""
 
@@ -131,7 +123,7 @@ class Judged:
     is_proof: bool = False
 
 
-Event = Note | Warned | SearchBegan | LookedUp | SignatureCaptured | LevelBegan | Preparing | Started | Dropped | Judged
+Event = Note | Warned | SearchBegan | SignatureCaptured | LevelBegan | Preparing | Started | Dropped | Judged
 
 
 class Reporter(Protocol):

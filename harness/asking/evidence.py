@@ -17,14 +17,11 @@ from harness.model import Lock, Outcome, RaisedException
 from harness.model.signature import last_exception
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Collection
     from pathlib import Path
 
     from harness.model.culprit import Evidence
     from harness.probing.probe import Probing
-
-
-Seen = dict[tuple[str, ...], tuple["Evidence", ...]]
 
 
 def with_evidence(answer: Answer, prober: Probing) -> Answer:
@@ -32,14 +29,11 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
 
     The sentence about two worlds names it.
     """
-    seen: Seen = {}
     failures = tuple(
         evolve(
             failure,
             culprits=tuple(
-                evolve(
-                    culprit, evidence=_evidence(culprit, _exceptions(culprit, failure, answer, prober), prober, seen)
-                )
+                evolve(culprit, evidence=_evidence(culprit, _exceptions(culprit, failure, answer, prober), prober))
                 for culprit in failure.culprits
             ),
         )
@@ -49,9 +43,9 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
     return evolve(answer, sentence=sentence_between(answer)) if answer.ends else answer
 
 
-def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probing) -> list[RaisedException]:
-    """Return the exceptions of the failure at the bad end and on the bad side of the culprit."""
-    found = []
+def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
+    """Return the exceptions of the failure at the bad end and on the bad side of the culprit, each once."""
+    found: dict[tuple[str, str], RaisedException] = {}
     side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
     for observation in (*answer.ends[-1:], *side):
         one = observation
@@ -61,30 +55,23 @@ def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probi
         if raised is None and one.outcome is Outcome.EXITED:
             raised = last_exception(prober.store.log(observation))
         if raised is not None:
-            found.append(raised)
-    return found
+            found[raised.type, raised.message] = raised
+    return found.values()
 
 
-def _evidence(
-    culprit: Guilty, exceptions: Iterable[RaisedException], prober: Probing, seen: Seen
-) -> tuple[Evidence, ...]:
+def _evidence(culprit: Guilty, exceptions: Collection[RaisedException], prober: Probing) -> tuple[Evidence, ...]:
     locks = [side.lock for side in culprit.boundary.sides if side.lock is not None]
     if len(locks) != 2 or len(culprit.packages) != 1:
         return ()
     package = culprit.packages[0].name
     older, newer = (lock.version_of(package) for lock in locks)
-    if older is None or newer is None:
+    if older is None or newer is None or not exceptions:
         return ()
-    found: dict[tuple[str, str], Evidence] = {}
-    for raised in exceptions:
-        key = (package, older, newer, raised.type, raised.message)
-        if key not in seen:
-            places = _place(locks[0], prober), _place(locks[1], prober)
-            seen[key] = ()
-            if places[0] is not None and places[1] is not None:
-                seen[key] = _told(raised, package, (older, places[0]), (newer, places[1]))
-        found |= {(one.kind, one.name): one for one in seen[key]}
-    return tuple(found.values())
+    before, after = (_place(lock, prober) for lock in locks)
+    if before is None or after is None:
+        return ()
+    told = (one for raised in exceptions for one in _told(raised, package, (older, before), (newer, after)))
+    return tuple({(one.kind, one.name): one for one in told}.values())
 
 
 def _told(

@@ -24,7 +24,7 @@ from harness.asking.history import (
 )
 from harness.culprit.axis import RunLog, left_out_words
 from harness.errors import UserMistake
-from harness.events import Judged, LookedUp, Progress, Reporter, SearchBegan, run_label
+from harness.events import Judged, Progress, Reporter, SearchBegan, run_label
 from harness.model import Device, Judgement, Observation, Verdict, normalized_name
 from harness.model.repro import Bounds
 from harness.planning.releases import Anchor, Plan, check_ends, fill_plan, find_anchor, why_left_out
@@ -210,7 +210,7 @@ class Scanning:
         # or the same question could be judged differently the next time.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         known = []
-        for position in self._known(anchor):
+        for position in reversed(range(len(names))):
             for trial, observation in self._attempts(position, anchor):
                 if trial not in record.observations and not search.is_settled(position):
                     known.append((trial, observation, judged(trial, observation, cached=True)))
@@ -226,44 +226,6 @@ class Scanning:
         probe = self.history_plan.plan.probe(position, anchor.near(position))
         for attempt, observation in enumerate(known_attempts(probe, self.prober)):
             yield Trial(position, attempt), observation
-
-    def _known(self, anchor: Anchor) -> Iterator[int]:
-        """Yield the positions of the releases that the store has a run of, the newest first.
-
-        A release that was run near another lock is resolved again, because its other packages may still be the same.
-        Resolving is much faster than a run.
-        """
-        plan, prober = self.history_plan.plan, self.prober
-        probes = {p: plan.probe(p, anchor.near(p)) for p in reversed(range(len(plan.releases)))}
-        known = {position: prober.known(probe) for position, probe in probes.items()}
-        unasked = [
-            position
-            for position, probe in probes.items()
-            if known[position] is None and prober.store.get_resolution(probe.combination.resolution_key) is None
-        ]
-        seen = self._seen() if unasked else set()
-        again = [position for position in unasked if _name(plan, position) in seen]
-        for done, position in enumerate(again):
-            self.reporter.report(LookedUp(done, len(again)))
-            prober.resolve(probes[position])
-            known[position] = prober.known(probes[position])
-        if again:
-            self.reporter.report(LookedUp(len(again), len(again)))
-        for position in probes:
-            if known[position] is not None:
-                yield position
-
-    def _seen(self) -> set[str | None]:
-        """Return the releases for which the store has an observation of this repro on this device."""
-        plan = self.history_plan.plan
-        return {
-            observation.lock.version_of(plan.subject)
-            for observation in self.prober.store.observations()
-            if observation.lock is not None
-            and (observation.repro_digest, observation.params) == (plan.repro.digest, plan.repro.params)
-            and observation.device is plan.scope.device
-            and not observation.mixture
-        }
 
 
 @frozen

@@ -21,7 +21,7 @@ from harness.errors import UnknownProject, UnknownRelease
 from harness.model import Change, Release, Verdict, normalized_name
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
-from harness.planning.releases import releases_between
+from harness.planning.releases import releases_on_line
 from harness.probing import Probe
 from harness.search import Trial
 
@@ -79,7 +79,8 @@ def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]
     if len(packages) != 1 or change.before is None or change.after is None:
         return ()
     lower, upper = sorted((change.before, change.after), key=Version)
-    return releases_between(trials.index, trials.scope, trials.prober.builder.interpreter, change.name, (lower, upper))
+    interpreter = trials.prober.builder.interpreter
+    return releases_on_line(trials.index, trials.scope, interpreter, change.name, (lower, upper), None)[0]
 
 
 def _is_upgrade(change: Change) -> bool:

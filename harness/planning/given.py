@@ -22,6 +22,8 @@ from harness.probing.making import artifacts_of, released
 from harness.request.parsing import required_name
 
 if TYPE_CHECKING:
+    from datetime import datetime
+
     from harness.environment import Index
     from harness.planning.inquiry import Inquiry
     from harness.probing.prober import Prober
@@ -157,20 +159,27 @@ def sentence_about(files: dict[str, str]) -> str:
     return f"Each release wrote what {files['read_by']} read."
 
 
-def _run_itself(session: Session, inquiry: Inquiry) -> Combination:
-    """Return the combination of the repro as it is, without a release that a search tries."""
-    repro, named = inquiry.repro, {required_name(text) for text in inquiry.with_}
+def combination_of(
+    session: Session, repro: Repro, with_: tuple[str, ...], holds: tuple[str, ...], day: datetime | None
+) -> Combination:
+    """Return the combination of a repro as it is, without a release that a search tries."""
     device, _ = session.device_for(repro)
-    fixed_day = inquiry.as_of if inquiry.as_of != "era" else None
     return Combination(
         python=session.interpreter.version,
-        requirements=merged_requirements(repro.dependencies, inquiry.with_),
-        holds=merged_requirements((), holds_of(repro, inquiry.subject, named, inquiry.hold)),
-        as_of=one_date(fixed_day, (), session.index),
+        requirements=merged_requirements(repro.dependencies, with_),
+        holds=merged_requirements((), holds),
+        as_of=day,
         device=device,
-        prereleases=pinned_prereleases(inquiry.with_),
-        from_source=inquiry.from_source,
+        prereleases=pinned_prereleases(with_),
+        from_source=session.settings.buildable,
     )
+
+
+def _run_itself(session: Session, inquiry: Inquiry) -> Combination:
+    named = {required_name(text) for text in inquiry.with_}
+    holds = holds_of(inquiry.repro, inquiry.subject, named, inquiry.hold)
+    day = one_date(inquiry.as_of if inquiry.as_of != "era" else None, (), session.index)
+    return combination_of(session, inquiry.repro, inquiry.with_, holds, day)
 
 
 def _told(repro: Repro) -> tuple[str, ...]:

@@ -195,18 +195,6 @@ def why_left_out(release: Release, question: Inquiry, interpreter: Interpreter) 
     )
 
 
-def releases_between(
-    index: Index, scope: Scope, interpreter: Interpreter, project: str, ends: tuple[str, str]
-) -> tuple[Release, ...]:
-    """Return the releases of a project between an older and a newer version, both included, that can be tried.
-
-    Raises `UnknownProject`, `UnknownRelease` and `NoNetwork`.
-    """
-    policy = evolve(scope.policy, find_fix=False)
-    question = Inquiry(project, scope.repro, policy=policy, from_source=scope.from_source)
-    return _usable(question, index.releases(project), interpreter, *ends)[0]
-
-
 def releases_on_line(
     index: Index, scope: Scope, interpreter: Interpreter, project: str, ends: tuple[str, str], until: datetime | None
 ) -> tuple[tuple[Release, ...], dict[str, str]]:

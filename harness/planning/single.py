@@ -11,16 +11,8 @@ from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict
 from harness.model.repro import MAKE, USE, Bounds, Given
 from harness.model.text import sentence_and_table
-from harness.planning.given import Giver
-from harness.planning.releases import (
-    era_of,
-    holds_of,
-    merged_requirements,
-    one_date,
-    pinned_prereleases,
-    subject_of,
-    told_holds,
-)
+from harness.planning.given import Giver, combination_of
+from harness.planning.releases import era_of, holds_of, one_date, subject_of, told_holds
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.request.commands import with_folders
 from harness.request.parsing import required_name
@@ -78,25 +70,13 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
     Raises `UserMistake`, `UnknownProject`, `NoNetwork`.
     """
     settings = session.settings
-    device, _ = session.device_for(repro)
     named = [*replaced, *(required_name(text) for text in settings.with_)]
     holds = settings.hold if settings.in_place else holds_of(repro, subject_of(repro, named), named, settings.hold)
     for sentence in told_holds(holds, settings.hold):
         session.reporter.report(Note(sentence))
-    asked = Probe(
-        repro,
-        Combination(
-            python=session.interpreter.version,
-            requirements=merged_requirements(repro.dependencies, settings.with_),
-            holds=merged_requirements((), holds),
-            as_of=_date_of(session, repro, named),
-            device=device,
-            prereleases=pinned_prereleases(settings.with_),
-            from_source=settings.buildable,
-        ),
-    )
+    combination = combination_of(session, repro, settings.with_, holds, _date_of(session, repro, named))
     giver = Giver(session.local, session.index)
-    asked = evolve(asked, repro=giver.given(repro, asked.combination, settings.as_of, settings.made_with))
+    asked = Probe(giver.given(repro, combination, settings.as_of, settings.made_with), combination)
     if settings.in_place and settings.python is not None:
         if settings.with_ or settings.hold:
             raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")

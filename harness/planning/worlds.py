@@ -333,7 +333,8 @@ def release_world(end: End, other: World, subject: str, prober: Probing, index: 
     if resolution.lock is None:
         hint = "name another release, or let other packages be older with --as-of DAY"
         if lacks_wheels(resolution.words):
-            hint = python_hint_for_release(subject, end.text, index, prober.builder.uv) or hint
+            both = (index.release(subject, end.text), *index.releases(subject)[-1:])
+            hint = _fitting_words(_pythons_for(both), prober.builder.uv) or hint
         raise UserMistake(
             f"{subject} {end.text} can't be installed {end_words(other.end)}: {one_line(resolution.words, _WORDS)}",
             hint=hint,
@@ -438,32 +439,21 @@ def wheel_hint(words: str, combination: Combination, index: Index, uv: Uv) -> st
     exact = [release for name in projects if name in pinned and (release := index.known_release(name, pinned[name]))]
     if exact:
         return hint_for_releases(exact, uv)
-    moment = combination.as_of or datetime.now(UTC)
-    fitting = [python for python in _KNOWN if all(_has_wheels(name, python, moment, index) for name in projects)]
+    newest = [_newest_with_wheels(name, combination.as_of or datetime.now(UTC), index) for name in projects]
+    fitting = _pythons_for(newest)
     # If this Python has them, too, wheels are not why there is no solution.
-    is_why = projects and ".".join(combination.python.split(".")[:2]) not in fitting
+    is_why = ".".join(combination.python.split(".")[:2]) not in fitting
     return _fitting_words(fitting if is_why else [], uv)
 
 
 def hint_for_releases(releases: Sequence[Release], uv: Uv) -> str:
     """Say which Pythons have a wheel of each of these releases; "" if none has."""
-    fitting = [python for python in _KNOWN if releases and all(_fits(one, python) for one in releases)]
+    fitting = _pythons_for(releases)
     if not fitting:
         return ""
     python = next((one for one in reversed(fitting) if _is_here(one, uv)), fitting[-1])
     names = listed(f"{release.project} {release.version}" for release in releases)
     return f"--unpin takes newer releases, --python {python} has wheels of {names}"
-
-
-def python_hint_for_release(project: str, version: str, index: Index, uv: Uv) -> str:
-    """Say which Pythons have wheels for a release and the newest one; "" if none has.
-
-    Raises `NoNetwork` and `UnknownProject`.
-    """
-    old, newest = index.release(project, version), index.releases(project)[-1:]
-    return _fitting_words(
-        [python for python in _KNOWN if old and all(_fits(one, python) for one in (old, *newest))], uv
-    )
 
 
 def _fitting_words(fitting: list[str], uv: Uv) -> str:
@@ -474,16 +464,21 @@ def _fitting_words(fitting: list[str], uv: Uv) -> str:
     return f"{told}; this machine has {' and '.join(here)} (--python {here[-1]})" if here else f"{told}, none is here"
 
 
-def _fits(release: Release, python: str) -> bool:
-    return release.left_out_because(target_of(f"{python}.0")) is None
+def _pythons_for(releases: Sequence[Release | None]) -> list[str]:
+    """Return the Pythons that each of these releases can be installed with; none if there is no release."""
+    targets = {python: target_of(f"{python}.0") for python in _KNOWN if releases}
+    return [
+        python
+        for python, target in targets.items()
+        if all(release is not None and release.left_out_because(target) is None for release in releases)
+    ]
 
 
-def _has_wheels(project: str, python: str, moment: datetime, index: Index) -> bool:
-    """Whether the newest release of a day has a wheel; that any older one has says nothing about a solution."""
+def _newest_with_wheels(project: str, moment: datetime, index: Index) -> Release | None:
+    """Return the newest release of a day that has wheels; that any older one has says nothing about a solution."""
     releases = index.known_releases(project)
     then = [one for one in releases if one.uploaded is not None and one.uploaded <= moment and one.wheels]
-    newest = next((one for one in reversed(then) if not one.version.is_prerelease), then[-1] if then else None)
-    return newest is not None and _fits(newest, python)
+    return next((one for one in reversed(then) if not one.version.is_prerelease), then[-1] if then else None)
 
 
 def _is_here(python: str, uv: Uv) -> bool:

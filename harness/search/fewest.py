@@ -59,8 +59,6 @@ class FewestChanges(Generic[H]):
         if not self._order or len(set(self._order)) != len(self._order):
             raise ValueError("the search needs at least one change, and each only once")
         self._flipped = flipped
-        other = Verdict.BAD if flipped is Verdict.GOOD else Verdict.GOOD
-        self._chances = {flipped: 0.5, other: 0.5}
         self._told: dict[frozenset[H], Verdict] = {}
 
     def ask(self, n: int = 1) -> tuple[frozenset[H], ...]:
@@ -75,10 +73,11 @@ class FewestChanges(Generic[H]):
         return self._foreseen(n, self.ask())
 
     def _foreseen(self, n: int, asked: tuple[frozenset[H], ...]) -> tuple[frozenset[H], ...]:
-        def plan(supposed: Mapping[frozenset[H], Verdict]) -> frozenset[H] | None:
-            return self._state({**self._told, **supposed}).wanted
+        def plan(supposed: Mapping[frozenset[H], Verdict]) -> tuple[frozenset[H], ...]:
+            wanted = self._state({**self._told, **supposed}).wanted
+            return () if wanted is None else (wanted,)
 
-        return foresee(n, plan=plan, chances=lambda _: self._chances, asked=asked)
+        return foresee(n, plan=plan, asked=asked)
 
     def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for unknown changes and for a second, different verdict."""

@@ -6,15 +6,13 @@ Here is also what all searches share: the trial, the states of positions for dis
 from __future__ import annotations
 
 import enum
-import heapq
+from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
-from typing import TYPE_CHECKING, Protocol, TypeVar
+from typing import Protocol, TypeVar
 
 from attrs import field, frozen, validators
 
-if TYPE_CHECKING:
-    from harness.model.verdict import Verdict
-
+from harness.model.verdict import Verdict
 
 C = TypeVar("C", bound=Hashable)
 
@@ -132,32 +130,20 @@ class Grid:
         return tuple(position for position in range(self._count) if position not in self._told)
 
 
-def foresee(
-    n: int,
-    *,
-    plan: Callable[[Mapping[C, Verdict]], C | None],
-    chances: Callable[[C], Mapping[Verdict, float]],
-    asked: Collection[C],
-) -> tuple[C, ...]:
-    """Up to n candidates that may follow the `asked` ones, the most likely first.
+def foresee(n: int, *, plan: Callable[[Mapping[C, Verdict]], tuple[C, ...]], asked: Collection[C]) -> tuple[C, ...]:
+    """Up to n candidates that may follow the `asked` ones, those that need the fewest further verdicts first.
 
-    `plan` returns the first candidate that the search requests if the given verdicts are added to the recorded ones,
-    None if the search is then done. `chances` returns the probability of each verdict. Paths are followed best first,
-    in a small multiple of n steps, so the result may be shorter than n.
+    `plan` returns what the search requests if the given verdicts are added to the recorded ones, nothing if it is then
+    done. The first request of each plan is supposed to be bad or good, in a small multiple of n steps, so the result
+    may be shorter than n.
     """
     found: dict[C, None] = {}
-    order = 0
-    paths: list[tuple[float, int, dict[C, Verdict]]] = [(-1.0, order, {})]
+    paths: deque[dict[C, Verdict]] = deque([{}])
     for _ in range(8 * n + 4 * len(asked) + 16):
         if not paths or len(found) >= n:
             break
-        chance, _, supposed = heapq.heappop(paths)
-        candidate = plan(supposed)
-        if candidate is None:
-            continue
-        if candidate not in asked:
-            found.setdefault(candidate)
-        for verdict, share in chances(candidate).items():
-            order += 1
-            heapq.heappush(paths, (chance * share, order, {**supposed, candidate: verdict}))
-    return tuple(found)
+        supposed = paths.popleft()
+        wanted = plan(supposed)
+        found |= dict.fromkeys(candidate for candidate in wanted if candidate not in asked)
+        paths += [{**supposed, wanted[0]: verdict} for verdict in (Verdict.BAD, Verdict.GOOD) if wanted]
+    return tuple(found)[: max(n, 0)]

@@ -55,7 +55,7 @@ class SureBisection:
         patient: bool = False,
         gauges: Gauges = _NO_GAUGES,
     ) -> None:
-        self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=confirm or 0)
+        self._plain = Bisection(count, good=good, bad=bad, find_fix=find_fix)
         # Half of the allowed error is kept back: the noisy search may follow on this one, and its prior may be wrong.
         self._error = (1 - noise.confidence) / 2
         self._wanted = noise.confidence + self._error
@@ -105,7 +105,7 @@ class SureBisection:
             return
         self._plain.tell(candidate, verdict)
         record(self._told, candidate, verdict)
-        if self._confirm != 0 and self._disagrees():
+        if self._confirm != 0 and self._flaky:
             self._noisy = self._in_noise
             for trial, told in self._told.items():
                 self._noisy.tell(trial, told)
@@ -144,7 +144,9 @@ class SureBisection:
             return self._noisy.remaining() or len(self._unmeasured)
         if self._plain.done:
             return len(self._again)
-        return self._plain.remaining() + (0 if self._patient or self._confirm is not None else _PASSES_AGAIN)
+        if self._confirm is not None:
+            return self._plain.remaining() + 2 * self._confirm
+        return self._plain.remaining() + (0 if self._patient else _PASSES_AGAIN)
 
     def verdict_of(self, position: int, verdict: Verdict) -> Trial | None:
         """The first run at a position with this verdict, None if there is none."""
@@ -163,6 +165,8 @@ class SureBisection:
             good, bad = self._sides(result)
             more = dict(zip(self._boundary(result), self._support.get(result.boundary, (0, 0)), strict=True))
             result = evolve(result, confidence=self._sureness(result, more), good_side=good, bad_side=bad)
+            if flaky := tuple(sorted(self._flaky.intersection(result.boundary or ()))):
+                result = evolve(result, status=BisectionStatus.FLAKY, flaky=flaky)
         return self._with_effect(result, self._again if self._plain.done else ())
 
     @property
@@ -170,10 +174,14 @@ class SureBisection:
         """The state of every position, for display; excluded positions can no longer affect the result."""
         return self._plain.states if self._noisy is None else self._noisy.states
 
-    def _disagrees(self) -> bool:
-        """Whether a position has been both good and bad."""
-        good = {trial.position for trial, verdict in self._told.items() if verdict is Verdict.GOOD}
-        return any(verdict is Verdict.BAD and trial.position in good for trial, verdict in self._told.items())
+    @property
+    def _flaky(self) -> set[int]:
+        """The positions that have been both good and bad."""
+        good, bad = (
+            {trial.position for trial, told in self._told.items() if told is verdict}
+            for verdict in (Verdict.GOOD, Verdict.BAD)
+        )
+        return good & bad
 
     @property
     def _again(self) -> tuple[Trial, ...]:
@@ -187,7 +195,9 @@ class SureBisection:
                 failures = sum(verdict is Verdict.BAD for verdict in self._told.values())
                 nearest_to_good = [t.position for t, verdict in self._from_bad_end() if verdict is Verdict.BAD][-1]
                 return self._trials(nearest_to_good, 1) if failures < _FAILURES else ()
-            case _ if result.boundary is not None and self._confirm is None and not self._patient:
+            case _ if result.boundary is not None and self._confirm is not None:
+                return tuple(t for side in self._boundary(result) for t in self._trials(side, self._confirm))
+            case _ if result.boundary is not None and not self._patient:
                 return self._repetitions(result, self._support.get(result.boundary, (0, 0)))
             case _:
                 return ()

@@ -27,8 +27,6 @@ from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
 from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior, wary
 
-_CHANCES = {Verdict.GOOD: 0.5, Verdict.BAD: 0.4, Verdict.SKIP: 0.1}
-
 
 @frozen
 class Window:
@@ -95,12 +93,11 @@ class WindowScan:
     def foresee(self, n: int) -> tuple[int, ...]:
         """Up to n positions that may be requested next."""
 
-        def plan(supposed: Mapping[int, Verdict]) -> int | None:
-            return next(iter(self._wanted({**self._told, **supposed}, 1)), None)
+        def plan(supposed: Mapping[int, Verdict]) -> tuple[int, ...]:
+            return self._wanted({**self._told, **supposed}, 1)
 
         useful = self._useful(self._told)
-        asked = tuple(p for p in self._asked if p in useful) or self._wanted(self._told, 1)
-        return foresee(n, plan=plan, chances=lambda _: _CHANCES, asked=asked)
+        return foresee(n, plan=plan, asked=tuple(p for p in self._asked if p in useful) or plan({}))
 
     def tell(self, candidate: int, verdict: Verdict) -> None:
         """Record a verdict. Raises ValueError for an unknown position or a second, different verdict."""

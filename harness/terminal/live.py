@@ -20,7 +20,6 @@ from harness.events import (
     Event,
     Judged,
     LevelBegan,
-    LookedUp,
     Note,
     Preparing,
     Progress,
@@ -38,7 +37,6 @@ from harness.terminal.console import STYLE, Console, duration, line_width, print
 
 _REDRAW_S = 0.125
 _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
-_SHOWN_OF_LOOKING_UP = 5
 _LABEL = 10  # columns, enough for most releases
 _WORD = max(len(verdict.word) for verdict in Verdict)
 _REASON = 16  # the minimum for a reason; a shorter one is left out
@@ -82,7 +80,6 @@ class PlainView:
         self.console = console
         self._is_counting = counting
         self._clock = Clock()
-        self._pace = Pace()
         self._answered = Answered()
         self._repeats = Repeats()
 
@@ -100,8 +97,6 @@ class PlainView:
                 self._repeats = Repeats()
                 for line in (headline, *(f"  {detail}" for detail in details)):
                     self._say(line)
-            case LookedUp():
-                self._looked_up(event)
             case SignatureCaptured(signature, source):
                 self._say(captured(signature, source), hang=2)
             case LevelBegan(level, sentence):
@@ -120,11 +115,6 @@ class PlainView:
     def _begin(self, progress: Progress) -> None:  # noqa: ARG002 - a view that draws shows it
         self.end()
 
-    def _looked_up(self, event: LookedUp) -> None:
-        line = looking_up(event, self._pace)
-        if event.done % max(event.count // _SHOWN_OF_LOOKING_UP, 1) == 0 and event.done < event.count:
-            print_text(self.console, line)
-
     def _judged(self, event: Judged, left: str) -> None:
         if (not self._is_counting or not self._repeats.took(event)) and self._answered.is_news(event):
             self.end()
@@ -142,7 +132,6 @@ class LiveView(PlainView):
         self._asked: set[str] = set()
         self._busy: dict[str, str] = {}
         self._progress = Progress()
-        self._looking_up = ""
         self._live = Live(console=console, get_renderable=self._render, auto_refresh=False, transient=True)
         self._spinner = Spinner("dots")
         self._ended = threading.Event()
@@ -185,9 +174,6 @@ class LiveView(PlainView):
                 self._live.start()
             self._drawing.start()
 
-    def _looked_up(self, event: LookedUp) -> None:
-        self._looking_up = looking_up(event, self._pace) if event.done < event.count else ""
-
     def _judged(self, event: Judged, left: str) -> None:
         if event.label not in self._busy:
             self._end_steps()
@@ -213,8 +199,6 @@ class LiveView(PlainView):
                 self._live.refresh()
 
     def _render(self) -> Group:
-        if self._looking_up:
-            return Group(picture(self._progress.states), Text(self._looking_up, style="dim"))
         rows = Table.grid(padding=(0, 1))
         for label, doing in list(self._busy.items()):
             since = self._clock.since(label)
@@ -320,11 +304,6 @@ def what_is_left(progress: Progress, clock: Clock) -> str:
     return ", ".join(parts)
 
 
-def looking_up(event: LookedUp, pace: Pace) -> str:
-    """The progress of resolving releases again, as text."""
-    return f"resolving releases that were seen before again: {pace.left(event.done, event.count)}"
-
-
 class Answered:
     """Tracks what answered each candidate: a run, the store, or another candidate with the same lock."""
 
@@ -392,18 +371,3 @@ class Clock:
         if runs <= before and self._prepared > self._taken[-1] / 2:
             why += f", {duration(self._prepared)} of it to install"
         return f"{text} ({why})"
-
-
-class Pace:
-    """Times a sequence of equal steps."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-
-    def left(self, done: int, count: int) -> str:
-        """The progress and the remaining time as text; without a time until the first step is done."""
-        if done == 0:
-            self._begun = time.monotonic()
-            return f"0 of {count}"
-        each = (time.monotonic() - self._begun) / done
-        return f"{done} of {count}, about {duration((count - done) * each)} left"

@@ -113,7 +113,7 @@ def test_remaining_never_underestimates(older, find_fix):
     for count in range(2, 10):
         for letters in product("GB", repeat=count):
             good, bad = (None, older) if find_fix else (older, None)
-            search = Bisection(count, good=good, bad=bad, find_fix=find_fix, confirm=1)
+            search = Bisection(count, good=good, bad=bad, find_fix=find_fix)
             promised = []
             while waiting := search.ask():
                 promised.append(search.remaining())
@@ -210,30 +210,6 @@ def test_states_are_shown_as_symbols():
     assert "".join(state.symbol for state in search.states) == "-G-SG?B"
 
 
-@pytest.mark.parametrize("lanes", [1, 4])
-def test_confirm_repeats_only_both_sides(lanes):
-    search = Bisection(9, good=0, bad=8, confirm=2)
-    trials = []
-    while waiting := search.ask(lanes):
-        trials.append(waiting[0])
-        search.tell(waiting[0], Verdict.BAD if waiting[0].position >= 5 else Verdict.GOOD)
-    assert search.result.status is BisectionStatus.FOUND
-    assert sorted(t for t in trials if t.attempt) == [Trial(4, 1), Trial(4, 2), Trial(5, 1), Trial(5, 2)]
-
-
-@pytest.mark.parametrize(("side", "again"), [(4, Verdict.BAD), (5, Verdict.GOOD), (5, Verdict.SKIP)])
-def test_contradicting_verdicts_are_flaky(side, again):
-    search = Bisection(9, good=0, bad=8, confirm=3)
-    while waiting := search.ask():
-        trial = waiting[0]
-        usual = Verdict.BAD if trial.position >= 5 else Verdict.GOOD
-        search.tell(trial, again if trial == Trial(side, 2) else usual)
-    assert search.done
-    assert search.result.status is BisectionStatus.FLAKY
-    assert search.result.flaky == (side,)
-    assert search.result.boundary == (4, 5)
-
-
 def test_known_verdicts_are_not_requested_again():
     history = "GGGGGBBBBB"
     search = knowing(Bisection(10), {p: VERDICTS[v] for p, v in enumerate(history)})
@@ -258,7 +234,6 @@ def test_a_contradicting_second_verdict_is_refused():
         {"count": 3, "good": 2, "bad": 1},
         {"count": 3, "good": 1, "bad": 1},
         {"count": 3, "good": 0, "bad": 1, "find_fix": True},
-        {"count": 3, "confirm": -1},
     ],
 )
 def test_impossible_questions_are_refused(arguments):
@@ -307,14 +282,14 @@ def questions(draw):
 
 
 @settings(deadline=None, max_examples=300)
-@given(questions(), st.booleans(), st.integers(1, 5), st.integers(0, 2), st.lists(st.integers(0, 9)), st.data())
-def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, confirm, order, data):
+@given(questions(), st.booleans(), st.integers(1, 5), st.lists(st.integers(0, 9)), st.data())
+def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, order, data):
     """Verdicts in any order, from earlier, foreseen and cancelled runs, give the right answer."""
     history, older, newer = question
     good, bad = (newer, older) if find_fix else (older, newer)
     known = data.draw(st.sets(st.integers(0, len(history) - 1), max_size=4))
     tried = {p: VERDICTS[history[p]] for p in known}
-    search = knowing(Bisection(len(history), good=good, bad=bad, find_fix=find_fix, confirm=confirm), tried)
+    search = knowing(Bisection(len(history), good=good, bad=bad, find_fix=find_fix), tried)
     told = {Trial(p) for p in known}
     steps = 0
     while waiting := search.ask(lanes):
@@ -327,7 +302,7 @@ def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, confi
             told.add(trial)
             search.tell(trial, VERDICTS[history[trial.position]])
         steps += 1
-    assert steps <= len(history) + 2 * confirm
+    assert steps <= len(history)
     window = range(older or 0, len(history) if newer is None else newer + 1)
     ended = [t.position for t in told if t.position in window and t.attempt == 0]
     check(history, search, ended, find_fix=find_fix, window=window)

@@ -156,6 +156,29 @@ def test_a_good_end_that_fails_is_run_again():
     assert always.result.status is BisectionStatus.NOT_A_REGRESSION
 
 
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_confirm_repeats_only_both_sides(lanes):
+    search = SureBisection(9, good=0, bad=8, confirm=2)
+    trials = []
+    while waiting := search.ask(lanes):
+        trials.append(waiting[0])
+        search.tell(waiting[0], Verdict.BAD if waiting[0].position >= 5 else Verdict.GOOD)
+    assert search.result.status is BisectionStatus.FOUND
+    assert sorted(t for t in trials if t.attempt) == [Trial(4, 1), Trial(4, 2), Trial(5, 1), Trial(5, 2)]
+
+
+@pytest.mark.parametrize(("side", "again"), [(4, Verdict.BAD), (5, Verdict.GOOD)])
+def test_contradicting_verdicts_are_flaky_if_one_run_was_to_be_enough(side, again):
+    search = SureBisection(9, good=0, bad=8, confirm=0)
+    drive(search, lambda trial: Verdict.BAD if trial.position >= 5 else Verdict.GOOD)
+    search.tell(Trial(side, 1), again)
+    assert search.done
+    assert not search.is_noisy
+    assert search.result.status is BisectionStatus.FLAKY
+    assert search.result.flaky == (side,)
+    assert search.result.boundary == (4, 5)
+
+
 def test_a_requested_number_of_confirmations_is_exact():
     for confirm in (0, 2):
         search = SureBisection(9, good=0, bad=8, confirm=confirm)

@@ -15,7 +15,6 @@ from harness.events import (
     Dropped,
     Judged,
     LevelBegan,
-    LookedUp,
     Note,
     Preparing,
     Progress,
@@ -326,16 +325,6 @@ def test_the_picture_drops_irrelevant_far_ends():
 @pytest.mark.parametrize(("seconds", "text"), [(0.4, "0 s"), (89, "89 s"), (90, "2 min"), (7200, "2.0 h")])
 def test_durations_use_a_readable_unit(seconds, text):
     assert duration(seconds) == text
-
-
-def test_a_scan_shows_the_progress_of_lookups():
-    def play(view):
-        for done in range(11):
-            view.report(LookedUp(done, 10))
-
-    lines = logged(play)
-    assert [line.rpartition(": ")[2].partition(",")[0] for line in lines] == [f"{n} of 10" for n in (0, 2, 4, 6, 8)]
-    assert all("left" in line for line in lines[1:])
 
 
 def test_skips_with_one_reason_are_one_line():
