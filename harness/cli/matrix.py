@@ -121,9 +121,7 @@ def matrix(
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         ran = _Ran() if show else _run(sessions, choice, reporter)
         rows = _standings(sessions, choice.matrix.cells, ran.runs)
-    page, record = write_page(
-        sessions.store, read.name, rows, command=_typed(), pass_env=settings.pass_env, left_out=choice.left_out
-    )
+    page, record = write_page(sessions.store, read.name, rows, command=_typed(), left_out=choice.left_out)
     if as_json:
         click.echo(record, nl=False)
     elif as_table:

@@ -33,7 +33,7 @@ from harness.nightly.tonight import Budget, estimated_s, tonight
 from harness.nightly.tracker import DesiredIssue, Gh, actions, issues_of, this_repository, upstream_issue
 from harness.nightly.triage import Triage
 from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
-from harness.redact import Private, passed_secrets, redacted
+from harness.redact import Private, redacted
 from harness.report.answer import page_of, repositories_of
 from harness.report.archive import Archive
 from harness.report.page import render_issue
@@ -94,7 +94,7 @@ def nightly(
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27
     """
-    store = Store.opened(settings.results)
+    store = Store.opened(settings.results, settings.pass_env)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
     start = (day(date, "--date") if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
@@ -113,9 +113,9 @@ def nightly(
             night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, blocked).run()
     night = evolve(night, commits=commits)
     # Redact before comparing with earlier nights, which were redacted when they were stored.
-    night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))
+    night = redacted(night, Private(store.secrets))
     archive.put(night)
-    page = write_page(store, private_of(store, pass_env=settings.pass_env))
+    page = write_page(store, private_of(store))
     if as_json:
         click.echo(to_json(night_as_json(night, past, triage.known())))
     else:
@@ -148,7 +148,6 @@ def _triage(matrix: Matrix, start: datetime, past: Past, sessions: Sessions, lan
         lanes=lanes,
         budget=budget,
         reporter=first.reporter,
-        pass_env=first.settings.pass_env,
     )
 
 
@@ -277,7 +276,7 @@ def watch(
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
         question = inquiry_of(session, Question(run=run, project=project), QuestionKind.WORLDS, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
-        night = redacted(night, private_of(session.store, pass_env=settings.pass_env))
+        night = redacted(night, private_of(session.store))
     _keep(night, state, constraints)
     click.echo(night.sentence)
     if night.constraints:

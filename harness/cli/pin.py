@@ -105,7 +105,7 @@ def pin(
     question = Question(repro=repro, run=run, good=good, project=project)
     with reporting(Console(stderr=True), quiet=False) as reporter:
         answer = ask(question, settings, reporter)
-    keep_and_report(Store.opened(settings.results, settings.pass_env), answer, settings.pass_env)
+    keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
     found = pinned(answer)
     click.echo(f"\n{found.sentence}", err=True)
     is_diff = style == Style.PYPROJECT

@@ -47,7 +47,6 @@ class Triage:
     lanes: Lanes
     budget: Budget
     reporter: Reporter
-    pass_env: tuple[str, ...] = ()
     depth: Level = Level.REGION
     changed: dict[str, Break] = field(factory=dict, init=False)
     _fixes_found: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
@@ -180,7 +179,7 @@ class Triage:
             commits=answer.culprit.finest.commits if answer.culprit is not None else (),
             similar=_similar(suspicion.observation),
         )
-        self._change(new, evolve(kept_answer(answer, self.start, self.pass_env), id=id_))
+        self._change(new, evolve(kept_answer(answer, self.start), id=id_))
         self.reporter.report(Note(answer.sentence))
         return evolve(record, standing=CellStatus.BROKEN, broken_by=id_)
 

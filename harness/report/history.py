@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 
 
-def keep_history_report(store: Store, made: HistoryPlan, found: History, pass_env: tuple[str, ...]) -> tuple[Path, ...]:
+def keep_history_report(store: Store, made: HistoryPlan, found: History) -> tuple[Path, ...]:
     """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
 
     A new answer to the same question replaces both.
@@ -39,7 +39,7 @@ def keep_history_report(store: Store, made: HistoryPlan, found: History, pass_en
         found,
         kept=datetime.now(UTC).isoformat(),
         logs={observation.key: store.log(observation) for observation in seen},
-        private=private_of(store, pass_env=pass_env, spared=pins | {found.subject}),
+        private=private_of(store, spared=pins | {found.subject}),
     )
     named = page.record["id"]
     page.write(store, f"histories/{named}", "json")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import Counter
@@ -23,7 +22,7 @@ from harness.report.excerpts import in_environment, tail, trimmed_traceback
 from harness.report.matrix_table import Pivot, axis_name, column_name, heat_maps, labels, neighbours, parts, pivot
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
-from harness.report.privacy import private_of, unknown_here
+from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -47,42 +46,22 @@ def write_page(
     rows: Sequence[CellResult],
     *,
     command: str,
-    pass_env: Sequence[str] = (),
     left_out: Sequence[tuple[str, str]] = (),
 ) -> tuple[Path, str]:
     """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
-    passed = tuple(sorted({*pass_env, *_passed_before(store, name)}))
-    unknown = ", ".join(unknown_here(passed))
-    matrix = MatrixStanding(
-        name,
-        tuple(rows),
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        command,
-        left_out=tuple(left_out),
-        pass_env=passed,
-        withheld=f"What runs printed is left out: they saw {unknown}, which is not set now." if unknown else "",
-    )
+    written = datetime.now(UTC).isoformat(timespec="seconds")
+    matrix = MatrixStanding(name, tuple(rows), written, command, tuple(left_out))
     locks = [standing.run.observation.lock for standing in rows if standing.run is not None]
     spared = {name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
-    page = matrix_page(matrix, store.log, private_of(store, pass_env=passed, spared=spared))
+    page = matrix_page(matrix, store.log, private_of(store, spared=spared))
     return page.write(store, f"{_FOLDER}/{name}", "json", "html")[1], page.json()
-
-
-def _passed_before(store: Store, name: str) -> tuple[str, ...]:
-    """The variables that were passed to earlier runs on the page."""
-    try:
-        record = json.loads((store.root / _FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-        return tuple(map(str, record["pass_env"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return ()
 
 
 @frozen
 class MatrixStanding:
     """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
 
-    `command` is what the user typed; `left_out` are releases (or cells) and reasons; `pass_env` names the variables
-    passed to repros; `withheld` says why logs and messages must not be shown, "" if they can be.
+    `command` is what the user typed; `left_out` are releases (or cells) and reasons.
     """
 
     name: str
@@ -90,8 +69,6 @@ class MatrixStanding:
     written: str
     command: str
     left_out: tuple[tuple[str, str], ...] = ()
-    pass_env: tuple[str, ...] = ()
-    withheld: str = ""
 
 
 def matrix_page(
@@ -100,8 +77,6 @@ def matrix_page(
     private: Private = Private(),  # noqa: B008
 ) -> Page:
     """Return the page of a matrix, without private data; `log_of` returns the output of a run."""
-    if matrix.withheld:
-        matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
     standings = matrix.standings
     cells = [standing.cell for standing in standings]
     laid, ids = pivot(cells), _ids(cells)
@@ -110,9 +85,7 @@ def matrix_page(
     is_timely = bool(project_of(laid.down)) or laid.down in ("python", "as-of")
     told = labels(cells)
     told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
-    panels = Panels(
-        standings, ids, told, neighbours(laid) if is_timely else {}, (lambda _: "") if matrix.withheld else log_of
-    )
+    panels = Panels(standings, ids, told, neighbours(laid) if is_timely else {}, log_of)
     content = {
         "name": matrix.name,
         "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
@@ -123,7 +96,6 @@ def matrix_page(
         "maps": heat_maps(laid, cells),
         "plots": plots(laid, standings, ids) if is_timely else (),
         "panels": [panels.panel(position) for position in range(len(standings))],
-        "withheld": matrix.withheld,
         "left_out": matrix.left_out,
         "command": matrix.command,
         "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
@@ -138,17 +110,6 @@ class Plots:
     title: str
     points: tuple[ChartPoint, ...]
     note: str = ""
-
-
-def _without_words(standing: CellResult) -> CellResult:
-    """Remove the messages of a run from a standing; the outcome is kept."""
-    run = standing.run
-    if run is None:
-        return standing
-    seen = evolve(run.observation, exception=None, detail="", machine={})
-    signature = run.signature if run.signature is not None and not run.signature.captured else None
-    judgement = evolve(run.judgement, reason=seen.outcome.value)
-    return evolve(standing, run=evolve(run, observation=seen, signature=signature, judgement=judgement))
 
 
 def _readings(laid: Pivot, standings: Sequence[CellResult]) -> tuple[tuple[str, str], ...]:
@@ -237,7 +198,6 @@ def _record(matrix: MatrixStanding) -> dict[str, Any]:
         "counts": {word: words.count(word) for word in sorted(set(words))},
         "cells": [_cell_record(standing) for standing in matrix.standings],
         "left_out": [{"what": what, "reason": reason} for what, reason in matrix.left_out],
-        "pass_env": list(matrix.pass_env),
     }
 
 

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from answers import BAD_RUN
 from attrs import evolve
 from standing_matrices import SMALL, cell_of, large, matrix_of, run_of, stand
 from test_content import HOSTILE
@@ -186,17 +185,6 @@ def test_without_redaction_the_page_shows_the_planted_data(planted):
     page = page_of(planted, PLANT)
     assert "workhorse" in page.html()
     assert "workhorse" in page.json()
-
-
-def test_text_that_cannot_be_redacted_is_withheld():
-    """Messages and logs of runs with a passed variable whose value is no longer known."""
-    why = "What runs printed is left out: they saw MY_TOKEN, which is not set now."
-    text = written(page_of(evolve(SMALL, withheld=why), "a line of the log"))
-    assert why in text
-    assert [
-        told for told in ("a line of the log", "ValueError: no price", "not even a small one") if told in text
-    ] == []
-    assert BAD_RUN.outcome.value in text
 
 
 def plots_of(standings):
