@@ -10,13 +10,14 @@ from attrs import evolve
 from packaging.version import InvalidVersion, Version
 
 from harness.asking.answer import Answer
+from harness.asking.history import RowState
 from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Change, Lock, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
-from harness.model.text import counted, plain
+from harness.model.text import counted, picked, plain
 from harness.model.verdict import verdicts_around
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
@@ -48,7 +49,6 @@ if TYPE_CHECKING:
 _AT_THE_END = {"markdown": "md", "html": "html"}
 _SHOWN_CHANGES = 12
 _DIFF_LINES = 160
-_LEFT_OUT = ("left-out", "x")
 
 
 def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
@@ -277,8 +277,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
 
 
 def _side_record(side: ReportSide) -> dict[str, Any]:
-    record: dict[str, Any] = cattrs.unstructure(side)
-    return {name: record[name] for name in record if name not in ("lock_file", "exact_command", "log", "title")}
+    return picked(side, "verdict reason observation command lock metrics versions frames")
 
 
 def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -317,20 +316,15 @@ def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
     names = {*dates, *verdicts, *answer.left_out}
     cells = []
     for name in _between(verdicts, names, [release.version for release in kept.answer.boundary.candidates]):
-        day = f", {dates[name]}" if dates.get(name) else ""
+        state: PositionState | RowState = PositionState.EXCLUDED
+        told = "not run: its verdict can't matter"
         if step := verdicts.get(name):
-            state = PositionState(step.verdict.value)
-            cells.append(
-                RangeCell(name, state.symbol, state.value, f"{name}{day}: {step.verdict.word} ({step.reason})")
-            )
+            state, told = PositionState(step.verdict.value), f"{step.verdict.word} ({step.reason})"
         elif name in answer.left_out:
-            cells.append(
-                RangeCell(name, _LEFT_OUT[1], _LEFT_OUT[0], f"{name}{day}: left out ({answer.left_out[name]})")
-            )
-        else:
-            state = PositionState.UNTRIED if name in answer.suspects else PositionState.EXCLUDED
-            why = "not run" if state is PositionState.UNTRIED else "not run: its verdict can't matter"
-            cells.append(RangeCell(name, state.symbol, state.value, f"{name}{day}: {why}"))
+            state, told = RowState.LEFT_OUT, f"left out ({answer.left_out[name]})"
+        elif name in answer.suspects:
+            state, told = PositionState.UNTRIED, "not run"
+        cells.append(RangeCell.of(name, dates.get(name, ""), state, told))
     return tuple(cells)
 
 

@@ -128,12 +128,11 @@ def _certainty(window: BrokenWindow) -> str:
 
 
 def _cell(row: ReleaseRow) -> RangeCell:
-    day = f", {row.uploaded}" if row.uploaded else ""
     said = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
     if row.state in _JUDGED:
         said = f"{Verdict(row.state.value).word} ({row.reason})"
     href = f"#{_anchor(row.release)}" if row.observation else ""
-    return RangeCell(row.release, row.state.symbol, row.state.value, f"{row.release}{day}: {said}", href)
+    return RangeCell.of(row.release, row.uploaded, row.state, said, href)
 
 
 def _points(row: ReleaseRow) -> list[ChartPoint]:

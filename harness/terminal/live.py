@@ -44,7 +44,6 @@ _WORD = max(len(verdict.word) for verdict in Verdict)
 _REASON = 16  # the minimum for a reason; a shorter one is left out
 _SIGNATURE = 160
 _SHORT = 12  # the longest name of another candidate in brackets
-_JUMP = (2.0, 30.0)  # a remaining time that grew by this factor, and by more than these seconds, gets a reason
 _STATE_STYLE = {
     PositionState.GOOD: "bold green",
     PositionState.BAD: "bold red",
@@ -82,7 +81,6 @@ class PlainView:
         self.console = console
         self._is_counting = counting
         self._clock = Clock()
-        self._pace = Pace()
         self._answered = Answered()
         self._repeats = Repeats()
 
@@ -121,9 +119,8 @@ class PlainView:
         self.end()
 
     def _looked_up(self, event: LookedUp) -> None:
-        line = looking_up(event, self._pace)
         if event.done % max(event.count // _SHOWN_OF_LOOKING_UP, 1) == 0 and event.done < event.count:
-            print_text(self.console, line)
+            print_text(self.console, looking_up(event))
 
     def _judged(self, event: Judged, left: str) -> None:
         if (not self._is_counting or not self._repeats.took(event)) and self._answered.is_news(event):
@@ -186,7 +183,7 @@ class LiveView(PlainView):
             self._drawing.start()
 
     def _looked_up(self, event: LookedUp) -> None:
-        self._looking_up = looking_up(event, self._pace) if event.done < event.count else ""
+        self._looking_up = looking_up(event) if event.done < event.count else ""
 
     def _judged(self, event: Judged, left: str) -> None:
         if event.label not in self._busy:
@@ -320,9 +317,9 @@ def what_is_left(progress: Progress, clock: Clock) -> str:
     return ", ".join(parts)
 
 
-def looking_up(event: LookedUp, pace: Pace) -> str:
+def looking_up(event: LookedUp) -> str:
     """The progress of resolving releases again, as text."""
-    return f"resolving releases that were seen before again: {pace.left(event.done, event.count)}"
+    return f"resolving releases that were seen before again: {event.done} of {event.count}"
 
 
 class Answered:
@@ -357,8 +354,6 @@ class Clock:
         self._begun: dict[Hashable, float] = {}
         self._taken: list[float] = []
         self._last = time.monotonic()
-        self._prepared = 0.0  # seconds before the last run began
-        self._estimated = (0, 0.0)  # the runs and seconds of the last estimate
 
     def started(self, candidate: Hashable) -> None:
         """Note that a run starts."""
@@ -373,37 +368,10 @@ class Clock:
         now = time.monotonic()
         if not cached:
             self._taken.append(now - self._last)  # including its installation
-            self._prepared = self._begun.get(candidate, now) - self._last
         self._last = now
         self._begun.pop(candidate, None)
 
     def estimate(self, runs: int) -> str:
-        """How long this many runs will take, from the mean time between the ends of runs so far.
-
-        If that is much longer than the last time, it says why.
-        """
+        """How long this many runs will take, from the mean time between the ends of runs so far."""
         mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
-        seconds, (before, told) = runs * mean, self._estimated
-        self._estimated = (runs, seconds)
-        text = f"{'about' if self._taken else 'perhaps'} {duration(seconds)}"
-        if not told or not self._taken or seconds < told * _JUMP[0] or seconds - told < _JUMP[1]:
-            return text
-        why = "runs were added to be sure" if runs > before else f"the last run took {duration(self._taken[-1])}"
-        if runs <= before and self._prepared > self._taken[-1] / 2:
-            why += f", {duration(self._prepared)} of it to install"
-        return f"{text} ({why})"
-
-
-class Pace:
-    """Times a sequence of equal steps."""
-
-    def __init__(self) -> None:
-        self._begun = time.monotonic()
-
-    def left(self, done: int, count: int) -> str:
-        """The progress and the remaining time as text; without a time until the first step is done."""
-        if done == 0:
-            self._begun = time.monotonic()
-            return f"0 of {count}"
-        each = (time.monotonic() - self._begun) / done
-        return f"{done} of {count}, about {duration((count - done) * each)} left"
+        return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"
