@@ -82,10 +82,14 @@ class Archive:
 
     def put_again(self, id_: str, kept: str) -> bool:
         """Make an answer the newest, at the time `kept`; returns whether it is stored. Raises `NoSpace`."""
-        known = read_record(self.store.root / f"{_FOLDER}/{id_}.json", KeptAnswer, SCHEMA)
+        known = self.known(id_)
         if known is not None:
             self.put(evolve(known, kept=kept))
         return known is not None
+
+    def known(self, id_: str) -> KeptAnswer | None:
+        """Return the answer with an id, None if there is none that can be read."""
+        return read_record(self.store.root / f"{_FOLDER}/{id_}.json", KeptAnswer, SCHEMA)
 
     def get(self, prefix: str | None = None) -> KeptAnswer:
         """Return the answer whose id starts with `prefix` (default: the newest answer).

@@ -9,7 +9,8 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 
 from harness.nightly.tracker import ActionKind, Issue, actions
-from harness.nightly.watch import NightStatus, ProjectNight, issue_of, marker, watch_report
+from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, issue_of, marker, watch_report
+from harness.store import as_record
 
 ANSWER = {
     "failures": [
@@ -78,7 +79,7 @@ def test_a_message_contains_no_markup_and_mentions_nobody():
 
 
 def test_the_night_is_kept_as_json():
-    told = json.loads(json.dumps(BROKEN.as_json()))
+    told = json.loads(json.dumps(as_record(BROKEN, SCHEMA)))
     assert (told["status"], told["green"], told["answer"]["failures"][0]["tests"][0]) == (
         "broken",
         "2023-05-01",
