@@ -17,7 +17,7 @@ from harness.bundle import absorb as take_back
 from harness.cli.options import SectionCommand, completed, settings_options
 from harness.errors import NoSpace, UserMistake
 from harness.model import Combination, Device, Repro
-from harness.model.text import counted
+from harness.model.text import counted, size_in_words
 from harness.planning.given import Giver
 from harness.planning.releases import holds_of, merged_requirements, one_date, subject_of
 from harness.probing import Judge, Probe
@@ -156,10 +156,12 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
         console.print(Text("nothing is left to pack"))
         return
     files = {wheel.file for probe in packed.probes for wheel in probe.packed}
-    print_text(console, f"  {counted(len(files), 'wheel')}, {mebibytes(packed.wheel_bytes)}, in {archive or output}")
+    size = size_in_words(packed.wheel_bytes)
+    print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {archive or output}")
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
-        size = f" ({mebibytes(packed.left_out_bytes)})" if packed.left_out_bytes else ""  # 0 if the index has no sizes
+        # The index may have no sizes.
+        size = f" ({size_in_words(packed.left_out_bytes)})" if packed.left_out_bytes else ""
         print_text(console, f"  left out, since it is there: {names}{size}")
     first = packed.probes[0].probe
     print_text(
@@ -185,8 +187,3 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
     new = sum(not taken.known for taken in absorbed.taken)
     told = f"{counted(new, 'observation')} taken, {len(absorbed.taken) - new} known already"
     print_text(console, f"{told}, {len(absorbed.missing)} missing, {len(absorbed.refused)} refused")
-
-
-def mebibytes(size: int) -> str:
-    """A number of bytes with a unit."""
-    return f"{size / 2**20:.0f} MiB" if size >= 2**20 else f"{size / 1024:.0f} KiB"
