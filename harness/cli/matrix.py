@@ -30,7 +30,7 @@ from harness.matrix.running import (
 from harness.model import Verdict
 from harness.model.text import to_json
 from harness.nightly.record import CellStatus, NightArchive
-from harness.report.matrix import write_page
+from harness.report.matrix import MatrixStanding, write_page
 from harness.report.matrix_table import FAILS, UNKNOWN, WORKS, markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
@@ -124,7 +124,7 @@ def matrix(
         except Interrupted as error:
             stopped = error
         rows = _standings(sessions, choice.matrix.cells, runs)
-    page, record = write_page(sessions.store, read.name, rows, command=_typed(), left_out=choice.left_out)
+    page, record = write_page(sessions.store, MatrixStanding(read.name, rows, _typed(), choice.left_out))
     if as_json:
         click.echo(record, nl=False)
     elif as_table:

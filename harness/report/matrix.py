@@ -8,7 +8,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from harness.matrix.cells import PACKAGES, project_of
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
@@ -37,23 +37,6 @@ _WORDS = (*(verdict.value for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKI
 _LINES = 6  # the number of colours in charts.css
 
 
-def write_page(
-    store: Store,
-    name: str,
-    rows: Sequence[CellResult],
-    *,
-    command: str,
-    left_out: Sequence[tuple[str, str]] = (),
-) -> tuple[Path, str]:
-    """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
-    written = datetime.now(UTC).isoformat(timespec="seconds")
-    matrix = MatrixStanding(name, tuple(rows), written, command, tuple(left_out))
-    locks = [standing.run.observation.lock for standing in rows if standing.run is not None]
-    spared = {name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
-    page = matrix_page(matrix, store.log, private_of(store, spared=spared))
-    return page.write(store, f"{_FOLDER}/{name}", "json", "html")[1], page.json()
-
-
 @frozen
 class MatrixStanding:
     """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
@@ -63,9 +46,17 @@ class MatrixStanding:
 
     name: str
     standings: tuple[CellResult, ...]
-    written: str
     command: str
     left_out: tuple[tuple[str, str], ...] = ()
+    written: str = field(factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def write_page(store: Store, matrix: MatrixStanding) -> tuple[Path, str]:
+    """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
+    locks = [standing.run.observation.lock for standing in matrix.standings if standing.run is not None]
+    spared = {matrix.name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
+    page = matrix_page(matrix, store.log, private_of(store, spared=spared))
+    return page.write(store, f"{_FOLDER}/{matrix.name}", "json", "html")[1], page.json()
 
 
 def matrix_page(
