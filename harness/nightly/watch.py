@@ -73,7 +73,7 @@ class ProjectNight:
     sentence: str
     green: str = ""
     constraints: tuple[str, ...] = ()
-    answer: Mapping[str, Any] = field(factory=dict)
+    answer: dict[str, Any] = field(factory=dict)
 
     @property
     def title(self) -> str:
