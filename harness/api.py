@@ -49,7 +49,7 @@ def ask(question: Question, *, settings: Settings | None = None, reporter: Repor
     """
     settings = settings or Settings()
     answer = asking.ask(question, settings, reporter)
-    keep_and_report(Store.opened(settings.results), answer, settings.pass_env)
+    keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
     return answer
 
 
@@ -113,7 +113,7 @@ def history(
     with open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session:
         session, inquiry = asking.asked_in(session, question)
         made, found = scan.ask(session, inquiry, wanted)
-    keep_history_report(session.store, made, found, settings.pass_env)
+    keep_history_report(session.store, made, found)
     return found
 
 

@@ -174,7 +174,7 @@ def bisect(
     with view as reporter:
         answer = ask(question, settings, reporter, _typed(constraints), person)
     store = Store.opened(settings.results, settings.pass_env)
-    reports = keep_and_report(store, answer, settings.pass_env)
+    reports = keep_and_report(store, answer)
     written = write_constraints(answer, constraints, store.root)
     if as_json:
         click.echo(to_json(answer.as_json()))

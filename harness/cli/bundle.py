@@ -156,14 +156,12 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
         console.print(Text("nothing is left to pack"))
         return
     files = {wheel.file for probe in packed.probes for wheel in probe.packed}
-    print_text(
-        console, f"  {counted(len(files), 'wheel')}, {size_in_words(packed.wheel_bytes)}, in {archive or output}"
-    )
+    size = size_in_words(packed.wheel_bytes)
+    print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {archive or output}")
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
-        size = (
-            f" ({size_in_words(packed.left_out_bytes)})" if packed.left_out_bytes else ""
-        )  # 0 if the index has no sizes
+        # The index may have no sizes.
+        size = f" ({size_in_words(packed.left_out_bytes)})" if packed.left_out_bytes else ""
         print_text(console, f"  left out, since it is there: {names}{size}")
     first = packed.probes[0].probe
     print_text(

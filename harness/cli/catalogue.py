@@ -82,10 +82,10 @@ def match(log: Path, python: str | None, as_json: bool) -> None:
         click.echo(to_json({"schema": 1, "matches": [_match_as_json(one) for one in found]}))
     elif not found:
         click.echo("no known regression looks like this; harness bisect finds what broke it")
-    for one in () if as_json else found[:1]:
-        click.echo("\n".join([*_installed(one), *_described(one.entry)]))
-    if len(found) > 1 and not as_json:
-        click.echo(f"less like it: {', '.join(one.entry.name for one in found[1:])}")
+    else:
+        click.echo("\n".join([_installed(found[0]), *_described(found[0].entry)]))
+        if len(found) > 1:
+            click.echo(f"less like it: {', '.join(one.entry.name for one in found[1:])}")
     sys.exit(_NONE if not found else _NOT_AFFECTED if found[0].is_affected is False else _FOUND)
 
 
@@ -111,13 +111,11 @@ def _described(entry: Entry) -> list[str]:
     return [head, *(f"  {label}: {text}" for label, text in lines_of(entry))]
 
 
-def _installed(found: Match) -> list[str]:
-    subject = found.entry.subject
+def _installed(found: Match) -> str:
+    lead = f"looks like a known regression of {found.entry.subject}"
     if found.version is None:
-        return [f"looks like a known regression of {subject}; its version here is not known"]
-    if found.is_affected:
-        return [f"looks like a known regression of {subject}: {found.version} has it"]
-    return [f"looks like a known regression of {subject}, but {found.version} does not have it"]
+        return f"{lead}; its version here is not known"
+    return f"{lead}: {found.version} has it" if found.is_affected else f"{lead}, but {found.version} does not have it"
 
 
 def _as_json(entry: Entry) -> dict[str, Any]:

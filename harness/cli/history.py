@@ -89,7 +89,7 @@ def history(
         open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session,
     ):
         plan, found = ask(*asked_in(session, question), Range(**wanted))
-    reports = keep_history_report(session.store, plan, found, settings.pass_env)
+    reports = keep_history_report(session.store, plan, found)
     if as_json:
         click.echo(to_json(found.as_json()))
     else:

@@ -148,18 +148,7 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
     with _progress("measuring environments", kept_folders(workspace), count) as measured:
         kept = list(measured)
     chosen = kept if everything else _chosen(kept, older_than, keep)
-    gone = chosen
-    if not dry_run:
-        with _progress("removing environments", chosen, len(chosen)) as doomed:
-            gone = [folder for folder in doomed if remove(folder, workspace)]
-    if not dry_run:
-        prune_wheels(workspace)
-    if everything and not dry_run:
-        with acquire(workspace.locks / BYTECODE_LOCK):
-            remove_tree(workspace.bytecode)
-        for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
-            remove_tree(folder)
-        remove_abandoned(workspace.downloads)
+    gone = chosen if dry_run else _removed(workspace, chosen, everything=everything)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in kept) - freed
@@ -168,6 +157,20 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         f"{verb} {len(gone)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"
         f"{in_use}"
     )
+
+
+def _removed(workspace: Workspace, chosen: list[Kept], *, everything: bool) -> list[Kept]:
+    """Remove these environments, except those in use, and with `everything` the caches too; returns the removed."""
+    with _progress("removing environments", chosen, len(chosen)) as doomed:
+        gone = [folder for folder in doomed if remove(folder, workspace)]
+    prune_wheels(workspace)
+    if everything:
+        with acquire(workspace.locks / BYTECODE_LOCK):
+            remove_tree(workspace.bytecode)
+        for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
+            remove_tree(folder)
+        remove_abandoned(workspace.downloads)
+    return gone
 
 
 def _progress(label: str, kept: Iterable[Kept], count: int) -> AbstractContextManager[Iterable[Kept]]:

@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
-from attrs import frozen
 
 from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.written import short
@@ -31,7 +30,7 @@ from harness.matrix.running import (
 from harness.model import Verdict
 from harness.model.text import to_json
 from harness.nightly.record import CellStatus, NightArchive
-from harness.report.matrix import write_page
+from harness.report.matrix import MatrixStanding, write_page
 from harness.report.matrix_table import FAILS, UNKNOWN, WORKS, markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
@@ -111,7 +110,7 @@ def matrix(
     if as_list:
         _print_list(choose(_with_versions(read, settings), words, cover), as_json=as_json)
         return
-    console = Console(stderr=True)
+    console, stopped = Console(stderr=True), None
     with (
         reporting(console, quiet=as_json) as reporter,
         open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
@@ -119,11 +118,13 @@ def matrix(
         choice = choose(sessions.expanded(read), words, cover)
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
-        ran = _Ran() if show else _run(sessions, choice, reporter)
-        rows = _standings(sessions, choice.matrix.cells, ran.runs)
-    page, record = write_page(
-        sessions.store, read.name, rows, command=_typed(), pass_env=settings.pass_env, left_out=choice.left_out
-    )
+        runs: tuple[CellRun, ...] = ()
+        try:
+            runs = () if show else _run(sessions, choice, reporter)
+        except Interrupted as error:
+            stopped = error
+        rows = _standings(sessions, choice.matrix.cells, runs)
+    page, record = write_page(sessions.store, MatrixStanding(read.name, rows, _typed(), choice.left_out))
     if as_json:
         click.echo(record, nl=False)
     elif as_table:
@@ -133,8 +134,8 @@ def matrix(
     else:
         print_table(Console(), rows, choice.names)
         click.echo(f"  page: {short(page)}")
-    if ran.stopped is not None:
-        raise ran.stopped
+    if stopped is not None:
+        raise stopped
     meant = [standing for standing in rows if standing.cell.name in choice.names]
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
 
@@ -149,21 +150,10 @@ def _last_night(store: Store, name: str) -> dict[str, str]:
     return found
 
 
-@frozen
-class _Ran:
-    """The runs of a matrix, and the interrupt that stopped them, if any."""
-
-    runs: tuple[CellRun, ...] = ()
-    stopped: Interrupted | None = None
-
-
-def _run(sessions: Sessions, choice: ChosenCells, reporter: Reporter) -> _Ran:
+def _run(sessions: Sessions, choice: ChosenCells, reporter: Reporter) -> tuple[CellRun, ...]:
     cells = tuple(filter(sessions.can_run, choice.cells))
-    try:
-        with sessions.lanes(cells) as lanes:
-            return _Ran(CellRunner(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run())
-    except Interrupted as error:
-        return _Ran(stopped=error)
+    with sessions.lanes(cells) as lanes:
+        return CellRunner(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run()
 
 
 def _with_versions(read: Matrix, settings: Settings) -> Matrix:

@@ -14,7 +14,7 @@ import click
 from attrs import evolve
 from rich.text import Text
 
-from harness.cli.options import Choice, settings_options
+from harness.cli.options import Choice, output_option, settings_options
 from harness.cli.written import write
 from harness.drafting.draft import Draft, draft
 from harness.drafting.smaller import Smaller, removed
@@ -37,13 +37,7 @@ from harness.terminal.live import WarningsOnly
 
 @click.command()
 @click.argument("issue")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Where to write the repro [default: NAME.py, in repros/ if there is such a folder].",
-)
+@output_option("Where to write the repro [default: NAME.py, in repros/ if there is such a folder].")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
 @click.option(
     "--keep-downloads", is_flag=True, help="Keep models and data of a hub, instead of tiny and generated ones."
@@ -134,15 +128,14 @@ def next_commands(path: Path, drafted: Draft) -> tuple[str, ...]:
     place = shlex.quote(str(path))
     subject = drafted.subjects[0] if drafted.subjects else ""
     bisect = [f"harness bisect {subject} --repro {place}"] if subject else []
-    return (f"harness probe ./{place}" if "/" not in place else f"harness probe {place}",
-            f"harness bisect --repro {place}", *bisect)  # fmt: skip
+    script = place if "/" in place else f"./{place}"
+    return (f"harness probe {script}", f"harness bisect --repro {place}", *bisect)
 
 
 def _read(drafted: Draft) -> Iterator[tuple[str, str]]:
     told = drafted.told
-    installed = {name: told.installed[name] for name in told.installed}
-    if installed:
-        yield "versions", listed((f"{name} {version}" for name, version in installed.items()), 12)
+    if told.installed:
+        yield "versions", listed((f"{name} {version}" for name, version in told.installed.items()), 12)
     if told.python:
         yield "python", told.python
     if drafted.raised is not None:
@@ -156,13 +149,7 @@ def _read(drafted: Draft) -> Iterator[tuple[str, str]]:
 
 @click.command()
 @click.argument("repro")
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Where to write the smaller repro [default: NAME_min.py beside it].",
-)
+@output_option("Where to write the smaller repro [default: NAME_min.py beside it].")
 @settings_options(OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def minimize(repro: str, output: Path | None, settings: Settings) -> None:
     """Make REPRO smaller while it still fails by its signature.

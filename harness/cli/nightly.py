@@ -8,7 +8,7 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
@@ -21,7 +21,7 @@ from harness.cli.options import SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
-from harness.events import Event, Judged, LevelBegan, Note, Progress, Reporter, SearchBegan, Started, Warned
+from harness.events import Note, Reporter
 from harness.matrix import Matrix, expanded, read_matrix
 from harness.matrix.running import CommitLookup, Sessions, known_as, open_sessions, pythons_of
 from harness.model.text import counted, to_json
@@ -29,11 +29,11 @@ from harness.nightly.news import as_json as night_as_json
 from harness.nightly.news import exit_code, news_of, one_line, report_of, write_page
 from harness.nightly.night import Nightly
 from harness.nightly.record import Night, NightArchive, Past
-from harness.nightly.tonight import Budget, estimated_s, tonight
+from harness.nightly.tonight import Budget, tonight
 from harness.nightly.tracker import DesiredIssue, Gh, actions, issues_of, this_repository, upstream_issue
 from harness.nightly.triage import Triage
-from harness.nightly.watch import NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
-from harness.redact import Private, passed_secrets, redacted
+from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
+from harness.redact import Private, redacted
 from harness.report.answer import page_of, repositories_of
 from harness.report.archive import Archive
 from harness.report.page import render_issue
@@ -43,16 +43,14 @@ from harness.request.parsing import day
 from harness.request.question import End, EndKind, Ends, Question, parse_end
 from harness.session import open_session
 from harness.settings import OptionGroup, Settings
-from harness.store import Store
+from harness.store import Store, as_record, read_record
 from harness.terminal import reporting
-from harness.terminal.console import Console, duration, print_line, print_text
-from harness.terminal.live import PlainView, WarningsOnly, probe_line
+from harness.terminal.console import Console, print_text
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from harness.model import Release
-    from harness.scheduling.scheduler import Lanes
 
 
 _EPILOG = """\b
@@ -94,62 +92,53 @@ def nightly(
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27
     """
-    store = Store.opened(settings.results)
+    store = Store.opened(settings.results, settings.pass_env)
     archive = NightArchive(store)
     matrix, changes = tonight(read_matrix(file))
     start = (day(date, "--date") if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
-    console = Console(stderr=True)
-    reporter = WarningsOnly(console) if as_json else NightView(console)
-    with open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions:
+    with (
+        reporting(Console(stderr=True), quiet=as_json) as reporter,
+        open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions,
+    ):
         matrix = _as_of(matrix, sessions, start, archive.commits_of(matrix.name, start))
-        _announce(matrix, start, changes, past, reporter)
+        _announce(matrix, start, changes, reporter)
         commits = {known_as(one.project, one.revision): one.sha for one in matrix.commits.values()}
         archive.put(Night(matrix.name, start.isoformat(), commits=commits))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
-            triage = _triage(matrix, start, past, sessions, lanes, Budget(time.monotonic, budget, gpu_budget))
-            blocked = sessions.blocked(matrix.cells)
-            cells, probes = matrix.cells, sessions.probes
-            night = Nightly(matrix.name, start.isoformat(), cells, past, probes, triage, blocked).run()
+            triage = Triage(
+                matrix=matrix.name,
+                start=start.isoformat(),
+                past=past,
+                store=store,
+                probers=sessions.probers,
+                index=sessions.first.index,
+                lanes=lanes,
+                budget=Budget(time.monotonic, budget, gpu_budget),
+                reporter=reporter,
+            )
+            night = Nightly(matrix.cells, sessions.probes, triage, sessions.blocked(matrix.cells)).run()
     night = evolve(night, commits=commits)
     # Redact before comparing with earlier nights, which were redacted when they were stored.
-    night = redacted(night, Private(passed_secrets(os.environ, settings.pass_env)))
+    night = redacted(night, Private(store.secrets))
     archive.put(night)
-    page = write_page(store, private_of(store, pass_env=settings.pass_env))
+    page = write_page(store, private_of(store))
     if as_json:
         click.echo(to_json(night_as_json(night, past, triage.known())))
     else:
         reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)
         if night.breaks:
-            reporter.report(Note(f"all nights: {short(page)}"))
+            click.echo(f"all nights: {short(page)}", err=True)
     sys.exit(exit_code(night, past))
 
 
-def _announce(matrix: Matrix, start: datetime, changes: Iterable[str], past: Past, reporter: Reporter) -> None:
-    cells = matrix.cells
-    about = estimate(len(cells), estimated_s(cells, past), estimated_s(cells, past, on_gpu=True))
-    reporter.report(Note(f"{matrix.name}, night of {start.date()}: {about}"))
+def _announce(matrix: Matrix, start: datetime, changes: Iterable[str], reporter: Reporter) -> None:
+    reporter.report(Note(f"{matrix.name}, night of {start.date()}: {counted(len(matrix.cells), 'cell')}"))
     left_out = (f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)
     commits = (f"{one.project}: {one.revision} is {one.sha[:10]} of {one.date[:10]}" for one in matrix.commits.values())
     for sentence in (*changes, *left_out, *commits):
         reporter.report(Note(f"  {sentence}"))
-
-
-def _triage(matrix: Matrix, start: datetime, past: Past, sessions: Sessions, lanes: Lanes, budget: Budget) -> Triage:
-    first = sessions.first
-    return Triage(
-        matrix=matrix.name,
-        start=start.isoformat(),
-        past=past,
-        store=sessions.store,
-        probers=sessions.probers,
-        index=first.index,
-        lanes=lanes,
-        budget=budget,
-        reporter=first.reporter,
-        pass_env=first.settings.pass_env,
-    )
 
 
 def _as_of(matrix: Matrix, sessions: Sessions, start: datetime, known: Mapping[str, str]) -> Matrix:
@@ -277,7 +266,7 @@ def watch(
     with reporting(Console(stderr=True), quiet=False) as reporter, open_session(settings, reporter) as session:
         question = inquiry_of(session, Question(run=run, project=project), QuestionKind.WORLDS, Ends(None, today))
         night = ProjectWatch(session, question, today, state.absolute(), name, run).run()
-        night = redacted(night, private_of(session.store, pass_env=settings.pass_env))
+        night = redacted(night, private_of(session.store))
     _keep(night, state, constraints)
     click.echo(night.sentence)
     if night.constraints:
@@ -288,7 +277,7 @@ def watch(
 def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
     """Write the night, its report and its constraints; a file without content is removed. Raises `NoSpace`."""
     texts = {
-        state / _NIGHT: json.dumps(night.as_json(), indent=1) + "\n",
+        state / _NIGHT: json.dumps(as_record(night, SCHEMA), indent=1) + "\n",
         state / _REPORT: watch_report(night) if night.status is NightStatus.BROKEN else "",
         constraints or state / _CONSTRAINTS: "".join(f"{one}\n" for one in night.constraints),
     }
@@ -322,76 +311,26 @@ def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
 
 def _day(text: str) -> End:
     """Parse the value of `--day`. Raises `UserMistake`."""
-    hint = "write today, or a date such as 2025-07-31"
-    try:
-        end = parse_end(text, "--day", now=datetime.now(UTC))
-    except UserMistake as error:
-        raise UserMistake(f"--day {text!r} is not a day before today", hint=hint) from error
+    end = parse_end(text, "--day", now=datetime.now(UTC))
     if end.kind is not EndKind.DAY:
-        raise UserMistake(f"--day {text!r} is not a day", hint=hint)
+        raise UserMistake(f"--day {text!r} is not a day", hint="write today, or a date such as 2025-07-31")
     return end
 
 
 def _read_night(state: Path) -> ProjectNight:
-    path = state / _NIGHT
-    try:
-        told: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-        known = {key: told[key] for key in ("name", "command", "date", "sentence", "green", "answer")}
-        return ProjectNight(**known, status=NightStatus(told["status"]), constraints=tuple(told["constraints"]))
-    except FileNotFoundError as error:
+    night = read_record(state / _NIGHT, ProjectNight, SCHEMA)
+    if night is None:
         hint = "run harness watch first, with the same --state"
-        raise UserMistake(f"there is no night in {state}", hint=hint) from error
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise UserMistake(f"{path} was not written by harness watch", hint="run harness watch first") from error
+        raise UserMistake(f"there is no night of harness watch in {state}", hint=hint)
+    return night
 
 
 _STYLE = {
     "newly broken": "bold red",
     "broken again": "bold red",
-    "turned bad, cause still to be found": "bold red",
+    "broken, cause not found yet": "bold red",
     "fixed": "bold green",
 }
-
-
-class NightView:
-    """Prints a line for each run, but not for answers from the store."""
-
-    def __init__(self, console: Console) -> None:
-        self.console = console
-        self._lines = PlainView(console)
-        self._in_cells = False
-
-    def report(self, event: Event) -> None:
-        """Print a line, or nothing."""
-        match event:
-            case Note(sentence) | Warned(sentence):
-                print_text(self.console, sentence)
-            case SearchBegan(progress=Progress(unit="cell")):
-                self._in_cells = True
-            case Started(label) if self._in_cells:  # so that a truncated log shows what ran last
-                print_line(self.console, f"{label}: running")
-            case Judged() if self._in_cells:
-                if not event.cached:
-                    self._judged(event)
-            case SearchBegan() | LevelBegan():
-                self._in_cells = False
-                self._lines.report(event)
-            case _:
-                self._lines.report(event)
-
-    def _judged(self, event: Judged) -> None:
-        took = f"{event.observation.duration_s:.1f} s" if event.observation.outcome.ran else "not run"
-        left = counted(event.progress.left, "cell")
-        print_line(self.console, probe_line(self.console, event, took, f"{left} left"))
-
-
-def estimate(cells: int, seconds: float | None, gpu_seconds: float | None) -> str:
-    """The number of cells, and how long they take if all of them run, from the times of earlier nights."""
-    about = counted(cells, "cell")
-    if seconds is None:
-        return f"{about}; how long they take is not known yet"
-    on_gpu = f", {duration(gpu_seconds)} of it on a GPU" if gpu_seconds else ""
-    return f"{about}, about {duration(seconds)} if all of them have to be run{on_gpu}"
 
 
 def print_night(console: Console, night: Night, past: Past, reports: dict[str, str]) -> None:

@@ -150,6 +150,12 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return which(run(command))
 
 
+def output_option(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add `--output FILE` to a command, with these words as its help."""
+    kind = click.Path(path_type=Path, dir_okay=False)
+    return click.option("-o", "--output", type=kind, metavar="FILE", help=words)
+
+
 def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--json` to a command, for printing only `what` on stdout."""
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")

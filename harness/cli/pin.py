@@ -12,9 +12,9 @@ from attrs import frozen
 
 from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask
-from harness.cli.options import Choice, settings_options
+from harness.cli.options import Choice, output_option, settings_options
 from harness.cli.search_options import project_options
-from harness.cli.written import write
+from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
 from harness.report.answer import keep_and_report
@@ -69,13 +69,7 @@ class Pinned:
     help="uv add, pip install, a constraints file with every package, or a diff for pyproject.toml with only the "
     "bounds that are needed.",
 )
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path, dir_okay=False),
-    metavar="FILE",
-    help="Write there instead of to stdout; with --format pyproject, a .toml file gets the bounds themselves.",
-)
+@output_option("Write there instead of to stdout; with --format pyproject, a .toml file gets the bounds themselves.")
 @project_options
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def pin(
@@ -105,16 +99,14 @@ def pin(
     question = Question(repro=repro, run=run, good=good, project=project)
     with reporting(Console(stderr=True), quiet=False) as reporter:
         answer = ask(question, settings, reporter)
-    keep_and_report(Store.opened(settings.results, settings.pass_env), answer, settings.pass_env)
+    keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
     found = pinned(answer)
     click.echo(f"\n{found.sentence}", err=True)
     is_diff = style == Style.PYPROJECT
     text = _pyproject(found, project, output) if is_diff else written(found, answer, Style(style))
     text = text if text.endswith("\n") or not text else f"{text}\n"
-    if output is None:
-        click.echo(text, nl=False)
-    else:
-        write(output, text)
+    print_or_write(text, output)
+    if output is not None:
         click.echo(f"  written to {output}", err=True)
     sys.exit(0 if found.is_newest else _NOT_SURE)
 

@@ -10,8 +10,8 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.options import Choice, settings_options
-from harness.cli.written import write
+from harness.cli.options import Choice, output_option, settings_options
+from harness.cli.written import print_or_write
 from harness.errors import NoSpace, UserMistake
 from harness.report.answer import page_of
 from harness.report.archive import Archive
@@ -29,7 +29,7 @@ _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 @click.command()
 @click.option("--format", "style", type=Choice(["table", "csv", "parquet"]), default="table", show_default=True)
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
+@output_option("Write there instead of to stdout.")
 @settings_options()
 def results(style: str, output: Path | None, settings: Settings) -> None:
     """Show every observation that is kept: a row each; csv and parquet have all columns.
@@ -57,7 +57,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     show_default=True,
     help="markdown for an issue, html to look at, json for programs.",
 )
-@click.option("--output", type=click.Path(path_type=Path, dir_okay=False), help="Write there instead of to stdout.")
+@output_option("Write there instead of to stdout.")
 @settings_options()
 def report(id: str | None, style: str, output: Path | None, settings: Settings) -> None:  # noqa: A002
     """Write the report of an answer: the newest, or the one whose ID begins so.
@@ -67,11 +67,7 @@ def report(id: str | None, style: str, output: Path | None, settings: Settings) 
     harness report --format html --output report.html
     """
     store = Store.opened(settings.results)
-    text = RENDERERS[style](page_of(store, Archive(store).get(id)))
-    if output is None:
-        click.echo(text, nl=False)
-        return
-    write(output, text)
+    print_or_write(RENDERERS[style](page_of(store, Archive(store).get(id))), output)
 
 
 def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:

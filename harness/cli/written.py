@@ -24,6 +24,14 @@ def write(path: Path, text: str) -> None:
         raise NoSpace(f"can't write {path}: {error.strerror}") from error
 
 
+def print_or_write(text: str, path: Path | None) -> None:
+    """Print a text on stdout, or write it to the file that the user asked for. Raises `NoSpace`."""
+    if path is None:
+        click.echo(text, nl=False)
+    else:
+        write(path, text)
+
+
 def short(path: Path) -> Path:
     """The path relative to the working directory if it is inside, else unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path

@@ -277,7 +277,7 @@ class CellRun:
     """The result of one cell; `signature` is the repro's, or captured from this run.
 
     `observation` is its first run with the verdict of all runs together. `cached` says that the observations came from
-    the store or from another cell with the same lock. `seconds` is the duration of all its runs, including set-up.
+    the store or from another cell with the same lock.
     """
 
     cell: Cell
@@ -286,7 +286,6 @@ class CellRun:
     judgement: Judgement
     signature: Signature | None
     cached: bool
-    seconds: float = 0.0
 
 
 @frozen
@@ -401,5 +400,4 @@ def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]]
     observations = [observation for observation, _ in seen]
     judge = Judge(probe.repro.signature, store).or_captured(observations[0])
     judgement, shown = judge.together(observations)
-    took = sum(one.duration_s + one.setup_s for one in observations if one.outcome.ran)
-    return CellRun(cell, probe, shown, judgement, judge.signature, all(cached for _, cached in seen), took)
+    return CellRun(cell, probe, shown, judgement, judge.signature, all(cached for _, cached in seen))

@@ -100,38 +100,28 @@ class Suspicion:
         )
 
 
-@frozen
-class NewestReleases:
-    """The tag of each project's newest release and the hash of its commit; `why_not` says why there is none."""
-
-    tags: dict[str, str] = field(factory=dict)
-    commits: dict[str, str] = field(factory=dict)
-    why_not: str = ""
-
-    def __str__(self) -> str:
-        return listed(f"{project} {tag}" for project, tag in self.tags.items())
-
-
-def newest_releases(cell: Cell, index: Index) -> NewestReleases:
-    """Find the newest release of each project of which a cell takes a commit, with a tag no later than that commit.
+def newest_releases(cell: Cell, index: Index) -> dict[str, tuple[str, str]]:
+    """Return the tag and commit of each project's newest release, with a tag no later than the commit of the cell.
 
     It is the baseline of a cell that was never good: so a break on `main` is found in the first night, before it is
-    released. Raises `NoNetwork`.
+    released. Raises `NoNetwork`, and `BadRepository` if there is none.
     """
-    found = NewestReleases()
+    found: dict[str, tuple[str, str]] = {}
     for commit in cell.commits:
         project = commit.project
-        try:
-            released = frozenset(release.version for release in index.known_releases(project)) or None
-            newest = newest_tag(Repository.open(Path(commit.folder)), project, commit.sha, released)
-        except BadRepository as error:
-            return NewestReleases(why_not=error.message)
+        released = frozenset(release.version for release in index.known_releases(project)) or None
+        newest = newest_tag(Repository.open(Path(commit.folder)), project, commit.sha, released)
         if newest is None:
-            return NewestReleases(why_not=f"{project} has no release with a tag up to {commit.value}")
-        found.tags[project], found.commits[project] = newest
-    if all(found.commits[commit.project] == commit.sha for commit in cell.commits):
-        return NewestReleases(why_not=f"the newest release, {found}, is this commit")
+            raise BadRepository(f"{project} has no release with a tag up to {commit.value}")
+        found[project] = newest
+    if all(found[commit.project][1] == commit.sha for commit in cell.commits):
+        raise BadRepository(f"the newest release, {named_tags(found)}, is this commit")
     return found
+
+
+def named_tags(releases: Mapping[str, tuple[str, str]]) -> str:
+    """List releases by project and tag: "peft v0.17.0"."""
+    return listed(f"{project} {tag}" for project, (tag, _) in releases.items())
 
 
 _PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects

@@ -63,16 +63,14 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
 
 def one_line(night: Night, past: Past) -> str:
     """Summarise the night in one line."""
-    count = {standing: len(_with(night, standing)) for standing in CellStatus}
-    counts = [f"{count[standing]} {standing.value}" for standing in CellStatus if count[standing]]
     if past.nights == 0:
-        compared = bool(night.breaks) or bool(count[CellStatus.TURNED])
+        compared = bool(night.breaks) or bool(_with(night, CellStatus.TURNED))
         lead = "first night; " if compared else "first night, so there is nothing to compare with; "
-        if count[CellStatus.BEFORE]:
+        if _with(night, CellStatus.BEFORE):
             lead += "cells that are already bad get no report; "
     else:
         lead = "" if news_of(night, past) else "nothing changed; "
-    told = f"{lead}{counted(len(night.cells), 'cell')}: {', '.join(counts)}; {night.ran} run now"
+    told = f"{lead}{counted(len(night.cells), 'cell')}: {_counts(night)}; {night.ran} run now"
     return f"{night.matrix}, night of {night.start[:10]}: {told}"
 
 
@@ -137,6 +135,11 @@ def _fixed(known: Break, start: str) -> str:
     return f"{known.title}: {', and '.join(parts)}" if parts else ""
 
 
+def _counts(night: Night) -> str:
+    counts = Counter(cell.standing for cell in night.cells)
+    return ", ".join(f"{counts[standing]} {standing.value}" for standing in CellStatus if counts[standing])
+
+
 def _with(night: Night, standing: CellStatus) -> list[CellRecord]:
     return [cell for cell in night.cells if cell.standing is standing]
 
@@ -199,14 +202,13 @@ def nights_of(nights: tuple[Night, ...], results: Path) -> dict[str, Any]:
 
 
 def _night_row(night: Night, past: Past, results: Path) -> dict[str, Any]:
-    counts = Counter(cell.standing for cell in night.cells)
     page = f"matrices/{night.matrix}.html"
     return {
         "night": night,
         "page": f"../{page}" if (results / page).is_file() else "",
         "day": night.start[:16].replace("T", " "),
         "state": {NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
-        "counts": ", ".join(f"{counts[standing]} {standing.value}" for standing in CellStatus if counts[standing]),
+        "counts": _counts(night),
         "news": news_of(night, past),
         "quiet": "nothing changed" if past.nights else "the first night: nothing to compare with",
     }

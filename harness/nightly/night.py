@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import define, field
 
 from harness.matrix.running import CellProbes, CellRun, CellRunner
-from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
+from harness.model import Outcome, Signature, Verdict
 from harness.nightly.cause import Suspicion
 from harness.nightly.record import (
     Break,
     CellRecord,
     CellStatus,
-    Compared,
     Night,
-    Past,
-    RunResult,
-    TonightsRun,
     compare,
     differing_axis,
     is_superseded,
@@ -40,12 +36,9 @@ _FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TI
 
 @define
 class Nightly:
-    """A night of one matrix in progress. `start` is ISO 8601 in UTC; `blocked` maps cells to why they can't run."""
+    """A night of one matrix in progress; `blocked` maps cells to why they can't run."""
 
-    matrix: str
-    start: str
     cells: tuple[Cell, ...]
-    past: Past
     bench: CellProbes
     triage: Triage
     blocked: Mapping[str, str] = field(factory=dict)
@@ -58,11 +51,11 @@ class Nightly:
 
         Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
-        budget = self.triage.budget
+        budget, past = self.triage.budget, self.triage.past
         for cell in self.cells:
             if (why := self.blocked.get(cell.name)) is not None:
                 self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), CellStatus.UNJUDGED, why)
-        waiting = in_order([cell for cell in self.cells if cell.name not in self.blocked], self.past)
+        waiting = in_order([cell for cell in self.cells if cell.name not in self.blocked], past)
         probes = {cell.name: self.bench.probe(cell) for cell in waiting}
         while batch := tuple(cell for cell in waiting if not budget.is_spent(probes[cell.name].combination.device)):
             self._run(batch, probes)
@@ -74,21 +67,17 @@ class Nightly:
         self._close()
         for cell in waiting:
             self.records.setdefault(cell.name, CellRecord(cell.name, dict(cell.choice), CellStatus.LEFT))
-        return self.night(ended=True)
+        return self._ended()
 
-    def night(self, *, ended: bool) -> Night:
-        """Return the record of the night so far."""
+    def _ended(self) -> Night:
         budget = self.triage.budget
         cells = tuple(self.records[cell.name] for cell in self.cells if cell.name in self.records)
-        turned = [cell.name for cell in cells if cell.standing is CellStatus.TURNED]
-        left = [cell.name for cell in cells if cell.standing is CellStatus.LEFT]
         return Night(
-            matrix=self.matrix,
-            start=self.start,
-            ended=ended,
+            matrix=self.triage.matrix,
+            start=self.triage.start,
+            ended=True,
             cells=cells,
             breaks=tuple(self.triage.changed.values()),
-            left=(*turned, *left),
             ran=budget.ran,
             wall_s=round(budget.wall_s, 1),
             gpu_s=round(budget.gpu_s, 1),
@@ -109,31 +98,27 @@ class Nightly:
 
     def _absorb(self, run: CellRun) -> None:
         """Record a cell's verdict, and queue the cell if it changed."""
-        cell, probe, judgement, observation = run.cell, run.probe, run.judgement, run.observation
-        captured = Judge(None, self.triage.store).captured(observation)
-        signature = _signature(probe, judgement, captured)
-        shown = _shown(judgement, observation, signature)
-        failed = shown in (RunResult.BAD, RunResult.ODD)
-        seen = TonightsRun(
-            cell.name, cell.choice, shown, pattern_of(captured, signature) if failed else "", observation.key
-        )
-        compared = compare(seen, self.past.cells, self._judged())
-        record = _record(run, seen, compared)
+        cell, probe, past = run.cell, run.probe, self.triage.past
+        captured = Judge(None, self.triage.store).captured(run.observation)
+        # The signature of tonight's failure is the repro's if it matched, else the one captured from the run.
+        has_matched = run.judgement.verdict is Verdict.BAD and probe.repro.signature is not None
+        signature = probe.repro.signature if has_matched else captured
+        compared = compare(_seen(run, captured, signature), past.cells, self._judged())
+        record, baseline = compared.record, compared.baseline
         self.records[cell.name] = record
-        baseline = compared.baseline
-        if baseline is None and failed and cell.commits:
-            baseline = record  # it is compared with the newest release instead of an earlier night
-            compared = evolve(compared, standing=CellStatus.TURNED)
+        # Without an earlier night, a failing commit is compared with the newest release.
+        is_first = baseline is None and bool(record.pattern and cell.commits)
+        baseline = record if is_first else baseline
         if baseline is None or (signature is None and not compared.is_fixed):
             return
         subject = _subject(cell, probe, baseline)
-        suspicion = Suspicion(record, cell, probe, observation, signature, baseline, subject, self.bench)
-        if compared.standing is CellStatus.TURNED:
+        suspicion = Suspicion(record, cell, probe, run.observation, signature, baseline, subject, self.bench)
+        if is_first or record.standing is CellStatus.TURNED:
             self._queue.append(suspicion)
         elif compared.is_fixed and baseline.broken_by:
             self._fixed.append(suspicion)
-        elif compared.standing is CellStatus.BROKEN and baseline.name != cell.name:
-            self.triage.join(self.past.breaks[baseline.broken_by], record)
+        elif record.standing is CellStatus.BROKEN and baseline.name != cell.name:
+            self.triage.join(past.breaks[baseline.broken_by], record)
 
     def _judged(self) -> dict[str, CellRecord]:
         return {name: record for name, record in self.records.items() if record.standing.is_judged}
@@ -149,7 +134,7 @@ class Nightly:
 
     def _close(self) -> None:
         for known in self.triage.known().values():
-            if known.is_open and known.first_seen < self.start and self._is_over(known):
+            if known.is_open and known.first_seen < self.triage.start and self._is_over(known):
                 self.triage.close(known)
 
     def _is_over(self, known: Break) -> bool:
@@ -157,12 +142,12 @@ class Nightly:
 
         Each cell of this matrix is good, no longer in it, or superseded by a good release; each of another is fixed.
         """
-        prefix = f"{self.matrix}: "
+        prefix = f"{self.triage.matrix}: "
         fixed = {fix.cell for fix in known.fixes}
         mine = [label.removeprefix(prefix) for label in known.cells if label.startswith(prefix)]
         if not mine or any(label not in fixed and not label.startswith(prefix) for label in known.cells):
             return False
-        state = {**self.past.cells, **self._judged()}
+        state = {**self.triage.past.cells, **self._judged()}
         tonight = {cell.name for cell in self.cells}
         packages = [change.name for change in known.culprit]
         return all(
@@ -173,40 +158,22 @@ class Nightly:
         )
 
 
-def _signature(probe: Probe, judgement: Judgement, captured: Signature | None) -> Signature | None:
-    """Return the signature of tonight's failure: the repro's if it matched, else the one captured from the run."""
-    if judgement.verdict is Verdict.BAD and probe.repro.signature is not None:
-        return probe.repro.signature
-    return captured
-
-
-def _shown(judgement: Judgement, observation: Observation, signature: Signature | None) -> RunResult:
-    if judgement.verdict is Verdict.GOOD:
-        return RunResult.GOOD
-    if judgement.verdict is Verdict.BAD:
-        return RunResult.BAD
-    return RunResult.ODD if observation.outcome in _FAILED and signature is not None else RunResult.NOTHING
-
-
-def _record(run: CellRun, seen: TonightsRun, compared: Compared) -> CellRecord:
-    cell, baseline = run.cell, compared.baseline
+def _seen(run: CellRun, captured: Signature | None, signature: Signature | None) -> CellRecord:
+    """Return what a run shows without an earlier one; another failure than the repro's is not judged, but compared."""
+    cell, verdict = run.cell, run.judgement.verdict
     commits = {commit.project: commit.sha for commit in cell.commits}
-    good, good_commits = seen.observation, commits
-    if seen.shown is not RunResult.GOOD:
-        good, good_commits = (baseline.good, baseline.good_commits) if baseline is not None else ("", {})
+    is_good = verdict is Verdict.GOOD
+    failed = verdict is Verdict.BAD or (verdict is Verdict.SKIP and run.observation.outcome in _FAILED)
     return CellRecord(
         name=cell.name,
         choice=dict(cell.choice),
-        standing=compared.standing,
+        standing={Verdict.GOOD: CellStatus.GOOD, Verdict.BAD: CellStatus.BEFORE}.get(verdict, CellStatus.UNJUDGED),
         reason=run.judgement.reason,
-        observation=seen.observation,
-        good=good,
-        pattern=seen.pattern,
-        broken_by=baseline.broken_by if baseline is not None and compared.standing is CellStatus.BROKEN else "",
-        seconds=round(run.seconds, 1),
-        on_gpu=run.observation.device is Device.CUDA,
+        observation=run.observation.key,
+        good=run.observation.key if is_good else "",
+        pattern=pattern_of(captured, signature) if failed else "",
         commits=commits,
-        good_commits=good_commits,
+        good_commits=commits if is_good else {},
     )
 
 

@@ -14,7 +14,7 @@ import json
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.matrix import Value
@@ -58,9 +58,8 @@ class CellRecord:
     """One cell at the end of a night.
 
     `name` and `choice` identify it; `observation` is the key of tonight's run and `good` the key of the last good run;
-    `pattern` describes the failure for comparison; `broken_by` is the id of the break; `seconds` is how long its run
-    took including set-up, `on_gpu` whether that was on a real GPU. `commits` maps each project of which the cell takes
-    a commit to the full hash of tonight, `good_commits` to that of the last good run.
+    `pattern` describes the failure for comparison; `broken_by` is the id of the break. `commits` maps each project of
+    which the cell takes a commit to the full hash of tonight, `good_commits` to that of the last good run.
     A key is "" without such a run.
     """
 
@@ -72,8 +71,6 @@ class CellRecord:
     good: str = ""
     pattern: str = ""
     broken_by: str = ""
-    seconds: float = 0.0
-    on_gpu: bool = False
     commits: dict[str, str] = field(factory=dict)
     good_commits: dict[str, str] = field(factory=dict)
 
@@ -125,7 +122,7 @@ class Break:
 class Night:
     """One night of one matrix. `start` is ISO 8601 in UTC; durations are in seconds; `ran` counts runs.
 
-    `breaks` are the new and changed ones as they were at its end; `left` are the cells that the next night runs first;
+    `breaks` are the new and changed ones as they were at its end;
     `ended` is false while it runs, or if it was stopped. `commits` maps each "project revision" to its full hash
     that night.
     """
@@ -135,7 +132,6 @@ class Night:
     ended: bool = False
     cells: tuple[CellRecord, ...] = ()
     breaks: tuple[Break, ...] = ()
-    left: tuple[str, ...] = ()
     ran: int = 0
     wall_s: float = 0.0
     gpu_s: float = 0.0
@@ -145,6 +141,12 @@ class Night:
     def began(self) -> datetime:
         """The start as a `datetime`."""
         return datetime.fromisoformat(self.start)
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The cells that the next night runs first: those that wait for their cause, then those that did not run."""
+        waiting = (cell for cell in self.cells if cell.standing in (CellStatus.TURNED, CellStatus.LEFT))
+        return tuple(cell.name for cell in sorted(waiting, key=lambda cell: cell.standing is CellStatus.LEFT))
 
 
 @frozen
@@ -210,48 +212,34 @@ class NightArchive:
         return now.astimezone(UTC).replace(microsecond=0)
 
 
-class RunResult(enum.StrEnum):
-    """The result of a cell's run."""
-
-    GOOD = "good"
-    BAD = "bad"  # it matches the repro's signature, or the one captured from the run if the repro has none
-    ODD = "failed differently"  # it failed, but does not match the signature
-    NOTHING = "nothing"  # unresolvable, uninstallable, no device, out of memory, ...
-
-
-@frozen
-class TonightsRun:
-    """Tonight's run of one cell. `pattern` describes the failure; `observation` is its key."""
-
-    name: str
-    choice: Mapping[str, Value]
-    shown: RunResult
-    pattern: str = ""
-    observation: str = ""
-
-
 @frozen
 class Compared:
-    """How a cell stands tonight, and the record compared with: the cell's own, a sibling's, or None."""
+    """Tonight's record of a cell, and the one it was compared with: the cell's own, a sibling's, or None."""
 
-    standing: CellStatus
+    record: CellRecord
     baseline: CellRecord | None
 
     @property
     def is_fixed(self) -> bool:
         """Whether it was bad before and is good now."""
         was = self.baseline.standing if self.baseline is not None else None
-        return self.standing is CellStatus.GOOD and was in (CellStatus.BROKEN, CellStatus.BEFORE)
+        return self.record.standing is CellStatus.GOOD and was in (CellStatus.BROKEN, CellStatus.BEFORE)
 
 
-def compare(seen: TonightsRun, past: Mapping[str, CellRecord], tonight: Mapping[str, CellRecord]) -> Compared:
-    """Compare a run with its baseline; `past` and `tonight` map names to judged cells.
+def compare(seen: CellRecord, past: Mapping[str, CellRecord], tonight: Mapping[str, CellRecord]) -> Compared:
+    """Compare what a cell's run shows with its baseline; `past` and `tonight` map names to judged cells.
 
-    The baseline is the same cell in the last night that judged it, or a sibling of a cell that was never judged.
+    The standing of `seen` is the one without a baseline, and it has a pattern if the run failed. The baseline is the
+    same cell in the last night that judged it, or a sibling of a cell that was never judged.
     """
-    own = past.get(seen.name)
-    baseline = own or nearest_sibling(seen.choice, {**past, **tonight}.values())
-    return Compared(_standing(seen, baseline), baseline)
+    baseline = past.get(seen.name) or nearest_sibling(seen.choice, {**past, **tonight}.values())
+    if baseline is None or seen.standing is CellStatus.GOOD:
+        return Compared(seen, baseline)
+    standing = _standing(seen, baseline)
+    known = baseline.broken_by if standing is CellStatus.BROKEN else ""
+    good, good_commits = baseline.good, baseline.good_commits
+    record = evolve(seen, standing=standing, broken_by=known, good=good, good_commits=good_commits)
+    return Compared(record, baseline)
 
 
 def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -> CellRecord | None:
@@ -331,13 +319,9 @@ def came_between(culprit: Iterable[Change], older: Lock, newer: Lock) -> bool:
     )
 
 
-def _standing(seen: TonightsRun, baseline: CellRecord | None) -> CellStatus:
-    if seen.shown is RunResult.NOTHING:
+def _standing(seen: CellRecord, baseline: CellRecord) -> CellStatus:
+    if not seen.pattern:  # nothing that failed
         return CellStatus.UNJUDGED
-    if seen.shown is RunResult.GOOD:
-        return CellStatus.GOOD
-    if baseline is None:
-        return CellStatus.BEFORE if seen.shown is RunResult.BAD else CellStatus.UNJUDGED
     match baseline.standing:
         case CellStatus.GOOD | CellStatus.TURNED:
             return CellStatus.TURNED

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import threading
-from statistics import fmean
 from typing import TYPE_CHECKING, TypeVar
 
 from attrs import define, evolve, field
@@ -76,19 +75,6 @@ def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
         )
 
     return tuple(sorted(cells, key=key))
-
-
-def estimated_s(cells: Iterable[Cell], past: Past, *, on_gpu: bool = False) -> float | None:
-    """Estimate the seconds to run all cells if the store has none of them; None if no earlier night ran any.
-
-    A cell that never ran counts as the mean of the others; `on_gpu` counts GPU time only.
-    """
-    known = [record for record in past.cells.values() if record.seconds > 0]
-    if not known:
-        return None
-    seconds = {record.name: record.seconds if record.on_gpu or not on_gpu else 0.0 for record in known}
-    mean = fmean(seconds.values())
-    return sum(seconds.get(cell.name, mean) for cell in cells)
 
 
 class OutOfTimeError(Exception):

@@ -9,11 +9,12 @@ from attrs import define, evolve, field
 
 from harness.catalogue.matching import sentence_on
 from harness.culprit.trials import Trials
+from harness.errors import BadRepository
 from harness.events import Note, Reporter
 from harness.model import Change, Judgement, Lock, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
 from harness.model.text import listed
-from harness.nightly.cause import Suspicion, cause_of, newest_releases
+from harness.nightly.cause import Suspicion, cause_of, named_tags, newest_releases
 from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.record import Break, CellRecord, CellStatus, Fix, Past, break_id, came_between
 from harness.nightly.tonight import Budget, BudgetedLanes, OutOfTimeError
@@ -47,7 +48,6 @@ class Triage:
     lanes: Lanes
     budget: Budget
     reporter: Reporter
-    pass_env: tuple[str, ...] = ()
     depth: Level = Level.REGION
     changed: dict[str, Break] = field(factory=dict, init=False)
     _fixes_found: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
@@ -128,7 +128,7 @@ class Triage:
     def _fixed_by(self, suspicion: Suspicion, known: Break) -> str:
         older = self.store.get(suspicion.baseline.observation)
         newer = suspicion.observation
-        kept = self._report(known.id)
+        kept = Archive(self.store).known(known.id)
         signature = kept.answer.signature if kept is not None else None
         if older is None or older.lock is None or newer.lock is None or signature is None:
             return "not known: the record of its last bad run is missing"
@@ -180,20 +180,16 @@ class Triage:
             commits=answer.culprit.finest.commits if answer.culprit is not None else (),
             similar=_similar(suspicion.observation),
         )
-        self._change(new, evolve(kept_answer(answer, self.start, self.pass_env), id=id_))
+        self._change(new, evolve(kept_answer(answer, self.start), id=id_))
         self.reporter.report(Note(answer.sentence))
         return evolve(record, standing=CellStatus.BROKEN, broken_by=id_)
 
     def _change(self, known: Break, kept: KeptAnswer | None = None) -> None:
         """Keep a break's new state, and rewrite its report."""
         self.changed[known.id] = known
-        kept = kept or self._report(known.id)
+        kept = kept or Archive(self.store).known(known.id)
         if kept is not None:
             write_reports(self.store, evolve(kept, facts=facts_of_break(known)))
-
-    def _report(self, id_: str) -> KeptAnswer | None:
-        """Return the answer of a report, None if it no longer exists."""
-        return next((kept for kept in Archive(self.store).all() if kept.id == id_), None)
 
     def _find(
         self, suspicion: Suspicion, older: Observation, signature: Signature, *, again: tuple[Observation, ...] = ()
@@ -218,19 +214,23 @@ class Triage:
     def _since_release(self, suspicion: Suspicion) -> Suspicion | CellRecord:
         """Compare a cell without a good run with the newest releases; returns its record if they aren't good either."""
         record, signature = suspicion.record, suspicion.signature
-        releases = newest_releases(suspicion.cell, self.index)
-        if releases.why_not or signature is None:
-            return evolve(record, reason=f"{record.reason}; {releases.why_not}")
+        try:
+            releases = newest_releases(suspicion.cell, self.index)
+        except BadRepository as error:
+            return evolve(record, reason=f"{record.reason}; {error.message}")
+        if signature is None:
+            return record
+        commits, named = {project: sha for project, (_, sha) in releases.items()}, named_tags(releases)
         if self._is_spent(suspicion.probe):
             return evolve(record, standing=CellStatus.LEFT)
-        self.reporter.report(Note(f"{record.name} is bad and was never good: running the newest release, {releases}"))
+        self.reporter.report(Note(f"{record.name} is bad and was never good: running the newest release, {named}"))
         prober = self._prober(suspicion.probe)
-        observation = self._execute(prober.prepare(suspicion.probe_at(releases.commits)))
+        observation = self._execute(prober.prepare(suspicion.probe_at(commits)))
         judged = self._judge(signature, observation)
         if judged.verdict is not Verdict.GOOD:
             said = "fails too" if judged.verdict is Verdict.BAD else f"can't be judged: {judged.reason}"
-            return evolve(record, reason=f"{record.reason}; the newest release, {releases}, {said}")
-        known = evolve(record, standing=CellStatus.TURNED, good=observation.key, good_commits=releases.commits)
+            return evolve(record, reason=f"{record.reason}; the newest release, {named}, {said}")
+        known = evolve(record, standing=CellStatus.TURNED, good=observation.key, good_commits=commits)
         return evolve(suspicion, record=known)
 
     def _again(self, probe: Probe, lock: Lock) -> Observation:

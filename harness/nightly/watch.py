@@ -14,7 +14,7 @@ import shlex
 from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, evolve, field, frozen
+from attrs import evolve, field, frozen
 
 from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask_inquiry
@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from harness.session import Session
 
 
+SCHEMA = 1  # of night.json
 FILE = "green.txt"
 _HEAD = re.compile(r"^# harness watch: (\{.*\})$", re.MULTILINE)
 _PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+)$", re.MULTILINE)
@@ -72,11 +73,7 @@ class ProjectNight:
     sentence: str
     green: str = ""
     constraints: tuple[str, ...] = ()
-    answer: Mapping[str, Any] = field(factory=dict)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the night as it is stored (schema 1)."""
-        return {"schema": 1, **asdict(self, recurse=False), "status": self.status.value, "answer": dict(self.answer)}
+    answer: dict[str, Any] = field(factory=dict)
 
     @property
     def title(self) -> str:
@@ -174,11 +171,10 @@ def _passes(observation: Observation, green: LastGreen | None) -> bool:
 
 @frozen
 class LastGreen:
-    """Versions by project, the ISO date of the night, the Python version, and the tests that failed that night."""
+    """Versions by project, the ISO date of the night, and the tests that failed that night."""
 
     versions: dict[str, str]
     date: str
-    python: str
     failing: tuple[str, ...] = ()
 
     def is_same(self, lock: Lock) -> bool:
@@ -203,18 +199,14 @@ def read_last_green(folder: Path) -> LastGreen | None:
     path = folder / FILE
     try:
         text = path.read_text(encoding="utf-8")
+        head = json.loads(match[1]) if (match := _HEAD.search(text)) else {}
+        return LastGreen(dict(_PIN.findall(text)), str(head["date"]), tuple(map(str, head.get("failing", ()))))
     except FileNotFoundError:
         return None
-    except (OSError, UnicodeDecodeError) as error:
-        raise UserMistake(f"can't read {path}: {error}") from error
-    try:
-        head = json.loads(match[1]) if (match := _HEAD.search(text)) else {}
-        versions = dict(_PIN.findall(text))
-        failing = tuple(map(str, head.get("failing", ())))
-        return LastGreen(versions, str(head["date"]), str(head["python"]), failing)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise UserMistake(
-            f"{path} was not written by harness watch", hint="delete it to start over, or choose another --state folder"
+            f"can't read {path}, or harness watch did not write it: {error}",
+            hint="delete it to start over, or choose another --state folder",
         ) from error
 
 

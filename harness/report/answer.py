@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
@@ -11,15 +10,16 @@ from attrs import evolve
 from packaging.version import InvalidVersion, Version
 
 from harness.asking.answer import Answer
+from harness.asking.history import RowState
 from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Change, Lock, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
-from harness.model.text import counted, plain
+from harness.model.text import counted, picked, plain
 from harness.model.verdict import verdicts_around
-from harness.redact import Private, passed_secrets, redacted
+from harness.redact import Private, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
 from harness.report.excerpts import altered_rows, tail, trimmed_traceback
@@ -34,7 +34,7 @@ from harness.report.phrases import (
     state_of,
     title_of,
 )
-from harness.report.privacy import private_of, unknown_here
+from harness.report.privacy import private_of
 from harness.repository.git import repository_url
 from harness.search import PositionState
 
@@ -49,10 +49,9 @@ if TYPE_CHECKING:
 _AT_THE_END = {"markdown": "md", "html": "html"}
 _SHOWN_CHANGES = 12
 _DIFF_LINES = 160
-_LEFT_OUT = ("left-out", "x")
 
 
-def keep_and_report(store: Store, answer: Answer, pass_env: tuple[str, ...] = ()) -> tuple[Path, ...]:
+def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
     """Store an answer and write a report for each culprit to the results folder; returns their paths.
 
     An answer without a search over a line has no report. The report of an answer that was known stays as it is. Raises
@@ -61,7 +60,7 @@ def keep_and_report(store: Store, answer: Answer, pass_env: tuple[str, ...] = ()
     now = datetime.now(UTC).isoformat()
     paths: list[Path] = []
     for part in (part for part in answer.parts() if part.steps):
-        kept = kept_answer(part, now, pass_env)
+        kept = kept_answer(part, now)
         there = [store.root / f"reports/{kept.id}.{suffix}" for suffix in _AT_THE_END.values()]
         stays = answer.is_known and all(path.is_file() for path in there) and Archive(store).put_again(kept.id, now)
         paths += there if stays else write_reports(store, kept)
@@ -70,7 +69,7 @@ def keep_and_report(store: Store, answer: Answer, pass_env: tuple[str, ...] = ()
 
 def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
     """Store an answer, replacing its record, and write its reports; returns their paths. Raises `NoSpace`."""
-    kept = redacted(kept, Private(passed_secrets(os.environ, kept.pass_env)))
+    kept = redacted(kept, Private(store.secrets))
     Archive(store).put(kept)
     page = page_of(store, kept)
     return tuple(
@@ -83,13 +82,12 @@ def page_of(store: Store, kept: KeptAnswer) -> Page:
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
     pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
-    is_known = not unknown_here(kept.pass_env)
     return report_page(
         kept,
-        logs={side.key: store.log(side) for side in answer.sides if is_known},
-        failing=store.get(failing) if failing and is_known else None,
+        logs={side.key: store.log(side) for side in answer.sides},
+        failing=store.get(failing) if failing else None,
         repositories=repositories_of(kept),
-        private=private_of(store, pass_env=kept.pass_env, spared=pins | {answer.subject}),
+        private=private_of(store, spared=pins | {answer.subject}),
     )
 
 
@@ -279,8 +277,7 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
 
 
 def _side_record(side: ReportSide) -> dict[str, Any]:
-    record: dict[str, Any] = cattrs.unstructure(side)
-    return {name: record[name] for name in record if name not in ("lock_file", "exact_command", "log", "title")}
+    return picked(side, "verdict reason observation command lock metrics versions frames")
 
 
 def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -319,20 +316,15 @@ def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
     names = {*dates, *verdicts, *answer.left_out}
     cells = []
     for name in _between(verdicts, names, [release.version for release in kept.answer.boundary.candidates]):
-        day = f", {dates[name]}" if dates.get(name) else ""
+        state: PositionState | RowState = PositionState.EXCLUDED
+        told = "not run: its verdict can't matter"
         if step := verdicts.get(name):
-            state = PositionState(step.verdict.value)
-            cells.append(
-                RangeCell(name, state.symbol, state.value, f"{name}{day}: {step.verdict.word} ({step.reason})")
-            )
+            state, told = PositionState(step.verdict.value), f"{step.verdict.word} ({step.reason})"
         elif name in answer.left_out:
-            cells.append(
-                RangeCell(name, _LEFT_OUT[1], _LEFT_OUT[0], f"{name}{day}: left out ({answer.left_out[name]})")
-            )
-        else:
-            state = PositionState.UNTRIED if name in answer.suspects else PositionState.EXCLUDED
-            why = "not run" if state is PositionState.UNTRIED else "not run: its verdict can't matter"
-            cells.append(RangeCell(name, state.symbol, state.value, f"{name}{day}: {why}"))
+            state, told = RowState.LEFT_OUT, f"left out ({answer.left_out[name]})"
+        elif name in answer.suspects:
+            state, told = PositionState.UNTRIED, "not run"
+        cells.append(RangeCell.of(name, dates.get(name, ""), state, told))
     return tuple(cells)
 
 

@@ -30,14 +30,12 @@ _FOLDER = "answers"
 class KeptAnswer:
     """An answer about one culprit, as its report shows it.
 
-    `kept` is the time of storing (ISO 8601, UTC); `pass_env` names the variables passed to the repro, whose values no
-    report may show; `facts` are further facts for its report, as label and text.
+    `kept` is the time of storing (ISO 8601, UTC); `facts` are further facts for its report, as label and text.
     """
 
     id: str
     answer: Answer
     kept: str
-    pass_env: tuple[str, ...] = ()
     facts: tuple[tuple[str, str], ...] = ()
 
     @property
@@ -46,13 +44,13 @@ class KeptAnswer:
         return self.answer.asked.repro
 
 
-def kept_answer(answer: Answer, kept: str, pass_env: tuple[str, ...] = ()) -> KeptAnswer:
+def kept_answer(answer: Answer, kept: str) -> KeptAnswer:
     """Combine an answer about one culprit and the current time (ISO 8601, UTC)."""
     candidates = answer.boundary.candidates
     depth = answer.culprit.finest.level if answer.culprit is not None else Level.RELEASE
     found = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
     ends = tuple(candidate.version for candidate in (*candidates[:1], *candidates[-1:]))
-    return KeptAnswer(question_id(answer.asked, *ends, answer.asked.find_fix, *found), answer.lean(), kept, pass_env)
+    return KeptAnswer(question_id(answer.asked, *ends, answer.asked.find_fix, *found), answer.lean(), kept)
 
 
 def question_id(asked: Asked, *more: Any) -> str:
@@ -84,10 +82,14 @@ class Archive:
 
     def put_again(self, id_: str, kept: str) -> bool:
         """Make an answer the newest, at the time `kept`; returns whether it is stored. Raises `NoSpace`."""
-        known = read_record(self.store.root / f"{_FOLDER}/{id_}.json", KeptAnswer, SCHEMA)
+        known = self.known(id_)
         if known is not None:
             self.put(evolve(known, kept=kept))
         return known is not None
+
+    def known(self, id_: str) -> KeptAnswer | None:
+        """Return the answer with an id, None if there is none that can be read."""
+        return read_record(self.store.root / f"{_FOLDER}/{id_}.json", KeptAnswer, SCHEMA)
 
     def get(self, prefix: str | None = None) -> KeptAnswer:
         """Return the answer whose id starts with `prefix` (default: the newest answer).

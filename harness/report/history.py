@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 
 
-def keep_history_report(store: Store, made: HistoryPlan, found: History, pass_env: tuple[str, ...]) -> tuple[Path, ...]:
+def keep_history_report(store: Store, made: HistoryPlan, found: History) -> tuple[Path, ...]:
     """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
 
     A new answer to the same question replaces both.
@@ -39,7 +39,7 @@ def keep_history_report(store: Store, made: HistoryPlan, found: History, pass_en
         found,
         kept=datetime.now(UTC).isoformat(),
         logs={observation.key: store.log(observation) for observation in seen},
-        private=private_of(store, pass_env=pass_env, spared=pins | {found.subject}),
+        private=private_of(store, spared=pins | {found.subject}),
     )
     named = page.record["id"]
     page.write(store, f"histories/{named}", "json")
@@ -128,12 +128,11 @@ def _certainty(window: BrokenWindow) -> str:
 
 
 def _cell(row: ReleaseRow) -> RangeCell:
-    day = f", {row.uploaded}" if row.uploaded else ""
     said = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
     if row.state in _JUDGED:
         said = f"{Verdict(row.state.value).word} ({row.reason})"
     href = f"#{_anchor(row.release)}" if row.observation else ""
-    return RangeCell(row.release, row.state.symbol, row.state.value, f"{row.release}{day}: {said}", href)
+    return RangeCell.of(row.release, row.uploaded, row.state, said, href)
 
 
 def _points(row: ReleaseRow) -> list[ChartPoint]:

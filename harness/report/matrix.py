@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections import Counter
 from datetime import UTC, datetime
-from itertools import groupby
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 
 from harness.matrix.cells import PACKAGES, project_of
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
@@ -23,7 +21,7 @@ from harness.report.excerpts import in_environment, tail, trimmed_traceback
 from harness.report.matrix_table import Pivot, axis_name, column_name, heat_maps, labels, neighbours, parts, pivot
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
-from harness.report.privacy import private_of, unknown_here
+from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -36,62 +34,29 @@ if TYPE_CHECKING:
 SCHEMA = 1
 _FOLDER = "matrices"
 _WORDS = (*(verdict.value for verdict in (Verdict.BAD, Verdict.GOOD, Verdict.SKIP)), NOT_RUN)
-_READINGS = 12  # columns described in words
-_SPANS = 6  # changes described for each column
 _LINES = 6  # the number of colours in charts.css
-
-
-def write_page(
-    store: Store,
-    name: str,
-    rows: Sequence[CellResult],
-    *,
-    command: str,
-    pass_env: Sequence[str] = (),
-    left_out: Sequence[tuple[str, str]] = (),
-) -> tuple[Path, str]:
-    """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
-    passed = tuple(sorted({*pass_env, *_passed_before(store, name)}))
-    unknown = ", ".join(unknown_here(passed))
-    matrix = MatrixStanding(
-        name,
-        tuple(rows),
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        command,
-        left_out=tuple(left_out),
-        pass_env=passed,
-        withheld=f"What runs printed is left out: they saw {unknown}, which is not set now." if unknown else "",
-    )
-    locks = [standing.run.observation.lock for standing in rows if standing.run is not None]
-    spared = {name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
-    page = matrix_page(matrix, store.log, private_of(store, pass_env=passed, spared=spared))
-    return page.write(store, f"{_FOLDER}/{name}", "json", "html")[1], page.json()
-
-
-def _passed_before(store: Store, name: str) -> tuple[str, ...]:
-    """The variables that were passed to earlier runs on the page."""
-    try:
-        record = json.loads((store.root / _FOLDER / f"{name}.json").read_text(encoding="utf-8"))
-        return tuple(map(str, record["pass_env"]))
-    except (OSError, ValueError, KeyError, TypeError):
-        return ()
 
 
 @frozen
 class MatrixStanding:
     """A matrix to report on: `standings` in the order of its cells, `written` an ISO 8601 time in UTC.
 
-    `command` is what the user typed; `left_out` are releases (or cells) and reasons; `pass_env` names the variables
-    passed to repros; `withheld` says why logs and messages must not be shown, "" if they can be.
+    `command` is what the user typed; `left_out` are releases (or cells) and reasons.
     """
 
     name: str
     standings: tuple[CellResult, ...]
-    written: str
     command: str
     left_out: tuple[tuple[str, str], ...] = ()
-    pass_env: tuple[str, ...] = ()
-    withheld: str = ""
+    written: str = field(factory=lambda: datetime.now(UTC).isoformat(timespec="seconds"))
+
+
+def write_page(store: Store, matrix: MatrixStanding) -> tuple[Path, str]:
+    """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
+    locks = [standing.run.observation.lock for standing in matrix.standings if standing.run is not None]
+    spared = {matrix.name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
+    page = matrix_page(matrix, store.log, private_of(store, spared=spared))
+    return page.write(store, f"{_FOLDER}/{matrix.name}", "json", "html")[1], page.json()
 
 
 def matrix_page(
@@ -100,8 +65,6 @@ def matrix_page(
     private: Private = Private(),  # noqa: B008
 ) -> Page:
     """Return the page of a matrix, without private data; `log_of` returns the output of a run."""
-    if matrix.withheld:
-        matrix = evolve(matrix, standings=tuple(map(_without_words, matrix.standings)))
     standings = matrix.standings
     cells = [standing.cell for standing in standings]
     laid, ids = pivot(cells), _ids(cells)
@@ -110,20 +73,16 @@ def matrix_page(
     is_timely = bool(project_of(laid.down)) or laid.down in ("python", "as-of")
     told = labels(cells)
     told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
-    panels = Panels(
-        standings, ids, told, neighbours(laid) if is_timely else {}, (lambda _: "") if matrix.withheld else log_of
-    )
+    older = neighbours(laid) if is_timely else {}
     content = {
         "name": matrix.name,
         "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
         "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
-        "readings": _readings(laid, standings) if is_timely else (),
         "facts": [(label, text) for label, text in _facts(runs) if text],
         "maps": heat_maps(laid, cells),
         "plots": plots(laid, standings, ids) if is_timely else (),
-        "panels": [panels.panel(position) for position in range(len(standings))],
-        "withheld": matrix.withheld,
+        "panels": [panel(position, standings, ids, told, older, log_of) for position in range(len(standings))],
         "left_out": matrix.left_out,
         "command": matrix.command,
         "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
@@ -138,35 +97,6 @@ class Plots:
     title: str
     points: tuple[ChartPoint, ...]
     note: str = ""
-
-
-def _without_words(standing: CellResult) -> CellResult:
-    """Remove the messages of a run from a standing; the outcome is kept."""
-    run = standing.run
-    if run is None:
-        return standing
-    seen = evolve(run.observation, exception=None, detail="", machine={})
-    signature = run.signature if run.signature is not None and not run.signature.captured else None
-    judgement = evolve(run.judgement, reason=seen.outcome.value)
-    return evolve(standing, run=evolve(run, observation=seen, signature=signature, judgement=judgement))
-
-
-def _readings(laid: Pivot, standings: Sequence[CellResult]) -> tuple[tuple[str, str], ...]:
-    """A description of each column: the verdicts and their ranges."""
-    told = []
-    for column in laid.columns[:_READINGS]:
-        line = [
-            (standings[position].word, row) for row in laid.rows for position in laid.places.get((row, column), ())[:1]
-        ]
-        spans: list[str] = []
-        for word, group in groupby((pair for pair in line if pair[0] != NOT_RUN), key=lambda pair: pair[0]):
-            rows = [row for _, row in group]
-            spans.append(f"{in_words(word)} {rows[0]}" + (f" to {rows[-1]}" if len(rows) > 1 else ""))
-        if len(spans) > _SPANS:
-            spans = [*spans[:_SPANS], f"and {len(spans) - _SPANS} more changes"]
-        if spans:
-            told.append((column_name(laid, column) or axis_name(laid.down), ", ".join(spans)))
-    return tuple(told)
 
 
 def _facts(runs: Sequence[CellRun]) -> list[tuple[str, str]]:
@@ -237,7 +167,6 @@ def _record(matrix: MatrixStanding) -> dict[str, Any]:
         "counts": {word: words.count(word) for word in sorted(set(words))},
         "cells": [_cell_record(standing) for standing in matrix.standings],
         "left_out": [{"what": what, "reason": reason} for what, reason in matrix.left_out],
-        "pass_env": list(matrix.pass_env),
     }
 
 
@@ -303,58 +232,53 @@ class Panel:
     took: str = ""
 
 
-@frozen
-class Panels:
-    """Builds the panels of a matrix; `older` maps each position to the older ones to compare it with."""
+def panel(
+    position: int,
+    standings: Sequence[CellResult],
+    ids: Sequence[str],
+    names: Sequence[str],
+    older_of: Mapping[int, tuple[int, ...]],
+    log_of: Callable[[Observation], str],
+) -> Panel:
+    """Return the panel of one cell; `older_of` maps each position to the older ones to compare it with."""
+    standing, older = standings[position], older_of.get(position, ())
+    cell, run = standing.cell, standing.run
+    newer = [other for other, olders in older_of.items() if olders and olders[-1] == position]
+    told = Panel(
+        id=ids[position],
+        name=cell.name,
+        label=names[position],
+        word=standing.word,
+        reason=standing.reason,
+        facts=(*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
+        command=_command(["harness", "probe", *cell.arguments, *_day(cell, run)]),
+        older=ids[older[-1]] if older else "",
+        newer=ids[newer[0]] if newer else "",
+    )
+    if run is None:
+        return told
+    observation, lock = run.observation, run.observation.lock
+    compared = _compared(run, older, standings)
+    return evolve(
+        told,
+        again=shlex.join(["harness", "probe", "--again", observation.key]) if lock else "",
+        versions=_versions(run, lock),
+        changes_title=f"{names[compared]} ({standings[compared].word})" if compared is not None else "",
+        changes=_changes(standings[compared], lock) if compared is not None else (),
+        drift=observation.drift,
+        took=f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
+        traceback=_trace(run),
+        log=_end(log_of(observation)),
+    )
 
-    standings: Sequence[CellResult]
-    ids: Sequence[str]
-    labels: Sequence[str]
-    older: Mapping[int, tuple[int, ...]]
-    log_of: Callable[[Observation], str]
 
-    def panel(self, position: int) -> Panel:
-        """The panel of one cell."""
-        standing = self.standings[position]
-        cell, run = standing.cell, standing.run
-        older = self.older.get(position, ())
-        newer = [other for other, olders in self.older.items() if olders and olders[-1] == position]
-        told = Panel(
-            id=self.ids[position],
-            name=cell.name,
-            label=self.labels[position],
-            word=standing.word,
-            reason=standing.reason,
-            facts=(*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
-            command=_command(["harness", "probe", *cell.arguments, *_day(cell, run)]),
-            older=self.ids[older[-1]] if older else "",
-            newer=self.ids[newer[0]] if newer else "",
-        )
-        return told if run is None else self._with_run(told, run, older)
-
-    def _with_run(self, panel: Panel, run: CellRun, older: tuple[int, ...]) -> Panel:
-        observation = run.observation
-        compared = self._compared(run, older)
-        lock = observation.lock
-        return evolve(
-            panel,
-            again=shlex.join(["harness", "probe", "--again", observation.key]) if lock else "",
-            versions=_versions(run, lock),
-            changes_title=f"{self.labels[compared]} ({self.standings[compared].word})" if compared is not None else "",
-            changes=_changes(self.standings[compared], lock) if compared is not None else (),
-            drift=observation.drift,
-            took=f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
-            traceback=_trace(run),
-            log=_end(self.log_of(observation)),
-        )
-
-    def _compared(self, run: CellRun, older: tuple[int, ...]) -> int | None:
-        """The position of the nearest older cell that has a lock, if its verdict differs."""
-        for position in reversed(older):
-            other = self.standings[position]
-            if other.run is not None and other.run.observation.lock is not None:
-                return position if other.verdict is not run.judgement.verdict else None
-        return None
+def _compared(run: CellRun, older: Sequence[int], standings: Sequence[CellResult]) -> int | None:
+    """Return the position of the nearest older cell that has a lock, if its verdict differs."""
+    for position in reversed(older):
+        other = standings[position]
+        if other.run is not None and other.run.observation.lock is not None:
+            return position if other.verdict is not run.judgement.verdict else None
+    return None
 
 
 def _day(cell: Cell, run: CellRun | None) -> tuple[str, ...]:

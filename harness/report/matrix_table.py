@@ -207,14 +207,17 @@ def heat_maps(laid: Pivot, cells: Sequence[Cell]) -> tuple[HeatMap, ...]:
     return tuple(_map(title, part, cells) for title, part in parts(laid))
 
 
-def _map(title: str, laid: Pivot, cells: Sequence[Cell]) -> HeatMap:
-    rows = []
+def rows_of(laid: Pivot, cells: Sequence[Cell]) -> Iterator[tuple[str, tuple[tuple[tuple[int, str], ...], ...]]]:
+    """Yield the rows of a pivot, as those of a `HeatMap`."""
     for row in laid.rows:
         places = [laid.places.get((row, column), ()) for column in laid.columns]
         apart = (zip(place, differences([cells[i] for i in place]), strict=True) for place in places)
-        rows.append((row or "-", tuple(map(tuple, apart))))
+        yield row or "-", tuple(map(tuple, apart))
+
+
+def _map(title: str, laid: Pivot, cells: Sequence[Cell]) -> HeatMap:
     heads = tuple((axis_name(axis), _level(laid.columns, level)) for level, axis in enumerate(laid.across))
-    return HeatMap(title, axis_name(laid.down), heads, tuple(rows))
+    return HeatMap(title, axis_name(laid.down), heads, tuple(rows_of(laid, cells)))
 
 
 def _level(columns: Sequence[Choice], level: int) -> tuple[tuple[str, int], ...]:
@@ -260,19 +263,17 @@ def _table(laid: Pivot, standings: Sequence[CellResult], words: Sequence[str]) -
     heads = [_plain(column_name(laid, column)) or "result" for column in laid.columns]
     yield _row(_plain(axis_name(laid.down)), heads)
     yield "|---" * (len(heads) + 1) + "|"
-    for row in laid.rows:
-        places = [laid.places.get((row, column), ()) for column in laid.columns]
-        yield _row(_plain(row), [_place(place, standings, words) for place in places])
+    for row, places in rows_of(laid, [standing.cell for standing in standings]):
+        yield _row(_plain(row), [_place(place, words) for place in places])
 
 
 def _row(head: str, cells: Sequence[str]) -> str:
     return f"| {' | '.join([head, *cells])} |"
 
 
-def _place(place: Sequence[int], standings: Sequence[CellResult], words: Sequence[str]) -> str:
-    apart = differences([standings[i].cell for i in place])
-    told = [f"{words[i]} ({_plain(what)})" if what else words[i] for i, what in zip(place, apart, strict=True)]
-    alike = {words[i] for i in place}
+def _place(place: Sequence[tuple[int, str]], words: Sequence[str]) -> str:
+    told = [f"{words[i]} ({_plain(what)})" if what else words[i] for i, what in place]
+    alike = {words[i] for i, _ in place}
     return alike.pop() if len(alike) == 1 else ", ".join(told)
 
 

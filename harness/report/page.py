@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
+    from harness.asking.history import RowState
+    from harness.search import PositionState
     from harness.store import Store
 
 
@@ -285,6 +287,12 @@ class RangeCell:
     title: str
     href: str = ""
 
+    @classmethod
+    def of(cls, release: str, day: str, state: PositionState | RowState, told: str, href: str = "") -> RangeCell:
+        """Return the cell of a release, uploaded on a `day` ("" if unknown), with what is told about it."""
+        when = f", {day}" if day else ""
+        return cls(release, state.symbol, state.value, f"{release}{when}: {told}", href)
+
 
 @frozen
 class ReportSide:
@@ -340,17 +348,12 @@ def _shortened(page: Page, limit: int, details: dict[str, dict[str, Any]]) -> st
 
     The text says what was left out.
     """
-    text = page.markdown()
-    gone: list[str] = []
-    rest = dict(details)
-    while len(text) > limit and rest:
-        without = {name: evolve(page, content={**page.content, **empty}) for name, empty in rest.items()}
-        lengths = {name: len(one.markdown()) for name, one in without.items()}
-        name = min(rest, key=lambda name: lengths[name])
-        del rest[name]
-        if lengths[name] >= len(page.markdown()):
-            continue
-        page = without[name]
+    shorter = {name: evolve(page, content={**page.content, **empty}).markdown() for name, empty in details.items()}
+    text, whole, gone = page.markdown(), len(page.markdown()), list[str]()
+    for name in sorted(details, key=lambda name: len(shorter[name])):
+        if len(text) <= limit or len(shorter[name]) >= whole:
+            break
+        page = evolve(page, content={**page.content, **details[name]})
         gone.append(name)
         told = f"Left out for length: {', '.join(gone)}. The HTML report has everything."
         text = evolve(page, content={**page.content, "not_tried": (*page.content["not_tried"], told)}).markdown()

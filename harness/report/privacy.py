@@ -15,7 +15,7 @@ from harness.environment import Workspace, read_pip_settings
 from harness.redact import Private, known_secrets
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from harness.store import Store
 
@@ -28,7 +28,7 @@ _COMMON = frozenset(
 )
 
 
-def private_of(store: Store, *, pass_env: Iterable[str] = (), spared: Iterable[str] = ()) -> Private:
+def private_of(store: Store, *, spared: Iterable[str] = ()) -> Private:
     """User, host, folders, secrets and indexes of this machine; `spared` words are never hidden."""
     root = Workspace.default().root
     settings = read_pip_settings()
@@ -37,17 +37,9 @@ def private_of(store: Store, *, pass_env: Iterable[str] = (), spared: Iterable[s
         os.environ,
         {root / "scratch": "<scratch>", root: "<cache>", store.root: "<results>", Path.cwd(): "<folder>"},
         addresses=filter(None, addresses),
-        pass_env=pass_env,
+        secrets=store.secrets,
         spared=spared,
     )
-
-
-def unknown_here(pass_env: Sequence[str]) -> tuple[str, ...]:
-    """Return the variables that were passed to runs and are not set now.
-
-    The output of such a run may contain a secret that can't be recognised.
-    """
-    return tuple(name for name in pass_env if name not in os.environ)
 
 
 def private_here(
@@ -55,14 +47,14 @@ def private_here(
     folders: Mapping[Path, str],
     *,
     addresses: Iterable[str] = (),
-    pass_env: Iterable[str] = (),
+    secrets: Mapping[str, str] | None = None,
     spared: Iterable[str] = (),
 ) -> Private:
     """Return what is private for this process.
 
-    `folders` maps further folders to their placeholders; `addresses` are those of configured indexes; `pass_env` names
-    the variables passed to the repro; `spared` are words that never count as the name of a user or host, because the
-    report is about them.
+    `folders` maps further folders to their placeholders; `addresses` are those of configured indexes; `secrets`
+    maps known secrets to theirs; `spared` are words that never count as the name of a user or host, because the report
+    is about them.
     """
     found: dict[str, str] = {}
     home = Path(environ.get("HOME") or Path.home())
@@ -78,7 +70,7 @@ def private_here(
             found[split.netloc] = "<index>"
         elif split.path.startswith("/") and len(split.path) > 1:
             found[split.path] = "<index>"
-    found |= known_secrets(environ, pass_env)
+    found |= {**known_secrets(environ), **(secrets or {})}
     common = _COMMON | {word.lower() for word in spared}
     names = [name for name in _names(environ) if len(name) > 2 and name.lower() not in common]
     return Private(found, tuple(sorted(set(names), key=len, reverse=True)))

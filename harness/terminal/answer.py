@@ -20,13 +20,12 @@ from harness.model.text import counted, listed
 from harness.model.verdict import runs_of, verdicts_around
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment
-from harness.report.matrix_table import Choice, Pivot, axis_name, differences, parts, pivot
+from harness.report.matrix_table import Choice, Pivot, axis_name, parts, pivot, rows_of
 from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
     Console,
     duration,
-    print_command,
     print_head,
     print_skipped,
     print_text,
@@ -188,11 +187,8 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
         console.print(Text("\nNext", style="bold"))
     width = max((len(label) for label, _ in rows if len(label) <= _NEXT), default=0)
     for label, text in rows:
-        if len(label) > _NEXT:
-            print_text(console, f"  {label}:")
-            print_command(console, "    ", text)
-        else:
-            print_command(console, f"  {label:<{width}}  ", text)
+        lead = f"  {label:<{width}}  " if len(label) <= _NEXT else f"  {label}:\n    "
+        console.print(Text(f"{lead}{text}"), soft_wrap=True)  # the terminal wraps it, so that it can be copied
 
 
 _NEXT = 24  # columns of a label; a longer one has a line of its own
@@ -355,9 +351,8 @@ def _table(laid: Pivot, standings: Sequence[CellResult]) -> Table:
         # The last line of headings has the name of the vertical axis.
         told = [*(value or _NOT_RUN for value in column), " "] if names else _headings(laid, column)
         table.add_column(Text("\n".join(told)))
-    for row in laid.rows:
-        places = [[standings[i] for i in laid.places.get((row, column), ())] for column in laid.columns]
-        table.add_row(Text(row or _NOT_RUN), *map(_place, places))
+    for row, places in rows_of(laid, [standing.cell for standing in standings]):
+        table.add_row(Text(row), *(_place(place, standings) for place in places))
     return table
 
 
@@ -366,13 +361,12 @@ def _headings(laid: Pivot, column: Choice) -> list[str]:
     return told or ["verdict"]
 
 
-def _place(standings: Sequence[CellResult]) -> Text:
+def _place(place: Sequence[tuple[int, str]], standings: Sequence[CellResult]) -> Text:
     """The verdicts at one place; several are distinguished by how they differ."""
     text = Text()
-    apart = differences([standing.cell for standing in standings])
-    for position, (standing, what) in enumerate(zip(standings, apart, strict=True)):
-        text.append(", " if position else "")
-        verdict = standing.verdict
+    for position, what in place:
+        text.append(", " if text else "")
+        verdict = standings[position].verdict
         text.append(verdict.word if verdict else _NOT_RUN, style=STYLE[verdict] if verdict else "dim")
         text.append(f" ({what})" if what else "", style="dim")
     return text

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import shlex
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -64,33 +63,6 @@ def print_line(console: rich.console.Console, line: Text | str) -> None:
         text = text[: cut_between_words(text.plain, len(text.plain))]
         text.append("…")
     console.print(text, soft_wrap=True)
-
-
-def print_command(console: rich.console.Console, lead: str, command: str) -> None:
-    """Print a command after `lead`; one that is too long for the terminal goes on after a backslash, as shells do."""
-    if not console.is_terminal or cell_len(lead + command) <= console.width or not command.startswith("harness "):
-        print_text(console, lead + command, hang=len(lead.lstrip()))
-        return
-    indent = "    "
-    lines, words = ([] if not lead.strip() else [lead.rstrip()]), _shell_words(command)
-    line = f"{indent}{words[0]}"
-    for word in words[1:]:
-        if cell_len(f"{line} {word} \\") > console.width:
-            lines.append(f"{line} \\")
-            line = f"{indent}  {word}"
-        else:
-            line = f"{line} {word}"
-    for one in [*lines, line]:
-        console.print(Text(one), soft_wrap=True)
-
-
-def _shell_words(command: str) -> list[str]:
-    """The words of a command, quoted; an option and its value are one, so that no line ends between them."""
-    found: list[str] = []
-    for word in shlex.split(command):
-        is_value = found and found[-1].startswith("-") and " " not in found[-1] and not word.startswith("-")
-        found = [*found[:-1], f"{found[-1]} {shlex.quote(word)}"] if is_value else [*found, shlex.quote(word)]
-    return found
 
 
 def print_text(console: rich.console.Console, text: Text | str, style: str = "", hang: int = 0) -> None:

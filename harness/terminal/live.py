@@ -42,7 +42,6 @@ _WORD = max(len(verdict.word) for verdict in Verdict)
 _REASON = 16  # the minimum for a reason; a shorter one is left out
 _SIGNATURE = 160
 _SHORT = 12  # the longest name of another candidate in brackets
-_JUMP = (2.0, 30.0)  # a remaining time that grew by this factor, and by more than these seconds, gets a reason
 _STATE_STYLE = {
     PositionState.GOOD: "bold green",
     PositionState.BAD: "bold red",
@@ -336,8 +335,6 @@ class Clock:
         self._begun: dict[Hashable, float] = {}
         self._taken: list[float] = []
         self._last = time.monotonic()
-        self._prepared = 0.0  # seconds before the last run began
-        self._estimated = (0, 0.0)  # the runs and seconds of the last estimate
 
     def started(self, candidate: Hashable) -> None:
         """Note that a run starts."""
@@ -352,22 +349,10 @@ class Clock:
         now = time.monotonic()
         if not cached:
             self._taken.append(now - self._last)  # including its installation
-            self._prepared = self._begun.get(candidate, now) - self._last
         self._last = now
         self._begun.pop(candidate, None)
 
     def estimate(self, runs: int) -> str:
-        """How long this many runs will take, from the mean time between the ends of runs so far.
-
-        If that is much longer than the last time, it says why.
-        """
+        """How long this many runs will take, from the mean time between the ends of runs so far."""
         mean = sum(self._taken) / len(self._taken) if self._taken else _UNKNOWN_RUN_S
-        seconds, (before, told) = runs * mean, self._estimated
-        self._estimated = (runs, seconds)
-        text = f"{'about' if self._taken else 'perhaps'} {duration(seconds)}"
-        if not told or not self._taken or seconds < told * _JUMP[0] or seconds - told < _JUMP[1]:
-            return text
-        why = "runs were added to be sure" if runs > before else f"the last run took {duration(self._taken[-1])}"
-        if runs <= before and self._prepared > self._taken[-1] / 2:
-            why += f", {duration(self._prepared)} of it to install"
-        return f"{text} ({why})"
+        return f"{'about' if self._taken else 'perhaps'} {duration(runs * mean)}"

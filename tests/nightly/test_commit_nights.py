@@ -36,7 +36,7 @@ def test_a_commit_breaks_main_and_another_fixes_it(nights, project):
     tip = project.commit("Say even more", {"README": "even more\n"})
     told = nights.run("2024-02-02")
     assert told.code == 1
-    assert f"step-app-main@{tip[:7]}-case=1: running" in told.stderr
+    assert f"step-app-main@{tip[:7]}-case=1" in told.stderr
     broke = night_json(nights, "2024-02-02")
     (known,) = broke["breaks"]
     assert [(one["sha"], one["pull_request"]) for one in known["commits"]] == [(guilty, 12)]

@@ -8,32 +8,49 @@ from hypothesis import strategies as st
 from night_cells import choices, record, records
 from packaging.version import Version
 
-from harness.nightly.record import CellStatus, RunResult, TonightsRun, compare, is_superseded, nearest_sibling
+from harness.nightly.record import CellStatus, compare, is_superseded, nearest_sibling
+
+GOOD, NOTHING = (CellStatus.GOOD, ""), (CellStatus.UNJUDGED, "")
+
+
+def BAD(pattern: str) -> tuple[CellStatus, str]:  # noqa: N802
+    """A failure that matches the signature."""
+    return CellStatus.BEFORE, pattern
+
+
+def ODD(pattern: str) -> tuple[CellStatus, str]:  # noqa: N802
+    """Another failure."""
+    return CellStatus.UNJUDGED, pattern
+
+
+def shows(standing: CellStatus, pattern: str = "", *, name: str = "a", observation: str = "tonight", **more):
+    """What tonight's run of a cell shows."""
+    return record(name, standing, pattern=pattern, observation=observation, **more)
+
 
 past = st.lists(records, max_size=6).map(
     lambda found: {one.name: one for one in found if one.standing.is_judged},
 )
 seen = st.builds(
-    lambda choice, shown, pattern: TonightsRun(str(sorted(choice.items(), key=str)), choice, shown, pattern, "tonight"),
+    lambda choice, shown: shows(*shown, name=str(sorted(choice.items(), key=str)), choice=choice),
     choices,
-    st.sampled_from(list(RunResult)),
-    st.sampled_from(["p", "q"]),
+    st.sampled_from([GOOD, *(bad for pattern in ("p", "q") for bad in (BAD(pattern), ODD(pattern))), NOTHING]),
 )
 
 
 @given(seen, past, past)
 def test_only_an_unbroken_cell_can_break(seen, past, tonight):
     compared = compare(seen, past, tonight)
-    if compared.standing is CellStatus.TURNED:
+    if compared.record.standing is CellStatus.TURNED:
         assert compared.baseline.standing in (CellStatus.GOOD, CellStatus.TURNED, CellStatus.FLAKY)
-        assert seen.shown in (RunResult.BAD, RunResult.ODD)
+        assert seen.pattern
 
 
 @given(seen, past, past)
 def test_a_cell_that_never_ran_is_not_judged(seen, past, tonight):
-    stands = compare(seen, past, tonight).standing
-    assert (stands is CellStatus.UNJUDGED) or seen.shown is not RunResult.NOTHING
-    assert seen.shown is not RunResult.GOOD or stands is CellStatus.GOOD
+    stands = compare(seen, past, tonight).record.standing
+    assert (stands is CellStatus.UNJUDGED) or (seen.standing, seen.pattern) != NOTHING
+    assert seen.standing is not CellStatus.GOOD or stands is CellStatus.GOOD
 
 
 @given(seen, past, past)
@@ -45,11 +62,11 @@ def test_a_cell_is_first_compared_with_itself(seen, past, tonight):
 @given(seen, past)
 def test_an_unchanged_cell_is_no_news(seen, past):
     """A recorded result that is seen again neither breaks nor is fixed."""
-    standing = {RunResult.GOOD: CellStatus.GOOD, RunResult.BAD: CellStatus.BROKEN}.get(seen.shown)
+    standing = {CellStatus.GOOD: CellStatus.GOOD, CellStatus.BEFORE: CellStatus.BROKEN}.get(seen.standing)
     if standing is not None:
         before = record(seen.name, standing, choice=dict(seen.choice), pattern=seen.pattern)
         compared = compare(seen, {**past, seen.name: before}, {})
-        assert (compared.standing, compared.is_fixed) == (standing, False)
+        assert (compared.record.standing, compared.is_fixed) == (standing, False)
 
 
 @given(choices, st.lists(records, max_size=8))
@@ -98,29 +115,25 @@ def test_a_cell_with_another_python_or_parameter_is_not_a_sibling():
 )
 def test_the_meaning_of_a_failure_depends_on_the_previous_state(standing, pattern, now):
     before = record("a", standing, pattern=pattern)
-    assert compare(TonightsRun("a", before.choice, RunResult.BAD, "p", "tonight"), {"a": before}, {}).standing is now
+    assert compare(shows(*BAD("p")), {"a": before}, {}).record.standing is now
 
 
 @pytest.mark.parametrize("was", [CellStatus.BROKEN, CellStatus.BEFORE])
 def test_a_bad_cell_that_is_good_now_is_fixed(was):
     before = record("a", was)
-    assert compare(TonightsRun("a", before.choice, RunResult.GOOD), {"a": before}, {}).is_fixed
-    assert not compare(
-        TonightsRun("a", before.choice, RunResult.GOOD), {"a": record("a", CellStatus.FLAKY)}, {}
-    ).is_fixed
+    assert compare(shows(*GOOD), {"a": before}, {}).is_fixed
+    assert not compare(shows(*GOOD), {"a": record("a", CellStatus.FLAKY)}, {}).is_fixed
 
 
 def test_a_known_flaky_run_is_no_news():
     before = record("a", CellStatus.FLAKY)
-    assert (
-        compare(TonightsRun("a", before.choice, RunResult.BAD, "p", "run a"), {"a": before}, {}).standing
-        is CellStatus.FLAKY
-    )
+    again = shows(*BAD("p"), observation="run a")
+    assert compare(again, {"a": before}, {}).record.standing is CellStatus.FLAKY
 
 
 def test_in_a_first_night_bad_is_known_and_other_failures_are_not_judged():
-    assert compare(TonightsRun("a", {}, RunResult.BAD, "p"), {}, {}).standing is CellStatus.BEFORE
-    assert compare(TonightsRun("a", {}, RunResult.ODD, "p"), {}, {}).standing is CellStatus.UNJUDGED
+    assert compare(shows(*BAD("p")), {}, {}).record.standing is CellStatus.BEFORE
+    assert compare(shows(*ODD("p")), {}, {}).record.standing is CellStatus.UNJUDGED
 
 
 def test_a_cell_is_superseded_by_a_good_newer_release_of_the_culprit():

@@ -99,7 +99,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
         )
         projects = {None: Projects(parts.workspace, parts.builder.uv, interpreter)}
         bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start), projects=projects)
-        ended = Nightly("small", start, cells, past, bench, triage).run()
+        ended = Nightly(cells, bench, triage).run()
         history.append(ended)
         run.diary = diary.lines
         return ended

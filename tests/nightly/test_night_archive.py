@@ -23,7 +23,7 @@ def archive(tmp_path_factory) -> NightArchive:
 @given(st.dictionaries(st.text(min_size=1, max_size=5), values, max_size=3))
 def test_a_night_is_read_back_as_it_was(archive, choice):
     """Values keep their types: 1, True and "1" are different cells."""
-    kept = night(record(choice=choice), breaks=(known(fixes=(Fix("a", "helper 1.3", SECOND),)),), left=("a",))
+    kept = night(record(choice=choice), breaks=(known(fixes=(Fix("a", "helper 1.3", SECOND),)),))
     archive.put(kept)
     (found,) = archive.all()
     assert found == kept

@@ -14,7 +14,7 @@ def test_a_cell_keeps_the_verdict_of_the_last_night_that_judged_it():
         (
             night(record("a"), record("b")),
             night(record("a", CellStatus.BROKEN), record("b", CellStatus.UNJUDGED, reason="why"), start=SECOND),
-            night(record("a", CellStatus.LEFT), start=THIRD, left=("a",)),
+            night(record("a", CellStatus.LEFT), start=THIRD),
         ),
         "nightly",
     )

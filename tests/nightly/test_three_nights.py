@@ -218,7 +218,7 @@ def test_work_left_by_a_spent_budget_comes_first_the_next_night(nights):
     assert "left for tomorrow:\n  step-app-1.0-case=1\n  step-app-1.0-case=2" in left.stdout
     nights.cases = [0, 1, 2]
     after = nights.run("2024-02-02")
-    order = [line.split(":")[0] for line in after.stderr.splitlines() if line.endswith(": running")]
+    order = [line.split()[1] for line in after.stderr.splitlines() if line.startswith("good ")]
     assert order == ["step-app-1.0-case=1", "step-app-1.0-case=2", "step-app-1.0-case=0"]
 
 

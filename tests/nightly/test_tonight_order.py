@@ -1,4 +1,4 @@
-"""Remaining cells come first, new releases last and in order; estimates come from earlier nights."""
+"""Remaining cells come first, new releases last and in order."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from night_cells import record
 
 from harness.matrix import Cell
 from harness.nightly.record import Past
-from harness.nightly.tonight import estimated_s, in_order
+from harness.nightly.tonight import in_order
 
 
 def cell(name: str, version: str = "1.0") -> Cell:
@@ -26,11 +26,3 @@ def test_new_releases_come_last_in_version_order():
     past = Past(cells={"known": record("known")})
     cells = [cell("new", "1.10"), cell("newer", "1.9"), cell("known", "2.0")]
     assert names(in_order(cells, past)) == ["known", "newer", "new"]
-
-
-def test_an_estimate_uses_measured_times_and_their_mean():
-    past = Past(cells={"a": record("a", seconds=10.0, on_gpu=True), "b": record("b", seconds=20.0)})
-    cells = [cell("a"), cell("b"), cell("c")]
-    assert estimated_s(cells, past) == 45.0
-    assert estimated_s(cells, past, on_gpu=True) == 15.0
-    assert estimated_s(cells, Past()) is None

@@ -9,7 +9,8 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 
 from harness.nightly.tracker import ActionKind, Issue, actions
-from harness.nightly.watch import NightStatus, ProjectNight, issue_of, marker, watch_report
+from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, issue_of, marker, watch_report
+from harness.store import as_record, read_record
 
 ANSWER = {
     "failures": [
@@ -77,13 +78,15 @@ def test_a_message_contains_no_markup_and_mentions_nobody():
     assert "@me" not in page
 
 
-def test_the_night_is_kept_as_json():
-    told = json.loads(json.dumps(BROKEN.as_json()))
+def test_the_night_is_kept_as_json(tmp_path):
+    told = as_record(BROKEN, SCHEMA)
     assert (told["status"], told["green"], told["answer"]["failures"][0]["tests"][0]) == (
         "broken",
         "2023-05-01",
         "test_a.py::test_0[`|`]",
     )
+    (tmp_path / "night.json").write_text(json.dumps(told), encoding="utf-8")
+    assert read_record(tmp_path / "night.json", ProjectNight, SCHEMA) == BROKEN
 
 
 def test_a_broken_night_opens_one_issue_only_once():

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
-from answers import BAD_RUN
 from attrs import evolve
 from standing_matrices import SMALL, cell_of, large, matrix_of, run_of, stand
 from test_content import HOSTILE
@@ -38,7 +37,6 @@ def test_the_summary_has_counts_and_words():
     content = content_of(SMALL)
     assert content["sentence"] == "5 cells: 2 bad, 1 good, 1 skipped, 1 not run."
     assert content["counts"] == [("bad", 2), ("good", 1), ("skip", 1), ("not run", 1)]
-    assert content["readings"] == (("case=whole", "good 1.9, bad 1.10, skipped 1.11"), ("case=half", "bad 1.10"))
     assert content["about"] == "Sells a thing."
     assert dict(content["facts"]) == {
         "Repro": "sale",
@@ -54,15 +52,8 @@ def test_every_cell_has_a_labelled_chip():
     assert 'title="shop 1.10, case=whole: bad, ValueError: no price">bad</a>' in page_of(SMALL).html()
 
 
-def test_a_row_that_changes_often_is_summarised():
-    cells = [cell_of(shop=f"1.{n}") for n in range(20)]
-    ((_, told),) = content_of(matrix_of(stand("gb" * 10, cells)))["readings"]
-    assert told.endswith("bad 1.5, and 14 more changes")
-
-
 def test_rows_without_releases_are_not_described_as_releases():
     content = content_of(matrix_of(stand("gb", [cell_of(case="a"), cell_of(case="b")])))
-    assert content["readings"] == ()
     assert all(panel.older == panel.newer == panel.changes_title == "" for panel in content["panels"])
 
 
@@ -186,17 +177,6 @@ def test_without_redaction_the_page_shows_the_planted_data(planted):
     page = page_of(planted, PLANT)
     assert "workhorse" in page.html()
     assert "workhorse" in page.json()
-
-
-def test_text_that_cannot_be_redacted_is_withheld():
-    """Messages and logs of runs with a passed variable whose value is no longer known."""
-    why = "What runs printed is left out: they saw MY_TOKEN, which is not set now."
-    text = written(page_of(evolve(SMALL, withheld=why), "a line of the log"))
-    assert why in text
-    assert [
-        told for told in ("a line of the log", "ValueError: no price", "not even a small one") if told in text
-    ] == []
-    assert BAD_RUN.outcome.value in text
 
 
 def plots_of(standings):

@@ -144,7 +144,7 @@ def test_common_names_and_package_names_are_not_a_user():
 
 
 def test_passed_variables_are_secret_whatever_their_name():
-    private = private_here({"HOME": "/h", "PLACE": "a-long-value"}, {}, pass_env=["PLACE"])
+    private = private_here({"HOME": "/h", "PLACE": "a-long-value"}, {}, secrets={"a-long-value": "<secret>"})
     assert redact("at a-long-value", private) == "at <secret>"
 
 

@@ -1,4 +1,4 @@
-"""The screen during a search: on a terminal, in a log, in a night, and with `--json`."""
+"""The screen during a search: on a terminal, in a log, and with `--json`."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ import time
 
 import pytest
 
-from harness.cli.nightly import NightView
 from harness.events import (
     SILENT,
     Dropped,
@@ -29,7 +28,7 @@ from harness.model.culprit import Level
 from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.console import Console, duration, print_skipped, short_reason
-from harness.terminal.live import Clock, WarningsOnly, picture, reporting
+from harness.terminal.live import WarningsOnly, picture, reporting
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
 REASON = "a [reason] in brackets"
@@ -292,21 +291,13 @@ def test_only_verdicts_of_a_level_get_a_line():
     assert "proof" in lines[2]
 
 
-def test_a_night_prints_nothing_for_stored_runs():
-    lines = logged(play_cells, NightView)
-    names = [next(word for word in line.replace(":", "").split() if word in CELLS) for line in lines]
-    assert names == ["first", "first", "fourth", "fifth"]
-    assert "4 cells left" in lines[1]
-
-
-@pytest.mark.parametrize("view", [PlainView, NightView, WarningsOnly])
+@pytest.mark.parametrize("view", [PlainView, WarningsOnly])
 def test_a_warning_is_shown_by_every_view(view):
     assert "a worker is left out" in logged(lambda view: view.report(Warned("a worker is left out")), view)[0]
 
 
-@pytest.mark.parametrize("view", [PlainView, NightView])
-def test_notes_are_shown_to_people(view):
-    assert "waiting" in logged(lambda view: view.report(Note("waiting")), view)[0]
+def test_notes_are_shown_to_people():
+    assert "waiting" in logged(lambda view: view.report(Note("waiting")))[0]
     assert logged(lambda view: view.report(Note("waiting")), WarningsOnly) == []
 
 
@@ -382,23 +373,6 @@ def test_a_terminal_counts_repetitions_while_they_run():
         for attempt in range(2):
             view.report(Judged(run_label("1.2", attempt), Judgement(Verdict.BAD, REASON), seen(str(attempt)), False))
         assert "bad      1.2         2 of 2 runs" in shown_by(view)
-
-
-class TickingClock(Clock):
-    """A clock of known times: each run takes what the test says."""
-
-    def __init__(self, *seconds: float) -> None:
-        super().__init__()
-        self._taken = list(seconds)
-
-
-def test_an_estimate_that_jumps_says_why():
-    clock = TickingClock(2.0)
-    assert clock.estimate(6) == "about 12 s"
-    assert clock.estimate(40) == "about 80 s (runs were added to be sure)"
-    clock._taken.append(60.0)
-    assert clock.estimate(12) == "about 6 min (the last run took 60 s)"
-    assert clock.estimate(11) == "about 6 min"
 
 
 @pytest.mark.parametrize("width", [80, 120])
