@@ -26,11 +26,11 @@ from harness.model.culprit import Evidence
 from harness.model.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection, Iterator, Sequence
 
     import griffe
 
-    from harness.model import RaisedException
+    from harness.model import RaisedException, StackFrame
 
 
 _TESTS = re.compile(r"(^|/)(tests?|_tests?|benchmarks|examples)/|(^|/)(conftest|test_\w+)\.pyi?$")
@@ -587,6 +587,9 @@ _PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
 )  # fmt: skip
 
 
+_UNNAMED = re.compile(r"got an unexpected keyword argument '(\w+)'")
+
+
 def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
     """The names in the messages of an exception and its causes; those of the exception itself first."""
     found: dict[Mention, None] = {}
@@ -596,12 +599,23 @@ def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
                 parts = match.groupdict()
                 told = name.format(**parts).replace("<locals>.", "").strip(".")
                 found[Mention(about, told, parts.get(argument) or "")] = None
+        # A decorator that checks the arguments with `inspect.signature` does not say whose they are.
+        if (unnamed := _UNNAMED.match(one.message)) and (called := _called_with(unnamed[1], one.frames)):
+            found[Mention(About.CALL, called, unnamed[1])] = None
         # A module's own `__getattr__` may raise with the name alone.
         bare = one.message.strip("'\"")
         if one.frames and one.frames[-1].function == "__getattr__" and bare.isidentifier():
             module = one.frames[-1].file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
             found[Mention(About.NAME, f"{module}.{bare}")] = None
     return tuple(found)
+
+
+def _called_with(argument: str, frames: Sequence[StackFrame]) -> str:
+    """The function that the innermost line with such a call passes an argument to by name, "" if there is none."""
+    call = re.compile(rf"([A-Za-z_]\w*)\((?:[^()]|\([^()]*\))*?\b{argument}\s*=(?!=)")
+    lines = (match[1] for frame in reversed(frames) if (match := call.search(frame.text)))
+    name = next(lines, "")
+    return f"{name}.__init__" if name[:1].isupper() else name
 
 
 def advice(raised: RaisedException | None) -> str:

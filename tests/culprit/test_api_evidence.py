@@ -249,6 +249,24 @@ def test_the_names_in_a_message_are_found(message, expected):
     assert list(mentions(RaisedException("E", message))) == expected
 
 
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("error = metrics.error(len([1]), x, squared=False)", "error"),
+        ("Till(squared=False)", "Till.__init__"),
+        ("assert error(x) == squared", None),
+    ],
+)
+def test_a_decorator_that_checks_arguments_leaves_their_function_to_the_call(line, name):
+    """`inspect.Signature.bind` says only which argument it was."""
+    frames = (
+        StackFrame("script.py", 3, "<module>", text=line),
+        StackFrame("shop/checks.py", 9, "checked", text="signature.bind(*given, **named)"),
+    )
+    raised = RaisedException("TypeError", "got an unexpected keyword argument 'squared'", (), frames)
+    assert mentions(raised) == ((Mention(About.CALL, name, "squared"),) if name else ())
+
+
 def test_a_modules_own_getattr_may_say_only_the_name() -> None:
     """The frame tells the module."""
     frames = (StackFrame("script.py", 3, "<module>"), StackFrame("shop/__init__.py", 9, "__getattr__"))
