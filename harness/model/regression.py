@@ -105,9 +105,11 @@ def parse_regression(table: Any) -> Regression:
     given = {key.replace("-", "_"): value for key, value in checked(table, "known", known_keys()).items()}
     for one in fields(Regression):
         value = given.get(one.name, one.default)
-        if str(one.type) == "bool" and not isinstance(value, bool):
+        is_switch = isinstance(one.default, bool)
+        if is_switch and not isinstance(value, bool):
             raise ValueError(f"known.{_shown(one.name)} must be true or false")
-        if one.name in given and "str" in str(one.type).split(" | ") and not (isinstance(value, str) and value.strip()):
+        is_text = not is_switch and one.name in given.keys() - {"upstream", "seen"}
+        if is_text and not (isinstance(value, str) and value.strip()):
             raise ValueError(f"known.{_shown(one.name)} must be a string in quotes, not {value!r}")
     for key, known in (("kind", KINDS), ("depth", ("release", "region"))):
         if given.get(key) not in known and (key in given or key == "kind"):

@@ -172,7 +172,8 @@ def test_an_error_in_preparing_a_later_probe_is_ignored():
     with pytest.raises(NoNetwork):
         drive(prober, search)  # asked for in the end, it is one
     narrow = Bisection(3, good=0, bad=2)
-    prober = FakeProber("BBB", broken={1: NoNetwork("x")}, wait_for={2: saw})
+    prober = FakeProber("BBB", broken={1: NoNetwork("x")})
+    prober.wait_for[2] = prober.saw.setdefault(1, threading.Event())  # it runs until the other one was prepared
     drive(prober, narrow)
     assert narrow.done
     assert 1 in prober.prepared
