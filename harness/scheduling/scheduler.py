@@ -6,7 +6,8 @@ probes that a search leaves time for. Waiting calls start by priority, then in t
 `Engine` is the main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
 While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
 once. A candidate that can't be resolved is skipped without a run. If several candidates have the same key (the same
-repro in the same lock), one of them runs and answers for the others. A run that the search no longer needs is stopped.
+repro in the same lock), one of them runs and answers for the others. A run that the search no longer needs is stopped,
+unless it is nearly done: its verdict may save a repetition later.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ import enum
 import heapq
 import itertools
 import threading
+import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
@@ -170,16 +172,22 @@ _AHEAD = 2
 _BUILDERS = 2
 _TICK_S = 0.25
 _QUICK_S = 0.05
+_NEARLY_DONE = (0.85, 1.5)  # from and to which share of the duration of the run that just ended
 
 
 @define
 class _Work(Generic[C]):
-    """One candidate in progress: first it is prepared, then it may run."""
+    """One candidate in progress: first it is prepared, then it may run.
+
+    Its run has `begun` at a time; until `kept_until` it goes on although the search does not need it.
+    """
 
     preparing: Future[Prepared]
     cancel: threading.Event
     priority: Priority
     running: Future[Observation] | None = None
+    begun: float = 0.0
+    kept_until: float = 0.0
 
     @property
     def prepared(self) -> Prepared | None:
@@ -209,7 +217,8 @@ class Engine(Generic[C]):
 
     `judge` judges and records an observation; its last argument says whether it was cached. `as_told` translates a
     verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `fresh` has
-    the keys of observations that were made beside the search, so that they don't count as cached.
+    the keys of observations that were made beside the search, so that they don't count as cached. `clock` returns the
+    time in seconds.
     """
 
     prober: Prepares
@@ -222,6 +231,7 @@ class Engine(Generic[C]):
     as_told: Callable[[Verdict], Verdict] = lambda verdict: verdict
     is_proof: bool = False
     fresh: Collection[str] = ()
+    clock: Callable[[], float] = time.monotonic
 
     def drive(self, search: Search[C], *, width: int | None = None, until: Callable[[], bool] = lambda: False) -> None:
         """Run candidates, `width` at a time (None: all lanes), until the search is done or `until` returns true.
@@ -284,6 +294,7 @@ class Engine(Generic[C]):
                 continue
             if prepared.observation is None and prepared.key not in {*keys, *ended}:
                 self.reporter.report(Started(self.label_of(candidate)))
+                work.begun = self.clock()
                 run = partial(self.prober.execute, prepared, cancel=work.cancel)
                 work.running = self.lanes.submit_as(Priority.PROOF if self.is_proof else Priority.ASKED, run)
                 keys.add(prepared.key)
@@ -298,6 +309,7 @@ class Engine(Generic[C]):
                 del works[candidate]
                 observation = work.running.result()
                 ended[work.preparing.result().key] = observation
+                self._keep_nearly_done(works, self.clock() - work.begun)
                 self._tell(search, candidate, observation, cached=False)
         for candidate, work in list(works.items()):
             if not work.is_idle:
@@ -329,9 +341,16 @@ class Engine(Generic[C]):
             )
         )
 
+    def _keep_nearly_done(self, works: dict[C, _Work[C]], took: float) -> None:
+        """Let the runs go on that are about to end if they take as long as one that just ended, `took` in seconds."""
+        earliest, latest = (share * took for share in _NEARLY_DONE)
+        for work in works.values():
+            if work.running is not None and self.clock() - work.begun >= earliest:
+                work.kept_until = work.begun + latest
+
     def _drop(self, works: dict[C, _Work[C]], keep: set[C]) -> None:
-        """Stop all other candidates."""
-        for candidate in [c for c in works if c not in keep]:
+        """Stop all other candidates, except runs that are nearly done."""
+        for candidate in [c for c, work in works.items() if c not in keep and work.kept_until < self.clock()]:
             work = works.pop(candidate)
             work.cancel.set()
             self.reporter.report(Dropped(self.label_of(candidate)))

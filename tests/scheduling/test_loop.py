@@ -12,11 +12,12 @@ from support import Heard, knowing
 from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
 from harness.model import Judgement, Verdict
+from harness.run.process import Cancelled
 from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import Bisection, Grid, Trial
 
 
-def drive(prober, search, *, lanes=1, notes=None, judge=None, fresh=(), **more):
+def drive(prober, search, *, lanes=1, notes=None, judge=None, fresh=(), clock=time.monotonic, **more):
     pool = Lanes(lanes)
     try:
         engine = Engine(
@@ -28,6 +29,7 @@ def drive(prober, search, *, lanes=1, notes=None, judge=None, fresh=(), **more):
             notes or SILENT,
             lambda: Progress(search.states, search.remaining()),
             fresh=fresh,
+            clock=clock,
         )
         engine.drive(search, **more)
     finally:
@@ -160,6 +162,39 @@ def test_waiting_for_a_twin_does_not_occupy_a_lane():
     prober = Reaching("GGG", keys={0: "same", 1: "same"}, wait_for={0: reached})
     drive(prober, TrialGrid(3), lanes=2)
     assert sorted(prober.executed) == [0, 2]
+
+
+@pytest.mark.parametrize(("since", "is_told"), [(0, True), (9, False)])
+def test_a_useless_run_that_is_nearly_done_ends(since, is_told):
+    """The run of 8 takes 10 seconds, and that of 16 begins `since` seconds after it. That 8 is bad makes 16 useless."""
+    seconds, begun, told = [0], threading.Event(), threading.Event()
+    search = knowing(Bisection(25, good=0, bad=24), {0: Verdict.GOOD, 24: Verdict.BAD})
+    times = iter([0, since])
+
+    class Timed(FakeProber):
+        def execute(self, prepared, *, cancel=None):
+            if prepared.probe.position == 16:
+                begun.set()
+                assert told.wait(WAIT_S)
+                if cancel.wait(0.6 if is_told else WAIT_S):
+                    raise Cancelled
+            elif prepared.probe.position == 8:
+                assert begun.wait(WAIT_S)
+                seconds[0] = 10
+            elif is_told:
+                time.sleep(0.7)  # the search must not end before
+            return super().execute(prepared, cancel=cancel)
+
+    def judge(trial, seen, cached):
+        if trial.position == 8:
+            told.set()
+        return Judgement(VERDICTS[seen.outcome], "")
+
+    notes = Heard()
+    clock = lambda: next(times, seconds[0])  # noqa: E731 - the first two calls are the beginnings of both runs
+    drive(Timed("GG" + "B" * 23), search, lanes=2, notes=notes, judge=judge, clock=clock)
+    assert search.result.first_bad == 2
+    assert ("16" in [label for label, *_ in notes.judged]) is is_told
 
 
 def test_an_error_in_preparing_a_later_probe_is_ignored():
