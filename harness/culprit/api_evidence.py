@@ -12,6 +12,7 @@ import ast
 import contextlib
 import difflib
 import enum
+import functools
 import re
 import tempfile
 import textwrap
@@ -107,7 +108,8 @@ def api_of(source: ApiSource, words: Collection[str], also: Collection[str] = ()
             if is_way or path in also or pattern.search(text):
                 target = Path(folder, path)
                 target.parent.mkdir(parents=True, exist_ok=True)
-                target.write_bytes(text)
+                # Griffe has no member for a method of which a stub declares overloads only.
+                target.write_bytes(text.replace(b"@overload", b"") if path.endswith(".pyi") else text)
         loader = griffe.GriffeLoader(search_paths=[folder], allow_inspection=False)
         loaded: dict[str, griffe.Module] = {}
         for top in source.tops:
@@ -139,9 +141,20 @@ def place_of(found: griffe.Object | griffe.Alias) -> tuple[str, int]:
         return "", line
     if not isinstance(path, Path):
         return "", line
+    stub = path.with_suffix(".pyi")
+    if not _defines(path, line, found.name) and _defines(stub, line, found.name):
+        path = stub  # griffe adds what only the stub has to the module
     parts = path.parts
     start = next((i for i, part in enumerate(parts) if part.startswith("harness-api-")), -1)
     return "/".join(parts[start + 1 :]), line
+
+
+def _defines(path: Path, line: int, name: str) -> bool:
+    """Whether a name is defined on a line of a file, from 1, or on one of the next few, after decorators."""
+    with contextlib.suppress(OSError):
+        lines = path.read_text(encoding="utf-8", errors="replace").splitlines()[line - 1 : line + 4]
+        return any(re.match(rf"\s*(?:(?:async )?def |class )?{name}\s*[(:=]", text) for text in lines)
+    return False
 
 
 def look_up(api: dict[str, griffe.Module], dotted: str) -> griffe.Object | griffe.Alias | None:
@@ -213,6 +226,7 @@ def _reading(read: Callable[[str], bytes]) -> Callable[[str], bytes]:
 _MOST = 5
 
 
+@functools.lru_cache(maxsize=16)  # the search and the answer ask for the same
 def api_evidence(
     raised: RaisedException | None, package: str, *, older: tuple[str, Path], newer: tuple[str, Path]
 ) -> tuple[Evidence, ...]:
@@ -373,8 +387,10 @@ def removed_member(name: str, before: ReleaseApi, after: ReleaseApi, told: str) 
             file, line = place_of(owner.members[member])
             said = told or deprecation(owner.members[member])
             advised = f'; the release says: "{said}"' if said else ""
-            text = f"{owner.path}.{member} was in {before.version} ({file}:{line}) and was removed in {after.version}"
-            yield Evidence("removed-name", f"{owner.path}.{member}", text + advised, file, line, said)
+            # A stub gives a compiled class bases that exist nowhere else.
+            dotted = f"{(old_class if file.endswith('.pyi') else owner).path}.{member}"
+            text = f"{dotted} was in {before.version} ({file}:{line}) and was removed in {after.version}"
+            yield Evidence("removed-name", dotted, text + advised, file, line, said)
 
 
 def removed_module(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
@@ -573,6 +589,8 @@ _PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
     (re.compile(r"No module named '(?P<a>\w+(?:\.\w+)+)'"), About.MODULE, "{a}", ""),
     (re.compile(r"type object '(?P<a>[\w.]+)' has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
     (re.compile(r"'(?P<a>[\w.]+)' object has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
+    (re.compile(r"[`'\"](?P<b>\w+)(?:\(\))?[`'\"] (?:was|has been) removed from (?:the )?(?:class )?"
+                r"[`'\"]?(?P<a>[A-Za-z_][\w.]*)"), About.MEMBER, "{a}.{b}", ""),
     (re.compile(r"(?P<a>[\w.<>]+)\(\) got an unexpected keyword argument '(?P<arg>\w+)'"), About.CALL, "{a}", "arg"),
     (re.compile(r"(?P<a>[\w.<>]+)\(\) got some positional-only arguments passed as keyword"), About.CALL, "{a}", ""),
     (re.compile(r"(?P<a>[\w.<>]+)\(\) missing \d+ required [\w-]+ arguments?: '(?P<arg>\w+)'"), About.CALL,

@@ -25,6 +25,7 @@ from harness.culprit.regions import lines_of, used_names
 from harness.culprit.sides import METADATA, Sides
 from harness.culprit.syntax import outline_of, parsed
 from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
+from harness.model.culprit import Evidence
 from harness.planning.inquiry import Scope
 
 if TYPE_CHECKING:
@@ -49,18 +50,22 @@ _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
 _APART = "\u241f"
 _OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
 
-_NEW_MESSAGE, _CHANGED_PARAMETERS = "new-message", "changed-parameters"
+_NEW_MESSAGE, _CHANGED_PARAMETERS, _REMOVED = "new-message", "changed-parameters", "removed-name"
 
 Function = tuple[str, str]  # file and qualified name
 
 
 @frozen
 class Pointers:
-    """Suspect lines of the older and newer release (file, and line from 1), and functions by their dotted names."""
+    """Suspect lines of the older and newer release (file, and line from 1), and functions by their dotted names.
+
+    `gone_from_stubs` are the removed names that the older release declares in a stub only.
+    """
 
     older: frozenset[tuple[str, int]] = frozenset()
     newer: frozenset[tuple[str, int]] = frozenset()
     functions: frozenset[str] = frozenset()
+    gone_from_stubs: tuple[Evidence, ...] = ()
 
     @classmethod
     def of(cls, exchange: Exchange, sides: Sides) -> Pointers:
@@ -68,6 +73,7 @@ class Pointers:
         older: set[tuple[str, int]] = set()
         newer: set[tuple[str, int]] = set()
         functions: set[str] = set()
+        gone: list[Evidence] = []
         for change in exchange.package.packages:
             places = (change.before or "", exchange.before.packages), (change.after or "", exchange.after.packages)
             with contextlib.suppress(OSError):  # the environment was removed in the meantime
@@ -75,7 +81,9 @@ class Pointers:
                     (newer if one.kind == _NEW_MESSAGE else older).add((one.file, one.line))
                     if one.kind == _CHANGED_PARAMETERS:
                         functions.add(one.name)
-        return cls(frozenset(older), frozenset(newer), frozenset(functions))
+                    if one.kind == _REMOVED and one.file.endswith(".pyi"):
+                        gone.append(one)
+        return cls(frozenset(older), frozenset(newer), frozenset(functions), tuple(gone))
 
     @property
     def files(self) -> frozenset[str]:

@@ -225,6 +225,24 @@ def probably_compiled(search: LineSearch, reduced: Reduced) -> Finding | None:
     )
 
 
+def removed_from_compiled(search: LineSearch) -> Finding | None:
+    """The finding that a name which only a stub declares was removed from compiled code; None if there is none.
+
+    Nothing smaller can be tried: compiled code can't be put back in parts.
+    """
+    one = next(iter(search.clues.pointers.gone_from_stubs), None) if search.clues is not None else None
+    if one is None or COMPILED not in search.all:
+        return None
+    owner, _, name = one.name.rpartition(".")
+    ran, package = compiled_that_ran(search), search.exchange.package
+    return evolve(
+        package,
+        compiled=ran,
+        causes=(f"`{name}` was removed from `{owner}`, which is probably in the compiled part, {few(ran)}",),
+        notes=(*package.notes, f"only a stub declares it ({one.file}:{one.line})", *_behind(search, ran)),
+    )
+
+
 def _behind(search: LineSearch, ran: tuple[str, ...]) -> tuple[str, ...]:
     """A note on the changed source files behind compiled files, if the releases have source distributions."""
     packages = search.exchange.package.packages

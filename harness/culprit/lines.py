@@ -18,7 +18,7 @@ from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import Pointers, message_of, used_units
-from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled, removed_from_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
     COMPILED,
@@ -89,6 +89,8 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
             trials.spare.begin()
         search, traced = prepared(trials, sides, exchange, used)
         compiled, is_mixable = compiled_cause(search)
+        if compiled is None and not is_mixable:
+            compiled = removed_from_compiled(search)
         if compiled is not None:
             return (compiled,)
         search, reduced = pursued(search, used, stack, most=_MOST if is_mixable else 0)

@@ -61,6 +61,18 @@ def lend_in(): ...
     "shop/gone.py": "number = 1\n",
     "shop/hidden.py": "number = 1\n",
     "shop/masked.py": "def twice(): ...\n",
+    "shop/scales.py": "from ._fast import Scale\n",
+    "shop/scales.pyi": """
+from typing import overload
+
+class _Measuring:
+    @overload
+    def weigh(self, what: int) -> int: ...
+    @overload
+    def weigh(self, what: str) -> str: ...
+
+class Scale(_Measuring): ...
+""",
     "shop/stock.py": """
 import warnings
 
@@ -96,6 +108,8 @@ class Till(Counter):
     "shop/new/gone.py": "number = 1\n",
     "shop/_vendor/hidden.py": "number = 1\n",
     "shop/masked.py": OLD["shop/masked.py"] + "def count_all(): ...\n",
+    "shop/scales.py": "from ._fast import Scale\n",
+    "shop/scales.pyi": "class _Measuring: ...\n\nclass Scale(_Measuring): ...\n",
     "shop/stock.py": "",
     "shop/new/__init__.py": "",
     "shop/tests/__init__.py": "",
@@ -146,6 +160,8 @@ def told(releases, name, message, package="the-shop", cause=None):
          "shop/new/gone.py"),
         ("AttributeError", "'Till' object has no attribute 'append'", "removed-name", "shop.core.Counter.append",
          ("shop/core.py", 14), ""),
+        ("AttributeError", "`weigh` was removed from the Scale class in shop 2.0.", "removed-name",
+         "shop.scales.Scale.weigh", ("shop/scales.pyi", 8), ""),
         ("TypeError", "Till.__init__() got an unexpected keyword argument 'colour'", "changed-parameters",
          "shop.core.Till.__init__", ("shop/core.py", 17), "colour is gone"),
         ("TypeError", "buy() got an unexpected keyword argument 'count'", "changed-parameters", "shop.core.buy",

@@ -56,3 +56,44 @@ def test_a_cause_in_python_is_found_beside_compiled_files(plant: Planted) -> Non
         plant.add("shop", version, {**files, **_noise(version)})
     found = levels(plant.answer())["region"]
     assert [region["function"] for region in found["regions"]] == ["run"]
+
+
+SCALES = """from pathlib import Path
+
+
+def _refuse(self, name):
+    raise AttributeError(f"`{{name}}` was removed from the Scale class in shop 1.1.")
+
+
+_FAST = Path(__file__).with_name("fast.so").read_bytes()
+_METHODS = {{"weigh": lambda self: 1}} if _FAST.startswith(b"1") else {{"__getattr__": _refuse}}
+globals()["Scale"] = type("Scale", (), _METHODS)
+if _FAST[:1] != b"{0}":
+    raise ImportError("built for another release")
+"""
+STUB = "class _Measuring:{0}\n\nclass Scale(_Measuring): ...\n"
+WEIGH = """
+    @overload
+    def weigh(self, what: int) -> int: ...
+    @overload
+    def weigh(self, what: str) -> str: ..."""
+
+
+def test_a_method_removed_from_a_compiled_class_is_told_without_a_search(plant: Planted) -> None:
+    """Only a stub declares it, so that nothing can be put back."""
+    for version, fast, declared in (("1.0", b"1" * 64, WEIGH), ("1.1", b"2" * 64, " ...")):
+        files = {
+            "shop/__init__.py": SCALES.format(fast[:1].decode()),
+            "shop/__init__.pyi": f"from typing import overload\n\n{STUB.format(declared)}",
+            "shop/fast.so": Raw(fast),
+        }
+        plant.add("shop", version, {**files, **_noise(version)})
+    signed = '\n[tool.harness.signature]\nexception = "AttributeError"\nmessage = "weigh"\n'
+    answer = plant.answer(body="from shop import Scale\n\nScale().weigh()\n", signed=signed)
+    (found,) = levels(answer).values()
+    assert found["compiled"] == ["shop/fast.so"]
+    assert found["causes"] == [
+        "`weigh` was removed from `shop.Scale`, which is probably in the compiled part, shop/fast.so"
+    ]
+    assert "only a stub declares it (shop/__init__.pyi:7)" in found["notes"]
+    assert found["proved"]
