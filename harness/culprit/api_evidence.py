@@ -1,9 +1,7 @@
 """Evidence from the API of two releases: was the name in a failure removed, moved, renamed or changed?
 
-Names are read from the message of the exception: the patterns match CPython's own messages, and the phrases that
-projects use to announce a removal. Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both releases;
-nothing is imported or run. Names that a module creates on access (`__getattr__`) are found by a text search. Evidence
-is not proof: only a run is.
+Griffe (https://mkdocstrings.github.io/griffe/) reads the sources of both releases; nothing is imported or run. Names
+that a module creates on access (`__getattr__`) are found by a text search. Evidence is not proof: only a run is.
 """
 
 from __future__ import annotations
@@ -11,7 +9,6 @@ from __future__ import annotations
 import ast
 import contextlib
 import difflib
-import enum
 import functools
 import re
 import tempfile
@@ -22,16 +19,27 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.culprit.mentions import (
+    About,
+    Mention,
+    advice,
+    clause_with_advice,
+    ended_once,
+    literal_part,
+    mentions,
+    says_what_instead,
+    says_where_to,
+)
 from harness.model import normalized_name
 from harness.model.culprit import Evidence
 from harness.model.text import one_line
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator, Sequence
+    from collections.abc import Callable, Collection, Iterator
 
     import griffe
 
-    from harness.model import RaisedException, StackFrame
+    from harness.model import RaisedException
 
 
 _TESTS = re.compile(r"(^|/)(tests?|_tests?|benchmarks|examples)/|(^|/)(conftest|test_\w+)\.pyi?$")
@@ -299,12 +307,13 @@ def _new_message(
         if wanted in (text := new.read(path)):
             line = text.count(b"\n", 0, text.index(wanted)) + 1
             said = f'the message "{literal}" is new in {package} {version} ({path}:{line})'
-            instead = next((one for one in map(_clause_with_advice, raised.chain() if raised else ()) if one), "")
+            instead = next((one for one in map(clause_with_advice, raised.chain() if raised else ()) if one), "")
             yield Evidence("new-message", package, said, path, line, instead)
             return
 
 
 _CLOSE = 0.75
+_PRIVATE = re.compile(r"(^|/)(_(?!_init__)|vendor|vendored|third_party|extern|tests?/)")
 
 
 def removed_name(name: str, before: ReleaseApi, after: ReleaseApi, told: str) -> Iterator[Evidence]:
@@ -500,6 +509,7 @@ def _stars(parameter: griffe.Parameter) -> int:
     return {"variadic positional": 1, "variadic keyword": 2}.get(kind, 0)
 
 
+_DIRECTIVE = re.compile(r"^\.\. deprecated::(?: v?\d\S*(?= \S))? ?")  # with the release, if a text follows
 _NOTICE = re.compile(r"deprecat|removed|instead|moved|renamed", re.IGNORECASE)
 _LONGEST_ADVICE = 300
 
@@ -513,7 +523,7 @@ def says_gone(name: str, source: ApiSource) -> str:
                 continue
             for key, value in zip(node.keys, node.values, strict=True):
                 if _text(key) == last and says_what_instead(_text(value)):
-                    return _ended_once(one_line(_text(value), _LONGEST_ADVICE))
+                    return ended_once(one_line(_text(value), _LONGEST_ADVICE))
     return ""
 
 
@@ -528,15 +538,10 @@ def deprecation(known: griffe.Object | griffe.Alias | None) -> str:
         if isinstance(node, ast.Call) and _called(node) in ("warn", "deprecated"):
             text = " ".join(" ".join(map(_text, ast.walk(node))).split())
             if _NOTICE.search(text):
-                return _ended_once(one_line(text, _LONGEST_ADVICE))
+                return ended_once(one_line(text, _LONGEST_ADVICE))
     lines = [" ".join(line.split()) for line in re.split(r"\n\s*\n", docstring) if "deprecated" in line.lower()]
     said = _DIRECTIVE.sub("", lines[0]) if lines else ""
-    return _ended_once(one_line(said, _LONGEST_ADVICE))
-
-
-def _ended_once(text: str) -> str:
-    """A sentence with one full stop at its end, where a template adds another."""
-    return f"{text[:-2]}." if text.endswith("..") and not text.endswith("...") else text
+    return ended_once(one_line(said, _LONGEST_ADVICE))
 
 
 def _parsed(source: str | bytes) -> ast.AST:
@@ -552,123 +557,3 @@ def _text(node: ast.AST | None) -> str:
 
 def _called(node: ast.Call) -> str:
     return str(getattr(node.func, "attr", getattr(node.func, "id", "")))
-
-
-_ADVICE = re.compile(r"\b(use|using|instead|moved|renamed|replaced?|install|see|pass|call|import)\b", re.IGNORECASE)
-_WHERE_TO = re.compile(r"\b(moved|renamed) to\b|\breplaced (by|with)\b", re.IGNORECASE)
-_INSTEAD = re.compile(r"\buse\b|\binstead\b", re.IGNORECASE)
-_DIRECTIVE = re.compile(r"^\.\. deprecated::(?: v?\d\S*(?= \S))? ?")  # with the release, if a text follows
-_CLAUSE = re.compile(r"(?:^|[,;.:] )(?:please )?(use [^,;]{1,120}? instead)\b", re.IGNORECASE)
-_PRIVATE = re.compile(r"(^|/)(_(?!_init__)|vendor|vendored|third_party|extern|tests?/)")
-_SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
-_LITERAL = re.compile(r"`[^`]*`|'[^']*'|\"[^\"]*\"|\S*\d\S*|[<\[({][^>\])}]*[>\])}]")
-
-
-class About(enum.Enum):
-    """What a message says about a name."""
-
-    NAME = "name"  # it does not exist
-    MODULE = "module"  # it does not exist
-    MEMBER = "member"  # the class or its instances lack it
-    CALL = "call"  # it does not accept these arguments
-
-
-@frozen
-class Mention:
-    """A name in a message. `name` is dotted as in the message; `argument` is a parameter of it, "" if none is named."""
-
-    about: About
-    name: str
-    argument: str = ""
-
-
-_PATTERNS: tuple[tuple[re.Pattern[str], About, str, str], ...] = (
-    (re.compile(r"module '(?P<a>[\w.]+)' has no attribute '(?P<b>\w+)'"), About.NAME, "{a}.{b}", ""),
-    (re.compile(r"cannot import name '(?P<b>\w+)' from (?:partially initialized module )?'(?P<a>[\w.]+)'"), About.NAME,
-     "{a}.{b}", ""),
-    (re.compile(r"No module named '(?P<a>\w+(?:\.\w+)+)'"), About.MODULE, "{a}", ""),
-    (re.compile(r"type object '(?P<a>[\w.]+)' has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
-    (re.compile(r"'(?P<a>[\w.]+)' object has no attribute '(?P<b>\w+)'"), About.MEMBER, "{a}.{b}", ""),
-    (re.compile(r"[`'\"](?P<b>\w+)(?:\(\))?[`'\"] (?:was|has been) removed from (?:the )?(?:class )?"
-                r"[`'\"]?(?P<a>[A-Za-z_][\w.]*)"), About.MEMBER, "{a}.{b}", ""),
-    (re.compile(r"(?P<a>[\w.<>]+)\(\) got an unexpected keyword argument '(?P<arg>\w+)'"), About.CALL, "{a}", "arg"),
-    (re.compile(r"(?P<a>[\w.<>]+)\(\) got some positional-only arguments passed as keyword"), About.CALL, "{a}", ""),
-    (re.compile(r"(?P<a>[\w.<>]+)\(\) missing \d+ required [\w-]+ arguments?: '(?P<arg>\w+)'"), About.CALL,
-     "{a}", "arg"),
-    (re.compile(r"(?P<a>[\w.<>]+)\(\) takes (?:from \d+ to |at most |exactly )?\d+ positional arguments?"), About.CALL,
-     "{a}", ""),
-    (re.compile(r"(?P<a>[\w.<>]+)\(\) takes no (?:keyword )?arguments"), About.CALL, "{a}", ""),
-    (re.compile(r"[`'\"](?P<a>[\w.]+)(?:\(\))?[`'\"] (?:was|is|has been|have been|are)(?: now)? "
-                r"(?:removed|moved|renamed|replaced|expired|gone|no longer)"), About.NAME, "{a}", ""),
-    (re.compile(r"\b(?P<a>\w+(?:\.\w+)+)(?:\(\))? (?:was|has been|is)(?: now)? (?:removed|moved|renamed|replaced)"),
-     About.NAME, "{a}", ""),
-)  # fmt: skip
-
-
-_UNNAMED = re.compile(r"got an unexpected keyword argument '(\w+)'")
-
-
-def mentions(raised: RaisedException | None) -> tuple[Mention, ...]:
-    """The names in the messages of an exception and its causes; those of the exception itself first."""
-    found: dict[Mention, None] = {}
-    for one in raised.chain() if raised is not None else ():
-        for pattern, about, name, argument in _PATTERNS:
-            for match in pattern.finditer(one.message):
-                parts = match.groupdict()
-                told = name.format(**parts).replace("<locals>.", "").strip(".")
-                found[Mention(about, told, parts.get(argument) or "")] = None
-        # A decorator that checks the arguments with `inspect.signature` does not say whose they are.
-        if (unnamed := _UNNAMED.match(one.message)) and (called := _called_with(unnamed[1], one.frames)):
-            found[Mention(About.CALL, called, unnamed[1])] = None
-        # A module's own `__getattr__` may raise with the name alone.
-        bare = one.message.strip("'\"")
-        if one.frames and one.frames[-1].function == "__getattr__" and bare.isidentifier():
-            module = one.frames[-1].file.removesuffix(".py").removesuffix("/__init__").replace("/", ".")
-            found[Mention(About.NAME, f"{module}.{bare}")] = None
-    return tuple(found)
-
-
-def _called_with(argument: str, frames: Sequence[StackFrame]) -> str:
-    """The function that the innermost line with such a call passes an argument to by name, "" if there is none."""
-    call = re.compile(rf"([A-Za-z_]\w*)\((?:[^()]|\([^()]*\))*?\b{argument}\s*=(?!=)")
-    lines = (match[1] for frame in reversed(frames) if (match := call.search(frame.text)))
-    name = next(lines, "")
-    return f"{name}.__init__" if name[:1].isupper() else name
-
-
-def advice(raised: RaisedException | None) -> str:
-    """The advice in the message of an exception or of one of its causes, up to two sentences; "" if there is none."""
-    for one in raised.chain() if raised is not None else ():
-        sentences = _SENTENCE_END.split(" ".join(one.message[:2000].split()))
-        told = [sentence for sentence in sentences[:1] if _WHERE_TO.search(sentence)]
-        told += [sentence for sentence in sentences[1:] if _ADVICE.search(sentence)]
-        if told and mentions(one):
-            return _ended_once(" ".join(told[:2]))
-    return ""
-
-
-def _clause_with_advice(raised: RaisedException) -> str:
-    """The part of a message that says what to use instead, for example after "please"; "" if there is none."""
-    found = _CLAUSE.search(" ".join(raised.message[:2000].split()))
-    return f"{found[1][:1].upper()}{found[1][1:]}." if found is not None else ""
-
-
-def says_where_to(told: str) -> bool:
-    """Whether a piece of advice names a new location or a replacement."""
-    return _WHERE_TO.search(told) is not None
-
-
-def says_what_instead(told: str) -> bool:
-    """Whether a piece of advice names what to use instead."""
-    return _INSTEAD.search(told) is not None
-
-
-def literal_part(raised: RaisedException | None) -> str:
-    """The longest part of the root cause's message that probably is a literal in the sources; "" if all are short."""
-    last = list(raised.chain() if raised is not None else ())[-1:]
-    if not last:
-        return ""
-    lines = last[0].message.splitlines()[:3]
-    parts = [part.strip(" .,:;") for line in lines for part in _LITERAL.split(line)]
-    longest = max(parts, key=len, default="")
-    return longest if len(longest) >= 20 and " " in longest else ""

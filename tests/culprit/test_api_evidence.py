@@ -8,7 +8,8 @@ import sys
 import pytest
 from wheelhouse import Wheel
 
-from harness.culprit.api_evidence import About, Mention, advice, api_evidence, mentions
+from harness.culprit.api_evidence import api_evidence
+from harness.culprit.mentions import About, Mention, advice, mentions
 from harness.model import RaisedException, StackFrame
 
 OLD = {
