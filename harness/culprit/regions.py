@@ -91,10 +91,10 @@ class FileDifference:
         a, b, c, d = self.blocks[number]
         told: list[str] = []
         for text, first, last in ((self.before, a, b), (self.after, c, d)):
-            around = _simple_statements(text) if self.path.endswith(".py") else ()
+            around = outline_of(text).simple if self.path.endswith(".py") else ()
             at = bisect.bisect_right(around, first, key=lambda one: one[1])
-            until = bisect.bisect_left(around, max(last, first + (first == last)), at, key=lambda one: one[0])
-            whole = [one for one in around[at:until] if last > first or one[0] < first]
+            until = bisect.bisect_left(around, max(last, first + (first == last)), at, key=lambda one: one[0] - 1)
+            whole = [(top - 1, end) for top, end in around[at:until] if last > first or top <= first]
             ends = [line for one in whole for line in one]
             told += lines_of(text)[min([first, *ends]) : max([last, *ends])]
         return "".join(told)
@@ -226,7 +226,8 @@ def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[s
         return
     source, told, (first, last) = (after, lines[1], (c, d)) if a == b else (before, lines[0], (a, b))
     ends, loose = [first], set(range(first, last))
-    for start, end in _statements(source):
+    for top, end in outline_of(source).inner:
+        start = top - 1
         if ends[-1] <= start and end <= last:
             ends.append(end)
             loose.difference_update(range(start, end))
@@ -235,29 +236,6 @@ def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[s
     cuts = [first, *ends[1:-1], last] if is_whole else [first, last]
     for start, end in itertools.pairwise(cuts):
         yield (a, b, start, end) if a == b else (start, end, c, d)
-
-
-@functools.lru_cache(maxsize=64)
-def _statements(source: str) -> tuple[tuple[int, int], ...]:
-    """The lines [first, last) of the statements in functions, counted from 0, the outer ones first."""
-    tree = parsed(source)
-    found = {
-        (one.lineno - 1, -(one.end_lineno or one.lineno))
-        for function in ast.walk(tree or ast.Module([], []))
-        if isinstance(function, ast.FunctionDef | ast.AsyncFunctionDef)
-        for one in ast.walk(function)
-        if isinstance(one, ast.stmt) and one is not function
-    }
-    return tuple((first, -last) for first, last in sorted(found))
-
-
-@functools.lru_cache(maxsize=_MOST_TEXTS)
-def _simple_statements(source: str) -> tuple[tuple[int, int], ...]:
-    """The lines [first, last) of the statements that contain no others, counted from 0."""
-    tree = parsed(source)
-    found = (one for one in ast.walk(tree) if isinstance(one, ast.stmt)) if tree is not None else ()
-    simple = (one for one in found if not hasattr(one, "body") and not isinstance(one, ast.Match))
-    return tuple(sorted((one.lineno - 1, one.end_lineno or one.lineno) for one in simple))
 
 
 def serves_only(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> bool:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 import functools
 from collections.abc import Iterable, Iterator
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from attrs import define, field, frozen
 from pyflakes import checker, messages
@@ -43,18 +43,57 @@ class Import:
     names: tuple[tuple[str, str, int], ...]
 
 
+Span = tuple[int, int]  # first and last line
+
+
+class Signature(NamedTuple):
+    """A function, or a class with an `__init__`: its name and its parameters, with their lines."""
+
+    name: str
+    parameters: tuple[tuple[str, Span], ...]
+    takes_any: bool
+
+
+class Call(NamedTuple):
+    """A call: the last part of the name that is called, its lines, and the arguments that it passes by name."""
+
+    name: str
+    span: Span
+    keywords: tuple[tuple[str, Span], ...]
+
+
+@define
+class Uses:
+    """What the code of a text calls, accepts and returns.
+
+    `returned` are the function, the number of values and the lines of each `return` with a value, `unpacked` the same
+    of each assignment that takes the result of a call apart.
+    """
+
+    accepted: list[Signature] = field(factory=list)
+    calls: list[Call] = field(factory=list)
+    returned: list[tuple[str, int, Span]] = field(factory=list)
+    unpacked: list[tuple[str, int, Span]] = field(factory=list)
+
+
 @frozen
 class Outline:
     """The outline of a text; lines are counted from 1. That of a text that is not valid Python is empty.
 
     `decorators` have their first and last line, and their syntax tree as text. `quiet` are the lines that are empty,
-    comments or docstrings, None without valid Python.
+    comments or docstrings, None without valid Python. `bound` are the names that the module binds, with their lines.
+    `simple` are the lines of the statements that contain no others, `inner` those of all statements in functions, the
+    outer ones first.
     """
 
     definitions: tuple[Definition, ...] = ()
     imports: tuple[Import, ...] = ()
     decorators: tuple[tuple[int, int, str], ...] = ()
     quiet: frozenset[int] | None = None
+    bound: tuple[tuple[str, int], ...] = ()
+    simple: tuple[Span, ...] = ()
+    inner: tuple[Span, ...] = ()
+    uses: Uses = field(factory=Uses)
 
 
 @functools.lru_cache(maxsize=16)
@@ -74,6 +113,8 @@ def outline_of(source: str) -> Outline:
         return Outline()
     reader = _Reader()
     reader.read(tree)
+    walk = _Walk()
+    walk.read(tree)
     empty = (
         number
         for number, line in enumerate(source.splitlines(), 1)
@@ -84,7 +125,67 @@ def outline_of(source: str) -> Outline:
         imports=tuple(reader.imports),
         decorators=tuple(reader.decorators),
         quiet=frozenset(reader.docstrings.union(empty)),
+        bound=tuple(bound_names(tree.body)),
+        simple=tuple(sorted(walk.simple)),
+        inner=tuple(sorted(walk.inner, key=lambda span: (span[0], -span[1]))),
+        uses=walk.uses,
     )
+
+
+@define
+class _Walk:
+    """Reads all nodes of a tree once: the lines of statements, and what the code uses."""
+
+    simple: set[Span] = field(factory=set)
+    inner: set[Span] = field(factory=set)
+    uses: Uses = field(factory=Uses)
+
+    def read(self, tree: ast.Module) -> None:
+        """Read a module."""
+        left: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
+        while left:
+            node, functions = left.pop()
+            if isinstance(node, ast.stmt):
+                span = span_of(node)
+                if functions:
+                    self.inner.add(span)
+                if not hasattr(node, "body") and not isinstance(node, ast.Match):
+                    self.simple.add(span)
+            self._note(node, functions)
+            inside = (*functions, node) if isinstance(node, Function) else functions
+            left += [(one, inside) for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)]
+
+    def _note(self, node: ast.AST, functions: tuple[ast.AST, ...]) -> None:
+        uses = self.uses
+        if isinstance(node, ast.Call):
+            passed = tuple((one.arg, span_of(one.value)) for one in node.keywords if one.arg)
+            uses.calls.append(Call(_called(node), span_of(node), passed))
+        elif isinstance(node, ast.FunctionDef):
+            uses.accepted.append(_signature(node.name, node))
+        elif isinstance(node, ast.ClassDef):
+            made = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
+            uses.accepted += [_signature(node.name, one) for one in made]
+        elif isinstance(node, ast.Return) and node.value is not None:
+            size = len(node.value.elts) if isinstance(node.value, ast.Tuple) else 1
+            owners = [one.name for one in functions if isinstance(one, ast.FunctionDef)]
+            uses.returned += [(name, size, span_of(node)) for name in owners]
+        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
+            parts = [one for one in node.targets if isinstance(one, ast.Tuple | ast.List)]
+            uses.unpacked += [(_called(node.value), len(one.elts), span_of(node)) for one in parts]
+
+
+def span_of(node: ast.stmt | ast.expr | ast.arg) -> Span:
+    """The first and the last line of a node, counted from 1."""
+    return node.lineno, node.end_lineno or node.lineno
+
+
+def _called(node: ast.Call) -> str:
+    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
+
+
+def _signature(name: str, node: ast.FunctionDef) -> Signature:
+    parameters = (*node.args.args, *node.args.kwonlyargs)
+    return Signature(name, tuple((one.arg, span_of(one)) for one in parameters), node.args.kwarg is not None)
 
 
 @define

@@ -10,7 +10,6 @@ to what binds it only on one side.
 
 from __future__ import annotations
 
-import ast
 import builtins
 import itertools
 import re
@@ -19,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from attrs import define, field, frozen
 
 from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, module_of, ranges_of
-from harness.culprit.syntax import bound_names, error_line, outline_of, parsed
+from harness.culprit.syntax import Uses, error_line, outline_of
 from harness.model import Mixture
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -205,60 +204,36 @@ class _Names:
         texts = list(_texts(edits, is_newer=is_newer))
         modules = {module_of(path): key for key, path, _, _ in texts}
         for key, path, text, ranges in texts:
-            tree = parsed(text)
-            for name, line in bound_names(tree.body) if tree is not None else ():
+            outline = outline_of(text)
+            for name, line in outline.bound:
                 found.defines.setdefault((key, name), set()).add(ranges.at(line))
-            for node in ast.walk(tree) if tree is not None and key not in edits.wholes else ():
-                found._read(node, ranges, idle)
             if key in edits.wholes:
                 found.defines.setdefault((key, ""), set()).add(key)
-            for one in outline_of(text).imports:
+            else:
+                found._read(outline.uses, ranges, idle)
+            for one in outline.imports:
                 for _, origin, line in one.names:
                     unit = ranges.at(line)
                     for symbol in _taken(origin, path, modules) if unit != UNCHANGED and unit not in idle else ():
                         found.uses.setdefault(symbol, set()).add(unit)
         return found
 
-    def _read(self, node: ast.AST, ranges: Ranges, idle: Collection[Unit]) -> None:
+    def _read(self, uses: Uses, ranges: Ranges, idle: Collection[Unit]) -> None:
         """Read what functions accept and return, what statements take apart, and what calls pass."""
-        if isinstance(node, ast.FunctionDef):
-            self.accepts.setdefault(node.name, []).append(_parameters(node, ranges))
-            for one in ast.walk(node):
-                if isinstance(one, ast.Return) and one.value is not None:
-                    size = len(one.value.elts) if isinstance(one.value, ast.Tuple) else 1
-                    self._add(self.returns, node.name, size, one, ranges)
-        elif isinstance(node, ast.ClassDef):
-            made = (one for one in node.body if isinstance(one, ast.FunctionDef) and one.name == "__init__")
-            self.accepts.setdefault(node.name, []).extend(_parameters(one, ranges) for one in made)
-        elif isinstance(node, ast.Call):
-            called = _called(node)
-            self.calls.setdefault(called, set()).update(_units(node, ranges))
-            for name, units in ((one.arg, _units(one.value, ranges).difference(idle)) for one in node.keywords):
-                if name and units:
-                    self.passes.setdefault(called, {}).setdefault(name, set()).update(units)
-        elif isinstance(node, ast.Assign) and isinstance(node.value, ast.Call):
-            for target in node.targets:
-                if isinstance(target, ast.Tuple | ast.List):
-                    self._add(self.unpacked, _called(node.value), len(target.elts), node, ranges)
-
-    @staticmethod
-    def _add(kept: dict[str, dict[int, set[Unit]]], name: str, size: int, node: ast.stmt, ranges: Ranges) -> None:
-        if units := _units(node, ranges):
-            kept.setdefault(name, {}).setdefault(size, set()).update(units)
-
-
-def _units(node: ast.stmt | ast.expr | ast.arg, ranges: Ranges) -> frozenset[Unit]:
-    return ranges.within(node.lineno, node.end_lineno or node.lineno)
-
-
-def _called(node: ast.Call) -> str:
-    return node.func.attr if isinstance(node.func, ast.Attribute) else getattr(node.func, "id", "")
-
-
-def _parameters(node: ast.FunctionDef, ranges: Ranges) -> dict[str, set[Unit]]:
-    """The parameters of a function with the units that declare them; "**" is one that takes any name."""
-    found = {one.arg: set(_units(one, ranges)) for one in (*node.args.args, *node.args.kwonlyargs)}
-    return found | ({"**": set()} if node.args.kwarg is not None else {})
+        for signature in uses.accepted:
+            declared = {name: set(ranges.within(*span)) for name, span in signature.parameters}
+            anything: dict[str, set[Unit]] = {"**": set()} if signature.takes_any else {}
+            self.accepts.setdefault(signature.name, []).append(declared | anything)
+        for kept, rows in ((self.returns, uses.returned), (self.unpacked, uses.unpacked)):
+            for name, size, span in rows:
+                if units := ranges.within(*span):
+                    kept.setdefault(name, {}).setdefault(size, set()).update(units)
+        for call in uses.calls:
+            if units := ranges.within(*call.span):
+                self.calls.setdefault(call.name, set()).update(units)
+            for name, span in call.keywords:
+                if units := ranges.within(*span).difference(idle):
+                    self.passes.setdefault(call.name, {}).setdefault(name, set()).update(units)
 
 
 def _by_parameters(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]:
@@ -280,11 +255,11 @@ def _by_parameters(before: _Names, after: _Names) -> Iterator[tuple[Unit, Unit]]
 def _by_builtins(edits: Edits) -> Iterator[tuple[Unit, Unit]]:
     """A newer line with a name of a builtin needs what gives it its meaning in its file: the name is never missing."""
     for path, difference in edits.differences.items():
-        trees = [parsed(text) for text in (difference.before, difference.after)] if path.endswith(".py") else []
+        texts = (difference.before, difference.after) if path.endswith(".py") else ()
         binders: dict[str, set[Unit]] = {}
-        for tree, is_newer in zip(trees, (False, True), strict=False):
+        for text, is_newer in zip(texts, (False, True), strict=False):
             ranges = ranges_of(difference, is_newer=is_newer)
-            for name, line in bound_names(tree.body) if tree is not None else ():
+            for name, line in outline_of(text).bound:
                 if name in vars(builtins):
                     binders.setdefault(name, set()).add(ranges.at(line))
         changed = {name: units for name, units in binders.items() if UNCHANGED not in units}
