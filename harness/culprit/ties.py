@@ -226,8 +226,8 @@ class _Names:
             self.accepts.setdefault(signature.name, []).append(declared | anything)
         for kept, rows in ((self.returns, uses.returned), (self.unpacked, uses.unpacked)):
             for name, size, span in rows:
-                if units := ranges.within(*span):
-                    kept.setdefault(name, {}).setdefault(size, set()).update(units)
+                # Unchanged lines count, too: they say which numbers of values are returned on a side.
+                kept.setdefault(name, {}).setdefault(size, set()).update(ranges.within(*span))
         for call in uses.calls:
             if units := ranges.within(*call.span):
                 self.calls.setdefault(call.name, set()).update(units)

@@ -143,6 +143,17 @@ def test_a_value_that_became_a_pair_moves_with_those_that_take_it_apart(tmp_path
     assert reverted_with(edits, "return 1") == {unit(edits, "= f()")}
 
 
+def test_a_pair_that_another_line_still_returns_ties_nothing(tmp_path):
+    """The function returns pairs on both sides; one line of it returns them through a variable."""
+    before = {"a.py": "def f(x):\n    if x:\n        return 1, 2\n    return 3, 4\n\n\na, b = f(5)\n"}
+    after = {
+        "a.py": "def f(x):\n    if x:\n        found = 1, 2\n        return found\n    return 3, 4\n\n\na, b = f(6)\n"
+    }
+    edits = edits_of(tmp_path, before, after)
+    assert reverted_with(edits, "= f(6)") == frozenset()
+    assert reverted_with(edits, "return found") == frozenset()
+
+
 def test_a_call_that_passes_a_parameter_needs_the_definition_that_has_it(tmp_path):
     before = {"a.py": "def f(x, how=1):\n    return x\n\n\ndef run():\n    return f(1, how=2)\n"}
     after = {"a.py": "def f(x):\n    return x\n\n\ndef run():\n    return f(1)\n"}
