@@ -9,6 +9,7 @@ from __future__ import annotations
 import ast
 import difflib
 import functools
+import keyword
 import re
 import textwrap
 from collections.abc import Callable, Collection, Sequence
@@ -27,7 +28,6 @@ from harness.probing import Probe
 _MOST = 10
 _ALIKE = 0.4
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
-_NAME = re.compile(r"[A-Za-z_]\w*\Z")
 
 
 @frozen
@@ -191,9 +191,13 @@ def _as_today(old: list[str], new: list[str]) -> list[str]:
     for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
         if tag == "replace" and j - i == m - k:
             for was, now in zip(one[i:j], other[k:m], strict=True):
-                if _NAME.match(was) and _NAME.match(now) and was not in other and now not in one:
+                if _is_name(was) and _is_name(now) and was not in other and now not in one:
                     renamed.setdefault(was, now)
     return [_TOKEN.sub(lambda found: renamed.get(found[0], found[0]), line) for line in old]
+
+
+def _is_name(token: str) -> bool:
+    return token.isidentifier() and not keyword.iskeyword(token)
 
 
 @functools.lru_cache(maxsize=32)

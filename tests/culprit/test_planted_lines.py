@@ -135,6 +135,30 @@ def test_the_wrong_line_is_named_and_nothing_else(plant, planted):
     assert answer["culprit_probes"] <= 9
 
 
+CHOSEN = """def pair(items):
+    return items
+
+
+def chosen(items, wanted):
+    if wanted is None:
+        found = pair(items)
+    elif items and wanted:
+        found = pair(items[:wanted])
+    else:
+        found = pair([0])
+    return found
+"""
+
+
+def test_a_keyword_is_not_taken_for_a_renamed_name(plant):
+    """The wrong line is amid lines that take a pair apart, and `and` became `or` in it."""
+    paired = CHOSEN.replace("return items", "return items, None").replace("found = pair", "found, _ = pair")
+    plant.shops({"shop.py": CHOSEN}, {"shop.py": paired.replace("items and", "items or")})
+    check = "import shop\n\nif shop.chosen([1, 2], 0) != [0]:\n    raise RuntimeError('the step is broken')\n"
+    (region,) = levels(plant.answer(body=check))["region"]["regions"]
+    assert region["after"] == [8, 8]
+
+
 def test_a_mixture_that_fails_for_a_reason_of_its_own_is_not_taken_for_the_bug(plant):
     """The signature says no more than TypeError, which a half of the change raises, too: with another message."""
     texts = """\
