@@ -22,14 +22,14 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.attempt import is_source
-from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
+from harness.environment.bytecode import BytecodeStore, Sources
 from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
 from harness.environment.ledger import Location, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, BuiltWheel, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
-from harness.environment.workspace import MARK, Hold, Workspace, acquire, claimed_folder, mark_of, site_packages
+from harness.environment.workspace import MARK, Busy, Hold, Workspace, acquire, claimed_folder, mark_of, site_packages
 from harness.errors import NoSpace
 from harness.events import Note
 from harness.model import Lock, Pin
@@ -196,7 +196,9 @@ class Builder:
                     location.discard()
                 built.write(location.manifest_path)
                 location.put(partial)
-                BytecodeTree.prepare(self.bytecode, self.sources(lock, location.folder), location)
+                # So that its first run starts sooner.
+                with contextlib.suppress(Busy), acquire(location.bytecode_lock, wait=False):
+                    self.bytecode.fill(location.pycache, self.sources(lock, location.folder))
         return built
 
     def forget(self, lock: Lock) -> None:

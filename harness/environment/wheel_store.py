@@ -32,7 +32,7 @@ from attrs import field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, read_states, state_of
+from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, look, read_states, state_of
 from harness.environment.workspace import Busy, Workspace, acquire, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.process import Cancelled
@@ -315,8 +315,9 @@ class WheelStore:
         key = self.key(pin)
         states = read_states(self.root / key / _LEDGER)
         with contextlib.suppress(OSError):
-            if states and self.ledger.compare(self.root / key / STORED, states) == ([], []):
-                return Tree(pin.name, pin.version, self.root / key / STORED, states, key)
+            folder = self.root / key / STORED
+            if states and self.ledger.differing(states, look(folder), f"{folder}/") == ([], []):
+                return Tree(pin.name, pin.version, folder, states, key)
         self._drop(key)
         return None
 
