@@ -171,6 +171,24 @@ class Ledger:
         self.note(fresh)
         return [*differing, *(path for path in recorded if path not in there)], added
 
+    def unlink(self, origins: Mapping[str, str]) -> None:
+        """Remove unchanged links, by the files that each was linked to, which stay known.
+
+        Otherwise these would have to be read again in every environment that has a link to them.
+        """
+        before: dict[str, os.stat_result] = {}
+        for link in origins:
+            with contextlib.suppress(OSError):
+                before[link] = os.lstat(link)
+        kept = []
+        for link, content in self.known(before).items():
+            with contextlib.suppress(OSError):
+                os.unlink(link)  # noqa: PTH108 - for speed
+                after = os.lstat(origins[link])
+                if signature(after)[:4] == signature(before[link])[:4]:
+                    kept.append((after, content))
+        self.note(kept)
+
 
 def signature(found: os.stat_result) -> _Signature:
     """What tells a file with its content from any other: device, inode, size, and both times."""
@@ -431,9 +449,16 @@ class Location:
         # Renamed first: a half-removed folder must not be taken for an environment.
         doomed = self.workspace.building / f"{self.name}-removed"
         remove_tree(doomed)
+        manifest = Manifest.read(self.manifest_path)
         with contextlib.suppress(FileNotFoundError):
             self.folder.rename(doomed)
         self.forget()
+        if manifest is not None:
+            store = f"{self.workspace.wheels}/{manifest.kind}"
+            origins = {
+                f"{doomed}/{p}": f"{store}/{key}/{STORED}/{p}" for key, paths in manifest.wheels.items() for p in paths
+            }
+            Ledger.of(self.workspace).unlink(origins)
         remove_tree(doomed)
 
 
