@@ -125,12 +125,11 @@ class BytecodeStore:
         fresh: Iterable[str],
         sources: Sources,
         manifest: Manifest,
-        *,
         python: Path,
         scratch: Path,
-        cancel: threading.Event | None = None,
-    ) -> int:
-        """Compile the modules that a run compiled (`fresh`: paths in its tree); returns how many were new.
+        cancel: threading.Event | None,
+    ) -> None:
+        """Compile the modules that a run compiled (`fresh`: paths in its tree), for later runs.
 
         Each source must match `manifest`, except the standard library. `python` is the interpreter outside of any
         environment, `scratch` a folder for temporary files.
@@ -139,7 +138,7 @@ class BytecodeStore:
         targets = (self._target(path, sources, manifest, owners) for path in fresh)
         wanted = [target for target in targets if target is not None]
         if not wanted:
-            return 0
+            return
         order, done, output = scratch / "compile.json", scratch / "compiled.json", scratch / "compile.log"
         jobs = [(one.source, one.digest, f"{one.folder}/{one.name}") for one in wanted]
         order.write_text(json.dumps(jobs), encoding="utf-8")
@@ -152,7 +151,7 @@ class BytecodeStore:
             cancel=cancel,
         )
         if not done.is_file():
-            return 0
+            return
         made = set(json.loads(done.read_bytes()))
         with acquire(self.lock, cancel=cancel):
             for folder in {one.folder for one in wanted}:
@@ -164,7 +163,6 @@ class BytecodeStore:
                         noted.append((found, new[name].content))
                 write_whole(folder / _LEDGER, json.dumps({**read_states(folder / _LEDGER), **new}))
                 self.ledger.note(noted)
-        return len(made)
 
     def forget(self, wheels: Iterable[str]) -> None:
         """Remove the bytecode of wheels that were installed again: their sources have new time stamps."""
@@ -258,10 +256,6 @@ class BytecodeTree:
         self.fresh = tuple(added)
         inside = _inside(self.sources.packages)
         return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
-
-    def keep(self, manifest: Manifest, python: Path, scratch: Path, cancel: threading.Event | None) -> None:
-        """Compile what the run compiled. The next run that uses the tree removes what the run itself wrote."""
-        self.store.learn(self.fresh, self.sources, manifest, python=python, scratch=scratch, cancel=cancel)
 
 
 def compiled_name(source: str, cache_tag: str) -> str:

@@ -25,13 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import attrs
-import cattrs
 import platformdirs
 from attrs import field, frozen
 from packaging.version import Version
 
-from harness.atomic import write_whole
+from harness.environment.record import read_record, write_record
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 from harness.model import Pin, Release, normalized_name, parsed_version
 
@@ -223,7 +221,7 @@ class Index:
                 return kept
             raise
         if found:  # an empty answer is not cached: the index may be wrong for a moment
-            write_whole(cached, json.dumps(_converter.unstructure(found)))
+            write_record(cached, found)
         return found
 
 
@@ -294,31 +292,13 @@ def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
     return found
 
 
-# Strict: other values in the file must not be converted into a release.
-_converter = cattrs.Converter()
-attrs.resolve_types(Release, localns={"datetime": datetime})
-for _type in (str, int, bool):
-    _converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
-_converter.register_structure_hook(Version, lambda text, _: Version(text))
-_converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
-_converter.register_unstructure_hook(Version, str)
-_converter.register_unstructure_hook(datetime, datetime.isoformat)
-
-
-def _of_type(value: Any, type_: type) -> Any:
-    if type(value) is not type_:
-        raise TypeError(f"{value!r} is no {type_.__name__}")
-    return value
-
-
 def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
     """The cached releases, None if there are none or the file is invalid."""
     try:
-        if time.time() - path.stat().st_mtime > max_age:
-            return None
-        return _converter.structure(json.loads(path.read_text(encoding="utf-8")), list[Release]) or None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, cattrs.BaseValidationError):
+        age = time.time() - path.stat().st_mtime
+    except OSError:
         return None
+    return read_record(path, list[Release]) or None if age <= max_age else None
 
 
 def read_page(index_url: str, name: str) -> list[Release]:

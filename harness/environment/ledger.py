@@ -208,12 +208,10 @@ def files_below(folder: Path) -> dict[str, os.stat_result]:
 def look(folder: Path, listings: dict[str, Listing] | None = None) -> Iterator[tuple[str, os.stat_result]]:
     """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`.
 
-    A folder is listed again only if its times changed since those of `listings`, which are replaced: an added, removed
-    or renamed entry changes them. Each file is looked at in any case.
+    A folder is listed again only if its times changed since its listing in `listings`, which is replaced: an added,
+    removed or renamed entry changes them. Each file is looked at in any case.
     """
-    former = dict(listings or {})
-    current = listings if listings is not None else {}
-    current.clear()
+    listings = {} if listings is None else listings
     begun = time.time_ns()
     top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
@@ -221,11 +219,11 @@ def look(folder: Path, listings: dict[str, Listing] | None = None) -> Iterator[t
         while left:
             parent = left.pop()
             now = os.stat(parent or ".", dir_fd=top, follow_symlinks=False)
-            listing = former.get(parent)
+            listing = listings.pop(parent, None)
             if listing is None or listing.state != signature(now):
                 listing = _listing(folder, parent, now)
             if now.st_ctime_ns < begun - _TICK_NS:  # else another change may get the same time
-                current[parent] = listing
+                listings[parent] = listing
             left += listing.folders
             for path in listing.files:
                 try:
@@ -323,7 +321,7 @@ class Manifest:
         wanted = set(paths)
         return [key for key, names in self.wheels.items() if not wanted.isdisjoint(names)]
 
-    def differences(self, folder: Path, ledger: Ledger, *, is_users: bool = False) -> tuple[str, ...]:
+    def differences(self, folder: Path, ledger: Ledger, *, is_users: bool = False) -> list[str]:
         """Compare a folder with the record: the paths that differ.
 
         In a user's folder (`is_users`), other files do not count. Bytecode that a process wrote next to a source,
@@ -332,14 +330,14 @@ class Manifest:
         try:
             differing, more = ledger.compare(folder, self.files)
         except OSError:
-            return (".",)
+            return ["."]
         ours = {path.partition("/")[0] for path in self.files} if is_users else set()
         for path in more:
             if path.endswith(".pyc") and "__pycache__" in path.split("/"):
                 (folder / path).unlink(missing_ok=True)
             elif not is_users or path.partition("/")[0] in ours:
                 differing.append(path)
-        return tuple(sorted(differing))
+        return sorted(differing)
 
 
 class _Kept:
@@ -414,18 +412,6 @@ class Location:
     def is_built(self, lock_id: str) -> bool:
         """Whether the environment of this lock was built there; it may have changed since."""
         return held_lock(self.folder) == lock_id and self.manifest_path.is_file()
-
-    def sound(self, lock_id: str, ledger: Ledger, drop: Callable[[Iterable[str]], None]) -> Manifest | None:
-        """The manifest if every file of the environment matches it, else None; `drop` gets the wheels that differ."""
-        manifest = Manifest.read(self.manifest_path) if self.is_built(lock_id) else None
-        if manifest is None or manifest.lock != lock_id:
-            return None
-        differs = manifest.differences(self.folder, ledger, is_users=self.is_users)
-        if differs:
-            drop(manifest.wheels_with(differs))
-            return None
-        # If the Python that it was built for is gone, the link to it is broken.
-        return manifest if self.python.exists() else None
 
     def forget(self) -> None:
         """Remove the record; the next user rebuilds the environment."""
