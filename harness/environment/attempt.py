@@ -10,7 +10,7 @@ import tomllib
 from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from attrs import evolve, field, frozen
@@ -22,14 +22,15 @@ from harness.model import Combination, Lock, Pin, Release, name_of, normalized_n
 from harness.model.lock import ANY_SOURCE
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 
     from packaging.tags import Tag
 
     from harness.environment.interpreter import Interpreter
 
 
-PAGES_AT_ONCE = 8  # index pages are slow, so fetch several at once
+_PAGES_AT_ONCE = 8
+_T = TypeVar("_T")
 # What uv takes from PyTorch's own index if a backend is named (uv: "Using uv with PyTorch", automatic backend
 # selection), and what these packages require from there.
 _OF_A_TORCH_BACKEND = re.compile(r"torch|torch(audio|vision|text|data)|(pytorch-)?triton(-.*)?|nvidia-.*")
@@ -141,9 +142,14 @@ def caps(projects: Collection[str], index: Index, as_of: datetime) -> tuple[str,
     A project without any date is not limited. Raises `NoNetwork`.
     """
     names = sorted(projects)
-    with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
-        pages = zip(names, pool.map(index.known_releases, names), strict=True)
-        return tuple(cap for name, releases in pages for cap in _caps(name, releases, as_of))
+    pages = zip(names, at_once(index.known_releases, names), strict=True)
+    return tuple(cap for name, releases in pages for cap in _caps(name, releases, as_of))
+
+
+def at_once(answer: Callable[..., _T], *values: Iterable[Any]) -> list[_T]:
+    """What a function answers to each value, several at once, because it fetches slow index pages."""
+    with ThreadPoolExecutor(_PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
+        return list(pool.map(answer, *values))
 
 
 def _caps(project: str, releases: Collection[Release], as_of: datetime) -> Iterator[str]:

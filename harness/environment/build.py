@@ -22,14 +22,14 @@ from attrs import evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.attempt import is_source
-from harness.environment.bytecode import BytecodeStore, BytecodeTree, Sources
+from harness.environment.bytecode import BytecodeStore, Sources
 from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
 from harness.environment.ledger import Location, Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, BuiltWheel, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
-from harness.environment.workspace import MARK, Hold, Workspace, acquire, claimed_folder, mark_of, site_packages
+from harness.environment.workspace import MARK, Busy, Hold, Workspace, acquire, claimed_folder, mark_of, site_packages
 from harness.errors import NoSpace
 from harness.events import Note
 from harness.model import Lock, Pin
@@ -176,10 +176,25 @@ class Builder:
         is_there = recent and location.is_built(lock.id) and location.python.exists()
         if is_there and (known := self.compared.manifest(location.name, lock.id)) is not None:
             return known
-        manifest = location.sound(lock.id, self.wheels.ledger, self.wheels.drop)
-        if manifest is not None:
+        manifest = Manifest.read(location.manifest_path) if location.is_built(lock.id) else None
+        if manifest is None or manifest.lock != lock.id or self.differences(manifest, location.folder, location):
+            return None
+        # If the Python that it was built for is gone, the link to it is broken.
+        return manifest if location.python.exists() else None
+
+    def differences(self, manifest: Manifest, folder: Path, location: Location | None) -> list[str]:
+        """The files of an environment that differ from what was built there; `location` is None if it is not shared.
+
+        The store drops the wheels that they belong to.
+        """
+        is_users = location is not None and location.is_users
+        differs = manifest.differences(folder, self.wheels.ledger, is_users=is_users)
+        if location is not None and differs:
+            self.compared.forget()
+            self.wheels.drop(manifest.wheels_with(differs))
+        elif location is not None:
             self.compared.note(location.name, manifest)
-        return manifest
+        return differs
 
     def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Manifest | Uninstallable:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
@@ -196,7 +211,9 @@ class Builder:
                     location.discard()
                 built.write(location.manifest_path)
                 location.put(partial)
-                BytecodeTree.prepare(self.bytecode, self.sources(lock, location.folder), location)
+                # So that its first run starts sooner.
+                with contextlib.suppress(Busy), acquire(location.bytecode_lock, wait=False):
+                    self.bytecode.fill(location.pycache, self.sources(lock, location.folder))
         return built
 
     def forget(self, lock: Lock) -> None:

@@ -5,7 +5,7 @@ tree to learn which modules were needed. It compiles these from sources that mat
 wrote is executed by another run. Bytecode stays valid because environments share sources with the same time stamps.
 
 An environment has one lasting tree, which one run at a time uses. A concurrent run, or a run in a mixture, gets a tree
-that is removed after the run.
+that is removed after the run. Before a run, a tree is made to hold exactly what is known.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ import posixpath
 import shutil
 import struct
 import threading
-from collections.abc import Container, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
@@ -71,35 +71,34 @@ class BytecodeStore:
         """The store of a workspace."""
         return cls(workspace.bytecode, cache_tag, workspace.locks / BYTECODE_LOCK, Ledger.of(workspace))
 
-    def fill(
-        self, tree: Path, sources: Sources, *, without: Iterable[str] = (), only: frozenset[str] | None = None
-    ) -> dict[str, FileState]:
-        """Link known bytecode into a tree; returns the states of its files, by their paths in the tree.
+    def fill(self, tree: Path, sources: Sources, *, without: Iterable[str] = ()) -> dict[str, FileState]:
+        """Make a tree hold the known bytecode of a lock, and nothing else; returns the states of its files by path.
 
-        `without` are sources, relative to site-packages, that do not match their wheel; `only` limits it to some paths
-        of the tree. Bytecode of another source is left out, and a file that changed since it was compiled is removed
-        from the store. A file that the ledger knows is not read.
+        `without` are sources, relative to site-packages, that do not match their wheel. Bytecode of another source is
+        left out, and a file that changed since it was compiled is removed from the store.
         """
         stale = {compiled_name(name, self.cache_tag) for name in (*without, *sources.unclear)}
-        stored = {
-            origin: (path, source, state)
-            for origin, name, path, source, state in self._stored(sources)
-            if name not in stale and (only is None or path in only)
-        }
-        found: dict[str, os.stat_result] = {}
-        for origin in stored:
-            with contextlib.suppress(FileNotFoundError):
-                found[origin] = os.lstat(origin)
-        for origin in self.ledger.differing({origin: state for origin, (_, _, state) in stored.items()}, found):
-            del stored[origin]
+        stored = {one.path: one for one in self._stored(sources) if one.name not in stale}
+        filled = {path: one.state for path, one in stored.items()}
+        try:
+            # A sandbox shows only folders that exist.
+            tree.mkdir(parents=True, exist_ok=True)
+            missing, added = self.ledger.compare(tree, filled)
+            for path in (*missing, *added):
+                (tree / path).unlink(missing_ok=True)
+        except OSError:
+            remove_tree(tree)
+            missing = list(filled)
+        wanted = {stored[path].origin: stored[path].state for path in missing}
+        for origin in self.ledger.differing(wanted, _lstats(wanted))[0]:
+            del wanted[origin]
             Path(origin).unlink(missing_ok=True)
-        filled: dict[str, FileState] = {}
         noted = []
         made: set[str] = set()
-        for origin, (path, source, state) in stored.items():
-            if not _fits(origin, source):
+        for path in missing:
+            origin, state, target = stored[path].origin, filled.pop(path), f"{tree}/{path}"
+            if origin not in wanted or not _fits(origin, stored[path].source):
                 continue
-            target = f"{tree}/{path}"
             if (folder := posixpath.dirname(target)) not in made:
                 os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - for speed
                 made.add(folder)
@@ -112,35 +111,25 @@ class BytecodeStore:
         self.ledger.note(noted)
         return filled
 
-    def unlink(self, tree: Path, sources: Sources, files: Container[str]) -> None:
-        """Remove the unchanged `files` of a tree that is no longer used."""
-        stored = ((path, origin) for origin, _, path, _, _ in self._stored(sources))
-        self.ledger.unlink((f"{tree}/{path}", origin) for path, origin in stored if path in files)
-
-    def _stored(self, sources: Sources) -> Iterator[tuple[str, str, str, str, FileState]]:
-        """The bytecode that is known for the sources of a lock: file, name, path in a tree, source, and state."""
+    def _stored(self, sources: Sources) -> Iterator[_Stored]:
+        """The bytecode that is known for the sources of a lock."""
+        suffix = f".{self.cache_tag}.pyc"
         for folder, shown in self._folders(sources):
-            at, suffix = sources.at if shown == sources.packages else shown, f".{self.cache_tag}.pyc"
+            at = sources.at if shown == sources.packages else shown
             for name, state in read_states(folder / _LEDGER).items():
-                yield (
-                    f"{folder}/{name}",
-                    name,
-                    f"{_inside(shown)}/{name}",
-                    f"{at}/{name.removesuffix(suffix)}.py",
-                    state,
-                )
+                source = f"{at}/{name.removesuffix(suffix)}.py"
+                yield _Stored(f"{folder}/{name}", name, f"{_inside(shown)}/{name}", source, state)
 
     def learn(
         self,
         fresh: Iterable[str],
         sources: Sources,
         manifest: Manifest,
-        *,
         python: Path,
         scratch: Path,
-        cancel: threading.Event | None = None,
-    ) -> int:
-        """Compile the modules that a run compiled (`fresh`: paths in its tree); returns how many were new.
+        cancel: threading.Event | None,
+    ) -> None:
+        """Compile the modules that a run compiled (`fresh`: paths in its tree), for later runs.
 
         Each source must match `manifest`, except the standard library. `python` is the interpreter outside of any
         environment, `scratch` a folder for temporary files.
@@ -149,7 +138,7 @@ class BytecodeStore:
         targets = (self._target(path, sources, manifest, owners) for path in fresh)
         wanted = [target for target in targets if target is not None]
         if not wanted:
-            return 0
+            return
         order, done, output = scratch / "compile.json", scratch / "compiled.json", scratch / "compile.log"
         jobs = [(one.source, one.digest, f"{one.folder}/{one.name}") for one in wanted]
         order.write_text(json.dumps(jobs), encoding="utf-8")
@@ -162,7 +151,7 @@ class BytecodeStore:
             cancel=cancel,
         )
         if not done.is_file():
-            return 0
+            return
         made = set(json.loads(done.read_bytes()))
         with acquire(self.lock, cancel=cancel):
             for folder in {one.folder for one in wanted}:
@@ -174,7 +163,6 @@ class BytecodeStore:
                         noted.append((found, new[name].content))
                 write_whole(folder / _LEDGER, json.dumps({**read_states(folder / _LEDGER), **new}))
                 self.ledger.note(noted)
-        return len(made)
 
     def forget(self, wheels: Iterable[str]) -> None:
         """Remove the bytecode of wheels that were installed again: their sources have new time stamps."""
@@ -225,6 +213,16 @@ class _Wanted(NamedTuple):
     name: str
 
 
+class _Stored(NamedTuple):
+    """A compiled module: its file `origin`, its name, its path in a tree, its source, and the state of the file."""
+
+    origin: str
+    name: str
+    path: str
+    source: str
+    state: FileState
+
+
 @define
 class BytecodeTree:
     """A tree with the states of its files at the start; `fresh` are the files that the run added."""
@@ -233,9 +231,7 @@ class BytecodeTree:
     store: BytecodeStore
     sources: Sources
     files: dict[str, FileState]
-    record: Location | None = None
     fresh: tuple[str, ...] = ()
-    is_spoilt: bool = False
 
     @classmethod
     @contextlib.contextmanager
@@ -243,79 +239,34 @@ class BytecodeTree:
         cls, store: BytecodeStore, sources: Sources, own: Path, *, shared: Location | None, without: Iterable[str] = ()
     ) -> Iterator[BytecodeTree]:
         """The lasting tree of `shared` if no other run uses it, else a new one at `own`."""
-        if shared is not None:
-            with contextlib.suppress(Busy):
-                hold = acquire(shared.bytecode_lock, wait=False)
-                try:
-                    tree = cls(shared.pycache, store, sources, {}, shared)
-                    tree.make_sound()
-                    yield tree
-                    if tree.is_spoilt:
-                        tree.remove()
-                    return
-                finally:
-                    hold.release()
-        tree = cls(own, store, sources, store.fill(own, sources, without=without))
-        try:
-            yield tree
-        finally:
-            store.unlink(own, sources, tree.files)
-
-    @classmethod
-    def prepare(cls, store: BytecodeStore, sources: Sources, record: Location) -> None:
-        """Fill the lasting tree of a new environment, so that its first run starts sooner."""
-        with contextlib.suppress(Busy), acquire(record.bytecode_lock, wait=False):
-            cls(record.pycache, store, sources, {}, record).make_sound()
-
-    def make_sound(self) -> None:
-        """Compare a lasting tree with its record, and refill it if it differs."""
-        self.files = read_states(self.record.bytecode_path) if self.record is not None else {}
-        differing, added = self._look()
-        if not self.files or added or differing:
-            self.remove()
-            self.files = self.store.fill(self.folder, self.sources)
-            self._write()
-        # A sandbox shows only folders that exist.
-        self.folder.mkdir(parents=True, exist_ok=True)
+        folder = own
+        with contextlib.ExitStack() as stack:
+            if shared is not None:
+                with contextlib.suppress(Busy):
+                    stack.enter_context(acquire(shared.bytecode_lock, wait=False))
+                    folder = shared.pycache
+            yield cls(folder, store, sources, store.fill(folder, sources, without=without))
 
     def differences(self) -> list[str]:
         """Compare the tree after a run: the files that were changed or removed."""
-        differing, added = self._look()
-        self.fresh, self.is_spoilt = tuple(added), bool(differing)
+        try:
+            differing, added = self.store.ledger.compare(self.folder, self.files)
+        except OSError:
+            differing, added = list(self.files), []
+        self.fresh = tuple(added)
         inside = _inside(self.sources.packages)
         return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
-
-    def keep(self, manifest: Manifest, python: Path, scratch: Path, cancel: threading.Event | None) -> None:
-        """Compile what the run compiled, and remove what the run itself wrote."""
-        if not self.fresh:
-            return
-        self.store.learn(self.fresh, self.sources, manifest, python=python, scratch=scratch, cancel=cancel)
-        if self.record is not None:
-            for path in self.fresh:
-                (self.folder / path).unlink(missing_ok=True)
-            self.files.update(self.store.fill(self.folder, self.sources, only=frozenset(self.fresh)))
-            self._write()
-
-    def remove(self) -> None:
-        """Remove a tree with its record."""
-        if self.record is not None:
-            self.record.bytecode_path.unlink(missing_ok=True)
-        remove_tree(self.folder)
-
-    def _look(self) -> tuple[list[str], list[str]]:
-        """Files that differ from the record, and new ones."""
-        if not self.folder.is_dir():
-            return list(self.files), []
-        return self.store.ledger.compare(self.folder, self.files)
-
-    def _write(self) -> None:
-        if self.record is not None:
-            write_whole(self.record.bytecode_path, json.dumps(self.files))
 
 
 def compiled_name(source: str, cache_tag: str) -> str:
     """The name of the bytecode of a source (both end with their suffix)."""
     return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
+
+
+def _lstats(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+    for path in paths:
+        with contextlib.suppress(FileNotFoundError):
+            yield path, os.lstat(path)
 
 
 def _inside(folder: Path) -> str:

@@ -10,10 +10,12 @@ order of pip's documentation ("Configuration", location and precedence), then en
 from __future__ import annotations
 
 import configparser
+import contextlib
 import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 import time
 import warnings
@@ -23,13 +25,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import attrs
-import cattrs
 import platformdirs
 from attrs import field, frozen
 from packaging.version import Version
 
-from harness.atomic import write_whole
+from harness.environment.record import read_record, write_record
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 from harness.model import Pin, Release, normalized_name, parsed_version
 
@@ -221,7 +221,7 @@ class Index:
                 return kept
             raise
         if found:  # an empty answer is not cached: the index may be wrong for a moment
-            write_whole(cached, json.dumps(_converter.unstructure(found)))
+            write_record(cached, found)
         return found
 
 
@@ -292,31 +292,13 @@ def _local_wheels(name: str, find_links: Iterable[str]) -> list[Release]:
     return found
 
 
-# Strict: other values in the file must not be converted into a release.
-_converter = cattrs.Converter()
-attrs.resolve_types(Release, localns={"datetime": datetime})
-for _type in (str, int, bool):
-    _converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
-_converter.register_structure_hook(Version, lambda text, _: Version(text))
-_converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
-_converter.register_unstructure_hook(Version, str)
-_converter.register_unstructure_hook(datetime, datetime.isoformat)
-
-
-def _of_type(value: Any, type_: type) -> Any:
-    if type(value) is not type_:
-        raise TypeError(f"{value!r} is no {type_.__name__}")
-    return value
-
-
 def _read_cache(path: Path, *, max_age: float) -> list[Release] | None:
     """The cached releases, None if there are none or the file is invalid."""
     try:
-        if time.time() - path.stat().st_mtime > max_age:
-            return None
-        return _converter.structure(json.loads(path.read_text(encoding="utf-8")), list[Release]) or None
-    except (OSError, ValueError, KeyError, TypeError, RecursionError, cattrs.BaseValidationError):
+        age = time.time() - path.stat().st_mtime
+    except OSError:
         return None
+    return read_record(path, list[Release]) or None if age <= max_age else None
 
 
 def read_page(index_url: str, name: str) -> list[Release]:
@@ -331,43 +313,50 @@ def read_page(index_url: str, name: str) -> list[Release]:
     if url.startswith("file:"):
         page = Path(unquote(urlsplit(url).path)) / "index.html"
         return _from_html(page.read_text(encoding="utf-8", errors="replace"), url, name) if page.is_file() else []
-    found = _fetched(url, headers={"Accept": ACCEPT_ANY})
-    if found is None:
-        return []
-    response, body = found
+    with _opened(url, headers={"Accept": ACCEPT_ANY}) as response:
+        if response is None:
+            return []
+        body = b"".join(_pieces(response))
     kind = response.headers.get("content-type", "").lower()
     return parse_page(body, kind, response.encoding, url=response.url, name=name)
 
 
 def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None:
-    """Download a file of an index. Raises `NoNetwork`, and `IndexFault` if it is not the file with this hash."""
+    """Download a file of an index, of any size. Raises `NoNetwork`, and `IndexFault` if its hash is another one."""
     host = host_of(url)
-    if url.startswith("file:"):
-        body = Path(unquote(urlsplit(url).path)).read_bytes()
-    elif (found := _fetched(url, auth=_login(settings, url))) is not None:
-        _, body = found
-    else:
-        raise failing_status(host, HTTPStatus.NOT_FOUND)
-    if sha256 and hashlib.sha256(body).hexdigest() != sha256:
-        raise no_list(host, f"{target.name} is not the file that the index lists")
-    target.write_bytes(body)
+    with contextlib.ExitStack() as unless_it_is_right:
+        unless_it_is_right.callback(target.unlink, missing_ok=True)
+        if url.startswith("file:"):
+            shutil.copyfile(unquote(urlsplit(url).path), target)
+        else:
+            with _opened(url, auth=_login(settings, url)) as response, target.open("wb") as file:
+                if response is None:
+                    raise failing_status(host, HTTPStatus.NOT_FOUND)
+                file.writelines(response.iter_content(_CHUNK))
+        with target.open("rb") as file:
+            found = hashlib.file_digest(file, "sha256").hexdigest()
+        if sha256 and found != sha256:
+            raise no_list(host, f"{target.name} is not the file that the index lists")
+        unless_it_is_right.pop_all()
 
 
-def _fetched(url: str, **options: Any) -> tuple[Response, bytes] | None:
-    """A server's answer with its content; None if it has nothing at this address. Raises `NoNetwork`, `IndexFault`."""
+@contextlib.contextmanager
+def _opened(url: str, **options: Any) -> Iterator[Response | None]:
+    """A server's answer, None if it has nothing at this address. Raises `NoNetwork` and `IndexFault`, also for a read.
+
+    A status other than success is an `IndexFault`.
+    """
     import requests
 
     host = host_of(url)
     try:
         with requests.get(url, timeout=_SILENCE_S, stream=True, **options) as response:
             status = response.status_code
-            if status == requests.codes.not_found or (status == 403 and host in _FORBIDS_WHAT_IT_LACKS):
-                return None
-            if status in _REFUSALS:
+            if status in _REFUSALS and not (status == HTTPStatus.FORBIDDEN and host in _FORBIDS_WHAT_IT_LACKS):
                 raise access_refused(host, status)
-            if status != requests.codes.ok:
+            if status not in (HTTPStatus.OK, HTTPStatus.NOT_FOUND, *_REFUSALS):
                 raise failing_status(host, status)
-            return response, b"".join(_pieces(response, host))
+            yield response if status == HTTPStatus.OK else None
     except requests.TooManyRedirects as error:
         raise no_list(host, "it redirects in a circle") from error
     except requests.RequestException as error:
@@ -412,12 +401,13 @@ def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: s
     raise no_list(host, f"its page of {name} is neither HTML nor JSON")
 
 
-def _pieces(response: Response, host: str) -> Iterator[bytes]:
+def _pieces(response: Response) -> Iterator[bytes]:
+    """The pieces of a page, which may neither be too large nor take too long."""
     begun, size = time.monotonic(), 0
     for piece in response.iter_content(_CHUNK):
         size += len(piece)
         if size > _LARGEST or time.monotonic() - begun > _LONGEST_S:
-            raise no_list(host, "its page is too large, or arrives too slowly")
+            raise no_list(host_of(response.url), "its page is too large, or arrives too slowly")
         yield piece
 
 

@@ -16,8 +16,9 @@ import shutil
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -44,7 +45,10 @@ _TABLE = (
 )
 STORED = "files"  # the folder of a stored wheel with its files
 _LASTS_S = 120.0
-_MOST = 8  # environments, each of tens of thousands of files
+_FOLDERS = 16  # whose listings are remembered, each of up to tens of thousands of files
+_ENVIRONMENTS = 8
+_MOST = 2**63 - 1  # of SQLite
+_TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
 
 _Signature = tuple[int, int, int, int, int]
 
@@ -65,33 +69,52 @@ class FileState(NamedTuple):
         return (found.st_mode, found.st_size, found.st_mtime_ns) == self[:3]
 
 
+class Listing(NamedTuple):
+    """What one folder contained, by paths from the top folder, when its own times were `state`."""
+
+    state: tuple[int, ...]
+    files: tuple[str, ...]
+    folders: tuple[str, ...]
+
+
 @frozen
 class Ledger:
-    """The contents of files at the change times when they were read or linked, by device and inode."""
+    """The contents of files at the change times when they were read or linked, by device and inode.
+
+    A process remembers what it asked for, and the listings of the folders that it compared last.
+    """
 
     path: Path
-    _read: dict[_Signature, str] = field(factory=dict, eq=False, repr=False)  # what this process has asked for
+    _noted: dict[tuple[int, int], tuple[int, int, int, str]] = field(factory=dict, eq=False, repr=False)
+    _listed: dict[Path, dict[str, Listing]] = field(factory=dict, eq=False, repr=False)
 
     @classmethod
+    @cache
     def of(cls, workspace: Workspace) -> Ledger:
-        """The ledger of a workspace."""
+        """The ledger of a workspace, one for all of this process."""
         return cls(workspace.records / "files.db")
 
-    def known(self, found: Iterable[os.stat_result]) -> dict[_Signature, str]:
-        """The contents of those files that did not change since they were noted, by `signature`."""
-        keys = [signature(one) for one in found]
-        unread = [one[1] for one in keys if one not in self._read]
-        if unread:
-            select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
-            self._read.update((row[:5], row[5]) for row in self._answer(select, unread))
-        return {one: self._read[one] for one in keys if one in self._read}
+    def known(self, found: Mapping[str, os.stat_result]) -> dict[str, str]:
+        """The contents of those files that did not change since they were noted."""
+        inodes = [one.st_ino & _MOST for one in found.values()]
+        select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
+        rows = {row[:5]: row[5] for row in self._answer(select, inodes)} if inodes else {}
+        contents = {path: rows[key] for path, one in found.items() if (key := signature(one)) in rows}
+        self._remember((found[path], content) for path, content in contents.items())
+        return contents
 
-    def note(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
+    def note(self, contents: Collection[tuple[os.stat_result, str]]) -> None:
         """Note the contents of files. Each state must be from before its content was read."""
         rows = [(*signature(found), content) for found, content in contents]
         columns = ", ".join(f"json_extract(value, '$[{i}]')" for i in range(6))
         if rows:
             self._answer(f"INSERT OR REPLACE INTO files SELECT {columns} FROM json_each(?)", rows)  # noqa: S608
+        self._remember(contents)
+
+    def _remember(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
+        for found, content in contents:
+            state = found.st_size, found.st_mtime_ns, found.st_ctime_ns, content
+            self._noted[found.st_dev, found.st_ino] = state
 
     def _answer(self, statement: str, values: Sequence[object]) -> list[tuple[Any, ...]]:
         try:
@@ -109,79 +132,118 @@ class Ledger:
 
         Raises `OSError` if the folder can't be read.
         """
-        found = files_below(folder)
-        return self.differing(recorded, found, f"{folder}/"), [path for path in found if path not in recorded]
+        listings = self._listed.pop(folder, {})
+        differences = self.differing(recorded, look(folder, listings), f"{folder}/")
+        for former in list(self._listed)[: 1 - _FOLDERS]:
+            self._listed.pop(former, None)
+        self._listed[folder] = listings
+        return differences
 
     def differing(
-        self, recorded: Mapping[str, FileState], found: Mapping[str, os.stat_result], prefix: str = ""
-    ) -> list[str]:
-        """The recorded paths that are missing or differ; a file that the ledger does not know is read."""
-        known = self.known(found[path] for path in recorded if path in found)
-        differing, fresh = [], []
-        for path, state in recorded.items():
-            now = found.get(path)
-            if now is None or not state.is_like(now):
-                differing.append(path)
+        self, recorded: Mapping[str, FileState], found: Iterable[tuple[str, os.stat_result]], prefix: str = ""
+    ) -> tuple[list[str], list[str]]:
+        """Compare files with a record, as `compare`; one whose content is not known is read."""
+        noted, there = self._noted, set()
+        differing, added = [], []
+        unsure: dict[str, os.stat_result] = {}
+        for path, now in found:
+            there.add(path)
+            if path not in recorded:
+                added.append(path)
                 continue
-            content = known.get(signature(now))
-            if content is None:
+            mode, size, mtime, content = recorded[path]
+            if (now.st_mode, now.st_size, now.st_mtime_ns) != (mode, size, mtime):
+                differing.append(path)
+            elif noted.get((now.st_dev, now.st_ino)) != (size, mtime, now.st_ctime_ns, content):
+                unsure[path] = now
+        known = self.known(unsure)
+        fresh = []
+        for path, now in unsure.items():
+            if path not in known:
                 try:
-                    content = content_of(prefix + path, now)
+                    known[path] = content_of(prefix + path, now)
                 except OSError:
                     differing.append(path)
                     continue
-                fresh.append((now, content))
-            if content != state.content:
+                fresh.append((now, known[path]))
+            if known[path] != recorded[path].content:
                 differing.append(path)
         self.note(fresh)
-        return differing
+        return [*differing, *(path for path in recorded if path not in there)], added
 
-    def unlink(self, pairs: Iterable[tuple[str, str]]) -> None:
-        """Remove unchanged links, given with the file that each was linked to, which stays known.
+    def unlink(self, origins: Mapping[str, str]) -> None:
+        """Remove unchanged links, by the files that each was linked to, which stay known.
 
-        Otherwise that file would have to be read again in every environment that has a link to it.
+        Otherwise these would have to be read again in every environment that has a link to them.
         """
-        pairs = list(pairs)
         before: dict[str, os.stat_result] = {}
-        for link, _ in pairs:
+        for link in origins:
             with contextlib.suppress(OSError):
                 before[link] = os.lstat(link)
-        known = self.known(before.values())
         kept = []
-        for link, origin in pairs:
+        for link, content in self.known(before).items():
             with contextlib.suppress(OSError):
-                if link in before and (content := known.get(signature(before[link]))) is not None:
-                    os.unlink(link)  # noqa: PTH108 - for speed
-                    after = os.lstat(origin)
-                    if signature(after)[:4] == signature(before[link])[:4]:
-                        kept.append((after, content))
+                os.unlink(link)  # noqa: PTH108 - for speed
+                after = os.lstat(origins[link])
+                if signature(after)[:4] == signature(before[link])[:4]:
+                    kept.append((after, content))
         self.note(kept)
 
 
 def signature(found: os.stat_result) -> _Signature:
     """What tells a file with its content from any other: device, inode, size, and both times."""
-    most = 2**63 - 1  # of SQLite
-    return found.st_dev & most, found.st_ino & most, found.st_size, found.st_mtime_ns, found.st_ctime_ns
+    return found.st_dev & _MOST, found.st_ino & _MOST, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def signatures(folder: Path) -> set[tuple[str, tuple[int, ...]]]:
     """The path and the signature of each file below a folder, all that says whether one changed. Raises `OSError`."""
-    return {(path, signature(found)) for path, found in files_below(folder).items()}
+    return {(path, signature(found)) for path, found in look(folder)}
 
 
-def files_below(folder: Path | str) -> dict[str, os.stat_result]:
+def files_below(folder: Path) -> dict[str, os.stat_result]:
     """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
-    found: dict[str, os.stat_result] = {}
-    left = [(str(folder), "")]
-    while left:
-        parent, prefix = left.pop()
-        with os.scandir(parent) as entries:
-            for entry in entries:
-                if entry.is_dir(follow_symlinks=False):
-                    left.append((entry.path, f"{prefix}{entry.name}/"))
-                else:
-                    found[prefix + entry.name] = entry.stat(follow_symlinks=False)
-    return found
+    return dict(look(folder))
+
+
+def look(folder: Path, listings: dict[str, Listing] | None = None) -> Iterator[tuple[str, os.stat_result]]:
+    """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`.
+
+    A folder is listed again only if its times changed since its listing in `listings`, which is replaced: an added,
+    removed or renamed entry changes them. Each file is looked at in any case.
+    """
+    listings = {} if listings is None else listings
+    begun = time.time_ns()
+    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
+    try:
+        left = [""]
+        while left:
+            parent = left.pop()
+            now = os.stat(parent or ".", dir_fd=top, follow_symlinks=False)
+            listing = listings.pop(parent, None)
+            if listing is None or listing.state != signature(now):
+                listing = _listing(folder, parent, now)
+            if now.st_ctime_ns < begun - _TICK_NS:  # else another change may get the same time
+                listings[parent] = listing
+            left += listing.folders
+            for path in listing.files:
+                try:
+                    found = os.stat(path, dir_fd=top, follow_symlinks=False)
+                except FileNotFoundError:  # removed meanwhile
+                    continue
+                yield path, found
+    finally:
+        os.close(top)
+
+
+def _listing(folder: Path, parent: str, now: os.stat_result) -> Listing:
+    files, folders = [], []
+    with os.scandir(f"{folder}/{parent}") as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                folders.append(f"{parent}{entry.name}/")
+            else:
+                files.append(parent + entry.name)
+    return Listing(signature(now), tuple(files), tuple(folders))
 
 
 def state_of(found: os.stat_result, content: str) -> FileState:
@@ -227,7 +289,7 @@ class Manifest:
         files = {path: state for rows in wheels.values() for path, state in rows.items()}
         found = files_below(folder)
         fresh = [(path, now, content_of(folder / path, now)) for path, now in found.items() if path not in files]
-        ledger.note((now, content) for _, now, content in fresh)
+        ledger.note([(now, content) for _, now, content in fresh])
         files |= {path: state_of(now, content) for path, now, content in fresh}
         named = {key: tuple(path for path in rows if path in found) for key, rows in wheels.items()}
         return cls(lock, kind, {path: files[path] for path in found}, named)
@@ -259,7 +321,7 @@ class Manifest:
         wanted = set(paths)
         return [key for key, names in self.wheels.items() if not wanted.isdisjoint(names)]
 
-    def differences(self, folder: Path, ledger: Ledger, *, is_users: bool = False) -> tuple[str, ...]:
+    def differences(self, folder: Path, ledger: Ledger, *, is_users: bool = False) -> list[str]:
         """Compare a folder with the record: the paths that differ.
 
         In a user's folder (`is_users`), other files do not count. Bytecode that a process wrote next to a source,
@@ -268,14 +330,14 @@ class Manifest:
         try:
             differing, more = ledger.compare(folder, self.files)
         except OSError:
-            return (".",)
-        ours = {path.partition("/")[0] for path in self.files}
+            return ["."]
+        ours = {path.partition("/")[0] for path in self.files} if is_users else set()
         for path in more:
             if path.endswith(".pyc") and "__pycache__" in path.split("/"):
                 (folder / path).unlink(missing_ok=True)
             elif not is_users or path.partition("/")[0] in ours:
                 differing.append(path)
-        return tuple(sorted(differing))
+        return sorted(differing)
 
 
 class _Kept:
@@ -324,7 +386,6 @@ class Location:
     kept = _Kept("locks", ".kept.lock")
     bytecode_lock = _Kept("locks", ".bytecode.lock")
     manifest_path = _Kept("records", ".json")
-    bytecode_path = _Kept("records", ".bytecode.json")
     aliases = _Kept("aliases")
     pycache = _Kept("pycache")
 
@@ -352,22 +413,9 @@ class Location:
         """Whether the environment of this lock was built there; it may have changed since."""
         return held_lock(self.folder) == lock_id and self.manifest_path.is_file()
 
-    def sound(self, lock_id: str, ledger: Ledger, drop: Callable[[Iterable[str]], None]) -> Manifest | None:
-        """The manifest if every file of the environment matches it, else None; `drop` gets the wheels that differ."""
-        manifest = Manifest.read(self.manifest_path) if self.is_built(lock_id) else None
-        if manifest is None or manifest.lock != lock_id:
-            return None
-        differs = manifest.differences(self.folder, ledger, is_users=self.is_users)
-        if differs:
-            drop(manifest.wheels_with(differs))
-            return None
-        # If the Python that it was built for is gone, the link to it is broken.
-        return manifest if self.python.exists() else None
-
     def forget(self) -> None:
         """Remove the record; the next user rebuilds the environment."""
-        for path in (self.manifest_path, self.bytecode_path):
-            path.unlink(missing_ok=True)
+        self.manifest_path.unlink(missing_ok=True)
         remove_tree(self.pycache)
         remove_tree(self.aliases)
 
@@ -393,8 +441,10 @@ class Location:
         self.forget()
         if manifest is not None:
             store = f"{self.workspace.wheels}/{manifest.kind}"
-            origins = ((path, f"{store}/{key}/{STORED}/{path}") for path, key in manifest.owners().items())
-            Ledger.of(self.workspace).unlink((f"{doomed}/{path}", origin) for path, origin in origins)
+            origins = {
+                f"{doomed}/{p}": f"{store}/{key}/{STORED}/{p}" for key, paths in manifest.wheels.items() for p in paths
+            }
+            Ledger.of(self.workspace).unlink(origins)
         remove_tree(doomed)
 
 
@@ -413,7 +463,7 @@ class RecentlyCompared:
     def note(self, name: str, manifest: Manifest) -> None:
         """Note that an environment matches its manifest now."""
         others = [item for item in self._found.items() if item[0] != name]
-        self._found = dict([*others[1 - _MOST :], (name, (self.clock(), manifest))])
+        self._found = dict([*others[1 - _ENVIRONMENTS :], (name, (self.clock(), manifest))])
 
     def manifest(self, name: str, lock_id: str) -> Manifest | None:
         """The manifest that an environment matched a moment ago, None if it is too long ago or of another lock."""

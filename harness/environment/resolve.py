@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import tempfile
-from concurrent.futures import ThreadPoolExecutor
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -18,9 +17,9 @@ from packaging.requirements import Requirement
 from packaging.version import Version
 
 from harness.environment.attempt import (
-    PAGES_AT_ONCE,
     Attempt,
     as_preferences,
+    at_once,
     caps,
     is_older,
     is_source,
@@ -109,18 +108,14 @@ class Resolver:
 
 
 @frozen
-class _Question:
+class _Question(Resolver):
     """One question to a resolver, whose versions in `near` are kept where possible.
 
     `unbuilt` has a sentence for each project that is older than it should be, because that can't be built.
     """
 
-    uv: Uv
-    index: Index
-    interpreter: Interpreter
-    builds: SourceBuilds | None
-    near: Lock | None
-    cancel: threading.Event | None
+    near: Lock | None = None
+    cancel: threading.Event | None = None
     unbuilt: dict[str, str] = field(factory=dict)
 
     def answer(self, combination: Combination) -> Resolution | Unresolvable:
@@ -348,9 +343,7 @@ class _Question:
         while True:
             new = {name for name in projects_without_wheels(words) if may_be_built(name, combination)} - names
             if combination.only_named:  # each is pinned, and uv names one at a time
-                with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
-                    lacking = list(pool.map(self._has_no_wheel, pinned, pinned.values()))
-                found = itertools.compress(pinned, lacking)
+                found = itertools.compress(pinned, at_once(self._has_no_wheel, pinned, pinned.values()))
                 new |= {name for name in found if may_be_built(name, combination)} - names
             new -= {name for name, wheel in wheels.items() if pinned.get(name) in (None, wheel.source.version)}
             if not new:
@@ -373,9 +366,8 @@ class _Question:
         lock = read_lock(answer, self.interpreter)
         decided = attempt.pinned | wheels.keys() | self.unbuilt.keys()
         asked = [pin for pin in lock.pins if may_be_built(pin.name, combination) and pin.name not in decided]
-        with ThreadPoolExecutor(PAGES_AT_ONCE, thread_name_prefix="pages") as pool:
-            passed_over = list(pool.map(lambda pin: self._was_passed_over(pin, combination), asked))
-        names = tuple(pin.name for pin, is_behind in zip(asked, passed_over, strict=True) if is_behind)
+        passed_over = at_once(lambda pin: self._was_passed_over(pin, combination), asked)
+        names = tuple(pin.name for pin in itertools.compress(asked, passed_over))
         if not names:
             return {}
         there = self._answer(evolve(self._offered(attempt, wheels), sources=names))

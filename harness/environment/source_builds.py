@@ -11,7 +11,6 @@ fetched and the build starts again. A requirement that has no wheel is built in 
 from __future__ import annotations
 
 import hashlib
-import json
 import re
 import shutil
 import time
@@ -19,12 +18,12 @@ from datetime import datetime, timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import asdict, evolve, field, frozen
+from attrs import evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
-from harness.atomic import write_whole
 from harness.environment.attempt import LockedFile, locked_files, projects_without_wheels
 from harness.environment.index import download
+from harness.environment.record import read_record, write_record
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
 from harness.environment.workspace import Workspace, acquire, claimed_folder
 from harness.events import SILENT, Note, Reporter
@@ -70,6 +69,15 @@ class NotBuilt:
 
     release: str
     words: str
+
+
+@frozen
+class _Built:
+    """What is recorded beside a wheel: its file and hash, and the source distribution that it was built from."""
+
+    built: str
+    sha256: str
+    source: Pin
 
 
 @frozen
@@ -136,16 +144,13 @@ class SourceBuilds:
         return self._root / f"{pin.name}-{pin.version}-{pin.sha256[:16]}"
 
     def _kept(self, folder: Path) -> BuiltWheel | None:
-        try:
-            known = json.loads((folder / _RECORD).read_text(encoding="utf-8"))
-            path = folder / known["built"]
-            if hashlib.sha256(path.read_bytes()).hexdigest() != known["sha256"]:
-                return None
-            source = Pin(**{**known["source"], "siblings": ()})
-        except (OSError, ValueError, KeyError, TypeError):
+        known = read_record(folder / _RECORD, _Built)
+        path = folder / known.built if known is not None else folder
+        if known is None or not path.is_file() or _sha256(path) != known.sha256:
             return None
-        self._sources[known["sha256"]] = source
-        return BuiltWheel(path, known["sha256"], source)
+        source = evolve(known.source, siblings=())
+        self._sources[known.sha256] = source
+        return BuiltWheel(path, known.sha256, source)
 
     def build(self, source: LockedFile, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
         """Return the wheel of a source distribution, built now if it is not kept. Raises as `release`."""
@@ -188,10 +193,13 @@ class SourceBuilds:
     def _keep(self, folder: Path, wheel: Path, source: Pin) -> None:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
-        digest = hashlib.sha256(wheel.read_bytes()).hexdigest()
         shutil.copy2(wheel, folder / wheel.name)
-        known = {"built": wheel.name, "sha256": digest, "source": asdict(source)}
-        write_whole(folder / _RECORD, json.dumps(known))
+        write_record(folder / _RECORD, _Built(wheel.name, _sha256(wheel), source))
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def _dated(uploaded: str) -> Iterable[list[str]]:

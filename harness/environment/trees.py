@@ -23,8 +23,8 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.atomic import write_whole
 from harness.environment.ledger import signatures
+from harness.environment.record import read_record, write_record
 from harness.environment.workspace import Workspace, acquire, claimed_folder
 from harness.errors import NoInput
 from harness.model.repro import INPUTS, Given
@@ -145,7 +145,7 @@ class Fetcher:
         """Return one folder with an entry for each input. Raises `NoInput`, `NoNetwork` and `NoSpace`."""
         key = hashlib.sha256("\0".join(f"{one!r}{self._now(one)}" for one in inputs).encode()).hexdigest()
         record = self.trees.workspace.made / f"inputs-{key[:32]}.json"
-        folder = self.trees.folder(_read(record))
+        folder = self.trees.folder((read_record(record, dict[str, str]) or {}).get("tree", ""))
         if folder is None:
             with claimed_folder(self.trees.workspace.building, "inputs-") as partial:
                 for one in inputs:
@@ -154,7 +154,7 @@ class Fetcher:
                     digest = self.trees.keep(partial)
                 except NotKept as why:
                     raise NoInput(f"the inputs can't be kept: {why}") from None
-            write_whole(record, json.dumps({"tree": digest}))
+            write_record(record, {"tree": digest})
             folder = self.trees.folder(digest)
         if folder is None:
             raise NoInput("the inputs are changed while they are kept", hint="harness clean --all, then once more")
@@ -268,10 +268,3 @@ def _unpack(one: Input, archive: Path, place: Path) -> None:
 
 def _flaw(one: Input, why: str, hint: str = "") -> NoInput:
     return NoInput(f"input {one.name} ({one.words}): {why}", hint=hint)
-
-
-def _read(record: Path) -> str:
-    try:
-        return str(json.loads(record.read_text(encoding="utf-8"))["tree"])
-    except (OSError, ValueError, KeyError, TypeError):
-        return ""

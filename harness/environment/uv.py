@@ -245,18 +245,9 @@ class Uv:
         lock.unlink(missing_ok=True)
         if preferences:
             lock.write_text(preferences, encoding="utf-8")
-        words: list[str | Path] = [
-            "--quiet",
-            "pip",
-            "compile",
-            "requirements.in",
-            "--only-binary",
-            ":all:",
-            "--python",
-            python,
-        ]
-        words += ["--format", "pylock.toml", "--output-file", lock.name, *options]
-        answer = self.call(*words, cwd=folder, cancel=cancel)
+        words = ("--quiet", "pip", "compile", "requirements.in", "--only-binary", ":all:", "--python", python)
+        form = ("--format", "pylock.toml", "--output-file", lock.name)
+        answer = self.call(*words, *form, *options, cwd=folder, cancel=cancel)
         return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
 
     def _check_pages(self, projects: Iterable[str]) -> None:

@@ -19,6 +19,7 @@ import shutil
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
 
@@ -29,7 +30,7 @@ from harness.environment.bytecode import BytecodeTree
 from harness.environment.ledger import Location, Manifest, content_of, files_below, signatures
 from harness.environment.workspace import Busy, acquire, claimed_folder, site_packages
 from harness.errors import HarnessError
-from harness.model import Mixture
+from harness.model import Lock, Mixture
 from harness.run.process import Cancelled
 
 _TRIES = 3
@@ -38,16 +39,6 @@ _LARGE = 2**20  # bytes
 
 class CannotBuild(Exception):
     """The environment is gone and can't be built again; the message is the installer's."""
-
-
-@define
-class _Base:
-    """An environment that is ready. `location` is None unless it is shared."""
-
-    folder: Path
-    manifest: Manifest
-    location: Location | None = None
-    is_broken: bool = False
 
 
 @define
@@ -92,57 +83,53 @@ def watched_environment(
             bytecode.mkdir()
             yield WatchedEnvironment(environment, scratch, bytecode)
             return
-        base = None if apart else stack.enter_context(_shared(builder, environment, cancel))
-        if base is None:
-            base = _unshared(builder, environment, scratch / "environment", cancel)
-        folder, shared = base.folder, base.location
+        location, manifest = builder.location(environment.lock), None
+        if not apart:
+            manifest = _share(builder, environment.lock, location, stack, cancel)
+        base, is_shared = location.folder, manifest is not None
+        if manifest is None:
+            base = scratch / "environment"
+            manifest = _unshared(builder, environment, base, cancel)
+        folder = base
         if mixture is not None:
-            folder, shared = scratch / "mixture", None
-            build_mixture(base.folder, mixture, folder)
+            folder = scratch / "mixture"
+            build_mixture(base, mixture, folder)
         exchanged = mixture.files if mixture is not None else ()
-        sources = builder.sources(environment.lock, folder, base.folder)
+        sources = builder.sources(environment.lock, folder, base)
+        lasting = location if is_shared and mixture is None else None
         tree = stack.enter_context(
-            BytecodeTree.opened(builder.bytecode, sources, scratch / "pycache", shared=shared, without=exchanged)
+            BytecodeTree.opened(builder.bytecode, sources, scratch / "pycache", shared=lasting, without=exchanged)
         )
-        look = _comparison(builder, base, folder if mixture is not None else None, tree, scratch, cancel)
-        prefix = tree.folder
-        if alias and mixture is None and base.location is not None:
-            folder, prefix = alias_of(base.location, alias), scratch / "prefix"
+        before = signatures(folder) if mixture is not None else set()
+
+        def look() -> tuple[str, ...]:
+            differs = builder.differences(manifest, base, location if is_shared else None)
+            if mixture is not None:
+                differs += sorted({path for path, _ in before ^ signatures(folder)})
+            differs += tree.differences()
+            if not differs and mixture is None:
+                builder.bytecode.learn(tree.fresh, sources, manifest, builder.interpreter.path, scratch, cancel)
+            return tuple(dict.fromkeys(differs))
+
+        seen, prefix = folder, tree.folder
+        if alias and lasting is not None:
+            seen, prefix = alias_of(location, alias), scratch / "prefix"
             stdlib = builder.interpreter.stdlib
-            link_bytecode(prefix, tree.folder, {folder: base.folder, base.folder: base.folder, stdlib: stdlib})
-        where = evolve(environment, folder=folder, python=folder / "bin" / "python")
+            link_bytecode(prefix, tree.folder, {seen: base, base: base, stdlib: stdlib})
+        where = evolve(environment, folder=seen, python=seen / "bin" / "python")
         yield WatchedEnvironment(where, scratch, prefix, tree.folder, look)
 
 
-def _comparison(
-    builder: Builder, base: _Base, mixed: Path | None, tree: BytecodeTree, scratch: Path, cancel: threading.Event | None
-) -> Callable[[], tuple[str, ...]]:
-    """The comparison to do after the run; `mixed` is the folder of a mixture, which is recorded now."""
-    before = signatures(mixed) if mixed is not None else set()
-
-    def look() -> tuple[str, ...]:
-        differs = _differences(builder, base)
-        if mixed is not None:
-            differs += sorted({path for path, _ in before ^ signatures(mixed)})
-        differs += tree.differences()
-        if not differs and mixed is None:
-            tree.keep(base.manifest, builder.interpreter.path, scratch, cancel)
-        base.is_broken = bool(differs)
-        return tuple(dict.fromkeys(differs))
-
-    return look
-
-
-@contextlib.contextmanager
-def _shared(builder: Builder, environment: Environment, cancel: threading.Event | None) -> Iterator[_Base | None]:
-    """The environment that other runs share; None if it must be rebuilt while others still run in it."""
-    lock = environment.lock
-    location = builder.location(lock)
+def _share(
+    builder: Builder, lock: Lock, location: Location, stack: ExitStack, cancel: threading.Event | None
+) -> Manifest | None:
+    """Share an environment with other runs until `stack` ends; None if it must be rebuilt while others run in it."""
     for _ in range(_TRIES):
         hold = acquire(location.in_use, shared=True, cancel=cancel)
-        manifest = builder.sound(location, lock, recent=True)
-        if manifest is not None:
-            break
+        if (manifest := builder.sound(location, lock, recent=True)) is not None:
+            stack.callback(_restore, builder, lock, location, cancel)
+            stack.enter_context(hold)
+            return manifest
         hold.release()
         try:
             with acquire(location.in_use, wait=not location.folder.exists(), cancel=cancel):
@@ -151,39 +138,23 @@ def _shared(builder: Builder, environment: Environment, cancel: threading.Event 
             break
         if isinstance(renewed, Uninstallable):
             raise CannotBuild(renewed.words)
-    if manifest is None:
-        yield None
-        return
-    base = _Base(location.folder, manifest, location)
-    try:
-        yield base
-    finally:
-        hold.release()
-        if base.is_broken:
-            # If this fails, the next user rebuilds it. The finished run must not be lost.
-            with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(location.in_use, wait=False):
-                builder.renew(lock, location, cancel)
+    return None
 
 
-def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: threading.Event | None) -> _Base:
+def _restore(builder: Builder, lock: Lock, location: Location, cancel: threading.Event | None) -> None:
+    """Rebuild an environment that a run has changed, unless others still run in it."""
+    if builder.compared.manifest(location.name, lock.id) is None:
+        # If this fails, the next user rebuilds it. The finished run must not be lost.
+        with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(location.in_use, wait=False):
+            builder.renew(lock, location, cancel)
+
+
+def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: threading.Event | None) -> Manifest:
     folder.mkdir()
     built = builder.build_at(folder, environment.lock, apart=True, cancel=cancel)
     if isinstance(built, Uninstallable):
         raise CannotBuild(built.words)
-    return _Base(folder, built)
-
-
-def _differences(builder: Builder, base: _Base) -> list[str]:
-    """Files that differ from what was built. The store drops the wheels that they belong to."""
-    is_users = base.location is not None and base.location.is_users
-    differs = base.manifest.differences(base.folder, builder.wheels.ledger, is_users=is_users)
-    if base.location is not None:
-        if differs:
-            builder.compared.forget()
-            builder.wheels.drop(base.manifest.wheels_with(differs))
-        else:
-            builder.compared.note(base.location.name, base.manifest)
-    return list(differs)
+    return built
 
 
 def flaw_of(mixture: Mixture, python: str) -> str:

@@ -32,7 +32,7 @@ from attrs import field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, read_states, state_of
+from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, look, read_states, state_of
 from harness.environment.workspace import Busy, Workspace, acquire, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.process import Cancelled
@@ -75,47 +75,32 @@ class Tree:
         return found
 
 
-@frozen
-class TreeLayout:
-    """Trees in the order of their installation, and the index of the tree that each path comes from.
+def laid_out(
+    trees: Sequence[Tree], own: Container[str]
+) -> tuple[list[dict[str, FileState]], tuple[str, ...], tuple[str, ...]]:
+    """The files that are installed from each tree in an environment that already has the files `own`.
 
-    `overwritten` are the paths of which there are several; `clashes` tells those with different code, in sentences.
+    Also the paths of which there are several, and sentences about those with different code.
     """
-
-    trees: Sequence[Tree]
-    _owners: Mapping[str, int] = field(alias="owners")
-    overwritten: tuple[str, ...] = ()
-    clashes: tuple[str, ...] = ()
-
-    @classmethod
-    def of(cls, trees: Sequence[Tree], own: Container[str]) -> TreeLayout:
-        """The layout of these trees in an environment that already has the files `own`."""
-        having: dict[str, list[int]] = {}
-        for number, tree in enumerate(trees):
-            for path in tree.files:
-                having.setdefault(path, []).append(number)
-        several = [path for path, numbers in having.items() if len(numbers) > 1]
-        rank = {name: number for number, name in enumerate(in_pips_order(trees))} if several else {}
-        owners = {
-            path: max(numbers, key=lambda number: rank[trees[number].name]) if len(numbers) > 1 else numbers[0]
-            for path, numbers in having.items()
-            if path not in own
-        }
-        clashes: dict[str, list[str]] = {}
-        for path in several:
-            others = [trees[n] for n in having[path]]
-            if path in owners and path.endswith(_CODE) and len({tree.files[path].content for tree in others}) > 1:
-                where = f"{' and '.join(map(str, others))}: that of {trees[owners[path]].name} is installed"
-                clashes.setdefault(where, []).append(path)
-        for tree in trees:
-            if taken := [path for path in tree.files if path in own]:
-                clashes.setdefault(f"{tree}: not installed, it belongs to the environment", []).extend(taken)
-        return cls(trees, owners, tuple(several), tuple(_told(where, paths) for where, paths in clashes.items()))
-
-    def files_of(self, tree: Tree) -> dict[str, FileState]:
-        """The files that are installed from this tree."""
-        number = self.trees.index(tree)
-        return {path: state for path, state in tree.files.items() if self._owners.get(path) == number}
+    having: dict[str, list[int]] = {}
+    for number, tree in enumerate(trees):
+        for path in tree.files:
+            having.setdefault(path, []).append(number)
+    several = [path for path, numbers in having.items() if len(numbers) > 1]
+    rank = {name: number for number, name in enumerate(in_pips_order(trees))} if several else {}
+    installed: list[dict[str, FileState]] = [{} for _ in trees]
+    clashes: dict[str, list[str]] = {}
+    for path, numbers in having.items():
+        if path in own:
+            for number in numbers:
+                clashes.setdefault(f"{trees[number]}: not installed, it belongs to the environment", []).append(path)
+            continue
+        last = max(numbers, key=lambda number: rank[trees[number].name]) if len(numbers) > 1 else numbers[0]
+        installed[last][path] = trees[last].files[path]
+        if path.endswith(_CODE) and len({trees[number].files[path].content for number in numbers}) > 1:
+            others = " and ".join(str(trees[number]) for number in numbers)
+            clashes.setdefault(f"{others}: that of {trees[last].name} is installed", []).append(path)
+    return installed, tuple(several), tuple(_told(where, paths) for where, paths in clashes.items())
 
 
 def _told(where: str, paths: Sequence[str]) -> str:
@@ -249,11 +234,11 @@ class WheelStore:
                 trees += [tree] if tree is not None else []
             if missing:
                 return Linked(missing=tuple(missing))
-            layout = TreeLayout.of(trees, own)
-            for tree in layout.trees:
-                self._link(tree, layout.files_of(tree), folder, apart=apart)
-            wheels = {tree.key: layout.files_of(tree) for tree in layout.trees if tree.key}
-            return Linked(wheels, overwritten=layout.overwritten, clashes=layout.clashes)
+            installed, several, clashes = laid_out(trees, own)
+            for tree, files in zip(trees, installed, strict=True):
+                self._link(tree, files, folder, apart=apart)
+            wheels = {tree.key: files for tree, files in zip(trees, installed, strict=True) if tree.key}
+            return Linked(wheels, overwritten=several, clashes=clashes)
 
     def take_in(self, pins: Iterable[Pin], stage: Path) -> TakenIn:
         """Store wheels that were just installed into a folder of their own: their files are moved out of it."""
@@ -315,8 +300,9 @@ class WheelStore:
         key = self.key(pin)
         states = read_states(self.root / key / _LEDGER)
         with contextlib.suppress(OSError):
-            if states and self.ledger.compare(self.root / key / STORED, states) == ([], []):
-                return Tree(pin.name, pin.version, self.root / key / STORED, states, key)
+            folder = self.root / key / STORED
+            if states and self.ledger.differing(states, look(folder), f"{folder}/") == ([], []):
+                return Tree(pin.name, pin.version, folder, states, key)
         self._drop(key)
         return None
 

@@ -11,7 +11,6 @@ error. These are in the ELF format for x86-64, with the names of elf(5).
 
 from __future__ import annotations
 
-import json
 import mmap
 import platform
 import re
@@ -23,11 +22,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import asdict, evolve, field, frozen
+from attrs import evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.atomic import write_whole
 from harness.environment.attempt import read_lock
+from harness.environment.record import read_record, write_record
 from harness.environment.workspace import Workspace, site_packages
 from harness.errors import IndexFault, NoNetwork
 from harness.events import SILENT, Note, Reporter
@@ -53,6 +52,14 @@ _NEED_CUDA = re.compile(
 
 
 @frozen
+class _Known:
+    """The builds that were found by what was asked for, and when uv could not reach them (seconds since the epoch)."""
+
+    builds: dict[str, tuple[Pin, ...]] = field(factory=dict)
+    unreachable: float = 0.0
+
+
+@frozen
 class CpuBuilds:
     """The builds for CPUs that uv finds for one interpreter; `reporter` is told once if it can't reach them."""
 
@@ -70,30 +77,19 @@ class CpuBuilds:
         asked = " ".join(f"{pin.name}=={pin.version}" for pin in lock.pins if pin.name in _PROJECTS)
         with self._asking:
             if asked not in self._found:
-                self._found[asked] = self._kept(asked) or self._ask(asked)
+                self._found[asked] = self._known().builds.get(asked) or self._ask(asked)
             return self._found[asked]
 
     @property
     def _path(self) -> Path:
         return self.workspace.records / f"cpu-builds-{self.interpreter.cache_tag}-{self.interpreter.platform}.json"
 
-    def _known(self) -> dict[str, object]:
-        try:
-            return dict(json.loads(self._path.read_bytes()))
-        except (OSError, ValueError, TypeError):
-            return {}
-
-    def _kept(self, asked: str) -> tuple[Pin, ...]:
-        try:
-            rows = self._known()[asked]
-            return tuple(Pin(**{**row, "siblings": tuple(row["siblings"])}) for row in rows)  # type: ignore[attr-defined]
-        except (KeyError, TypeError, AttributeError):
-            return ()
+    def _known(self) -> _Known:
+        return read_record(self._path, _Known) or _Known()
 
     def _ask(self, asked: str) -> tuple[Pin, ...]:
         known = self._known()
-        since = known.get("unreachable")
-        if not asked or (isinstance(since, float) and 0 <= time.time() - since < _ASK_AGAIN_S):
+        if not asked or 0 <= time.time() - known.unreachable < _ASK_AGAIN_S:
             return ()
         uv = evolve(self.uv, extra_environment={**self.uv.extra_environment, **_QUICKLY})
         with tempfile.TemporaryDirectory(prefix="harness-builds-") as folder:
@@ -101,17 +97,14 @@ class CpuBuilds:
             try:
                 answer, lock = uv.compile(asked.split(), *options, python=self.interpreter.path, folder=Path(folder))
             except (NoNetwork, IndexFault):
-                self._keep("unreachable", time.time())
+                write_record(self._path, evolve(known, unreachable=time.time()))
                 self.reporter.report(Note("uv can't reach PyTorch's builds for CPUs, so those for CUDA are installed"))
                 return ()
         pins = read_lock(lock, self.interpreter).pins
         if answer.returncode != 0 or not all(_is_for_cpu(pin) and pin.sha256 for pin in pins):
             return ()
-        self._keep(asked, [asdict(pin) for pin in pins])
+        write_record(self._path, evolve(known, builds={**known.builds, asked: pins}))
         return pins
-
-    def _keep(self, name: str, value: object) -> None:
-        write_whole(self._path, json.dumps({**self._known(), name: value}))
 
 
 def _is_for_cpu(pin: Pin) -> bool:

@@ -11,7 +11,6 @@ from __future__ import annotations
 import contextlib
 import errno
 import fcntl
-import json
 import os
 import re
 import tempfile
@@ -24,6 +23,7 @@ from typing import Any, Self
 import platformdirs
 from attrs import frozen
 
+from harness.environment.record import read_record
 from harness.errors import NoSpace, UserMistake
 from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
@@ -89,10 +89,7 @@ class Workspace:
 
 def mark_of(folder: Path) -> dict[str, Any]:
     """What the harness wrote into an environment that it built; empty for any other folder."""
-    try:
-        return dict(json.loads((folder / MARK).read_text(encoding="utf-8")))
-    except (OSError, ValueError, TypeError):
-        return {}
+    return read_record(folder / MARK, dict[str, Any]) or {}
 
 
 def held_lock(folder: Path) -> str | None:

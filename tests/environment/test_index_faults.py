@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
+import threading
+from functools import partial
+from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from faulty_index import FaultyIndex
@@ -10,6 +14,7 @@ from support import step_source
 from wheelhouse import Wheelhouse
 
 from harness.environment import Index, PipSettings
+from harness.environment.index import download
 from harness.environment.uv import doubted_projects, is_lasting
 from harness.errors import IndexFault, UnknownProject, UserMistake
 
@@ -142,6 +147,54 @@ def test_a_project_published_later_is_found_at_once(tmp_path, index):
         Index(settings, tmp_path / "pages", environ={}).releases("later")
     index.house.add("later", "1.0")
     assert Index(settings, tmp_path / "pages", environ={}).release("later", "1.0") is not None
+
+
+@pytest.fixture
+def files(tmp_path):
+    """A folder, and the address at which its files are served."""
+
+    class Handler(SimpleHTTPRequestHandler):
+        def log_message(self, *_):
+            """Say nothing."""
+
+    folder = tmp_path / "files"
+    folder.mkdir()
+    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
+        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02})
+        thread.start()
+        yield folder, f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+        thread.join()
+
+
+def test_a_file_may_be_larger_than_a_page(tmp_path, files):
+    folder, address = files
+    size = 257 * 2**20
+    with (folder / "large.whl").open("wb") as file:
+        file.truncate(size)
+    download(PipSettings(), f"{address}/large.whl", tmp_path / "large.whl", "")
+    assert (tmp_path / "large.whl").stat().st_size == size
+    (tmp_path / "large.whl").unlink()
+
+
+@pytest.mark.parametrize("scheme", ["http", "file"])
+def test_another_file_than_the_listed_one_is_not_left(tmp_path, files, scheme):
+    folder, address = files
+    (folder / "one.whl").write_bytes(b"one")
+    url = f"{address}/one.whl" if scheme == "http" else (folder / "one.whl").as_uri()
+    target = tmp_path / "one.whl"
+    download(PipSettings(), url, target, hashlib.sha256(b"one").hexdigest())
+    assert target.read_bytes() == b"one"
+    with pytest.raises(IndexFault):
+        download(PipSettings(), url, target, hashlib.sha256(b"two").hexdigest())
+    assert not target.exists()
+
+
+def test_a_listed_file_that_is_missing_is_a_fault(tmp_path, files):
+    _, address = files
+    with pytest.raises(IndexFault):
+        download(PipSettings(), f"{address}/one.whl", tmp_path / "one.whl", "")
+    assert not (tmp_path / "one.whl").exists()
 
 
 @pytest.mark.parametrize("name", ["", " ", "../secret", "a b", "-p", "name==1.0", "https://host/x"])

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import itertools
 import os
+import time
 
 import pytest
 from attrs import define, evolve
@@ -18,7 +19,6 @@ from harness.environment.ledger import (
     RecentlyCompared,
     content_of,
     files_below,
-    signature,
     state_of,
 )
 from harness.environment.workspace import site_packages
@@ -27,15 +27,20 @@ from harness.model.repro import parse_repro
 from harness.probing import Probe
 
 
-@pytest.fixture
-def recorded(tmp_path):
-    """A folder with two files, its ledger, and their states, not noted yet."""
-    folder = tmp_path / "folder"
+def recorded_at(folder):
+    """A folder with two files, and their states."""
     (folder / "below").mkdir(parents=True)
     (folder / "one").write_text("1")
     (folder / "below" / "two").symlink_to("../one")
     found = files_below(folder)
-    return folder, Ledger(tmp_path / "files.db"), {p: state_of(s, content_of(folder / p, s)) for p, s in found.items()}
+    return folder, {path: state_of(state, content_of(folder / path, state)) for path, state in found.items()}
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """A folder with two files, its ledger, and their states, not noted yet."""
+    folder, states = recorded_at(tmp_path / "folder")
+    return folder, Ledger(tmp_path / "files.db"), states
 
 
 def rewritten(path, text):
@@ -49,11 +54,11 @@ def test_files_are_read_once_and_again_when_their_change_time_moved(recorded):
     folder, ledger, states = recorded
     assert ledger.compare(folder, states) == ([], [])
     found = files_below(folder)
-    assert ledger.known(found.values()).keys() == {signature(one) for one in found.values()}
+    assert ledger.known(found).keys() == found.keys()
     os.link(folder / "one", folder.parent / "linked")
-    assert signature((folder / "one").stat()) not in ledger.known(files_below(folder).values())
+    assert ledger.known(files_below(folder)).keys() == {"below/two"}
     assert ledger.compare(folder, states) == ([], [])
-    assert signature((folder / "one").stat()) in ledger.known(files_below(folder).values())
+    assert ledger.known(files_below(folder)).keys() == found.keys()
 
 
 def test_a_write_in_place_is_found(recorded):
@@ -67,14 +72,79 @@ def test_a_write_in_place_is_found(recorded):
     assert ledger.compare(folder, states) == (["below/two"], ["three"])
 
 
+def emptied(folder):
+    (folder / "below" / "two").unlink()
+
+
+def added(folder):
+    (folder / "below" / "three").write_text("3")
+
+
+def renamed(folder):
+    (folder / "below").rename(folder / "other")
+
+
+def replaced(folder):
+    """Another folder with the same name, and the same time of modification."""
+    before = (folder / "below").stat()
+    renamed(folder)
+    (folder / "below").mkdir()
+    os.utime(folder / "below", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def added_with_the_time_put_back(folder):
+    before = (folder / "below").stat()
+    added(folder)
+    os.utime(folder / "below", ns=(before.st_atime_ns, before.st_mtime_ns))
+
+
+def linked_elsewhere(folder):
+    (folder / "below" / "two").unlink()
+    (folder / "below" / "two").symlink_to("../elsewhere")
+
+
+def written(folder):
+    rewritten(folder / "one", "2")
+
+
+def with_another_mode(folder):
+    (folder / "one").chmod(0o600)
+
+
+CHANGES = [
+    (emptied, ["below/two"], []),
+    (added, [], ["below/three"]),
+    (renamed, ["below/two"], ["other/two"]),
+    (replaced, ["below/two"], ["other/two"]),
+    (added_with_the_time_put_back, [], ["below/three"]),
+    (linked_elsewhere, ["below/two"], []),
+    (written, ["one"], []),
+    (with_another_mode, ["one"], []),
+]
+
+
+@pytest.mark.parametrize("age_s", [0.0, 2.1])
+def test_every_change_is_found_however_old_the_folder_is(tmp_path, age_s):
+    """The listing of an old folder is remembered."""
+    ledger = Ledger(tmp_path / "files.db")
+    folders = [recorded_at(tmp_path / change.__name__) for change, _, _ in CHANGES]
+    time.sleep(age_s)
+    for (change, differing, more), (folder, states) in zip(CHANGES, folders, strict=True):
+        for _ in range(2):
+            assert ledger.compare(folder, states) == ([], [])
+        change(folder)
+        for _ in range(2):
+            assert ledger.compare(folder, states) == (differing, more), change.__name__
+
+
 def test_a_removed_link_leaves_its_file_known(recorded):
     folder, ledger, states = recorded
     link = folder.parent / "linked"
     os.link(folder / "one", link)
     ledger.compare(folder, states)
-    ledger.unlink([(str(link), str(folder / "one"))])
+    ledger.unlink({str(link): str(folder / "one")})
     assert not link.exists()
-    assert signature((folder / "one").stat()) in ledger.known([(folder / "one").stat()])
+    assert ledger.known({"one": (folder / "one").stat()})
 
 
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + bytes(5000)])
@@ -84,7 +154,7 @@ def test_a_damaged_ledger_is_replaced(recorded, content):
         ledger.path.write_bytes(content)
         assert ledger.compare(folder, states) == ([], [])
         assert ledger.compare(folder, states) == ([], [])
-        assert ledger.known(files_below(folder).values())
+        assert ledger.known(files_below(folder))
         rewritten(folder / "one", "2")
         assert ledger.compare(folder, states) == (["one"], [])
         rewritten(folder / "one", "1")

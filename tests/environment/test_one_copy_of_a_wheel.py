@@ -125,7 +125,7 @@ def test_a_new_environment_is_read_once(parts):
     """Its files were read when they were stored; the comparison before the first run knows them."""
     made = built(parts, "heavy==1.0", "light==1.0")
     module = site_packages(made.folder) / "heavy.bin"
-    assert parts.builder.wheels.ledger.known([module.lstat()])
+    assert parts.builder.wheels.ledger.known({"heavy.bin": module.lstat()})
 
 
 def test_the_limit_holds_for_all_that_is_kept(parts, tmp_path):
