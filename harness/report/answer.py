@@ -17,13 +17,13 @@ from harness.environment.workspace import site_packages
 from harness.model import Change, Lock, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
-from harness.model.text import counted, picked, plain
+from harness.model.text import counted, plain
 from harness.model.verdict import verdicts_around
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
 from harness.report.excerpts import altered_rows, tail, trimmed_traceback
-from harness.report.page import RENDERERS, Page, RangeCell, ReportSide, VersionRow
+from harness.report.page import RENDERERS, Page, range_cell
 from harness.report.phrases import (
     certainty,
     facts_of,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 
+_SIDE_RECORD = ("verdict", "reason", "observation", "command", "lock", "metrics", "versions", "frames")
 _AT_THE_END = {"markdown": "md", "html": "html"}
 _SHOWN_CHANGES = 12
 _DIFF_LINES = 160
@@ -126,8 +127,8 @@ def report_page(
         "recipient": recipient_of(answer),  # set if the culprit is not the subject
         "head": [(label, text) for label, text in head_of(answer) if text],
         "facts": facts_of(kept),
-        "before": sides[0].title if sides else "before",
-        "after": sides[1].title if len(sides) == 2 else "after",
+        "before": sides[0]["title"] if sides else "before",
+        "after": sides[1]["title"] if sides else "after",
         "versions": _versions(kept),
         "lines_title": "What made the difference" if finest.is_proved else "Suspect, not proved both ways",
         "finest": finest,
@@ -155,7 +156,7 @@ def report_page(
     return Page("report", redacted(content, private), redacted(_record(kept, sides), private))
 
 
-def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
+def _record(kept: KeptAnswer, sides: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The JSON report: the answer and the fields that only reports have."""
     return {
         **kept.answer.as_json(),
@@ -164,7 +165,7 @@ def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
         "certainty": certainty(kept.answer),
         "recipient": recipient_of(kept.answer),
         "releases": [cattrs.unstructure(release) for release in kept.answer.boundary.candidates],
-        "sides": [_side_record(side) for side in sides],
+        "sides": [{name: side[name] for name in _SIDE_RECORD} for side in sides],
     }
 
 
@@ -202,8 +203,11 @@ def _asked(kept: KeptAnswer) -> set[str]:
     return named | {kept.answer.subject}
 
 
-def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
-    """The rows for the subject, the culprit, the repro's requirements, and the first few of the other changes."""
+def _versions(kept: KeptAnswer) -> tuple[tuple[str, str, str, str], ...]:
+    """The subject, the culprit, the repro's requirements, and the first few of the other changes.
+
+    Each with its versions on both sides ("" if one lacks it) and why it is listed.
+    """
     answer = kept.answer
     before, after = _locks(answer)
     if before is None or after is None:
@@ -217,10 +221,8 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
     roles |= dict.fromkeys(sorted(culprits), kind)
     roles[answer.subject] = f"bisected, {kind}" if answer.subject in culprits else "bisected"
     order = sorted(roles, key=lambda name: (name != answer.subject, name not in culprits, name not in asked, name))
-    rows = [
-        VersionRow(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order
-    ]
-    return tuple(row for row in rows if row.before or row.after)
+    rows = [(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order]
+    return tuple(row for row in rows if row[1] or row[2])
 
 
 def _with_the_bug(answer: Answer) -> Observation | None:
@@ -243,7 +245,12 @@ def _trace(kept: KeptAnswer, observation: Observation) -> str:
     return trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py")
 
 
-def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
+def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+    """Both sides of the change, or none.
+
+    `command` reproduces one with only uv and the repro. `lock` has requirement lines with hashes; `exact_command` runs
+    with exactly these files after they are saved as `lock_file`.
+    """
     answer = kept.answer
     if len(answer.sides) != 2:
         return ()
@@ -252,32 +259,24 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
     held = asked_for(answer.asked.holds)
     found = []
     for verdict, observation in zip(verdicts_around(is_fix=answer.boundary.is_fix), answer.sides, strict=True):
-        lock = observation.lock
+        lock, raised = observation.lock, observation.exception
         lock_file = f"requirements-{verdict.value}.txt"
-        found.append(
-            ReportSide(
-                verdict=verdict.value,
-                title=f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
-                reason=reasons.get(observation.key, observation.detail),
-                observation=observation.key,
-                command=side_command(observation, lock, pinned, held, kept.repro, answer.signature) if lock else "",
-                exact_command=exact_command(lock, lock_file, kept.repro) if lock else "",
-                lock_file=lock_file,
-                lock=lock_text(lock) if lock else "",
-                log=tail(logs.get(observation.key, "")),
-                metrics=dict(observation.metrics),
-                versions={pin.name: pin.version for pin in (*lock.pins, *observation.installed)} if lock else {},
-                frames=tuple(
-                    cattrs.unstructure(frame)
-                    for frame in (observation.exception.frames if observation.exception else ())
-                ),
-            )
-        )
+        side = {
+            "verdict": verdict.value,
+            "title": f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
+            "reason": reasons.get(observation.key, observation.detail),
+            "observation": observation.key,
+            "command": side_command(observation, lock, pinned, held, kept.repro, answer.signature) if lock else "",
+            "exact_command": exact_command(lock, lock_file, kept.repro) if lock else "",
+            "lock_file": lock_file,
+            "lock": lock_text(lock) if lock else "",
+            "log": tail(logs.get(observation.key, "")),
+            "metrics": dict(observation.metrics),
+            "versions": {pin.name: pin.version for pin in (*lock.pins, *observation.installed)} if lock else {},
+            "frames": cattrs.unstructure(raised.frames) if raised else (),
+        }
+        found.append(side)
     return tuple(found)
-
-
-def _side_record(side: ReportSide) -> dict[str, Any]:
-    return picked(side, "verdict reason observation command lock metrics versions frames")
 
 
 def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, str]]:
@@ -306,7 +305,7 @@ def _what(finding: Finding) -> str:
     return "; ".join(what or finding.files or map(str, finding.packages))
 
 
-def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
+def _cells(kept: KeptAnswer) -> tuple[dict[str, str], ...]:
     """Return one cell for each release between the first and the last with a verdict, left-out ones included."""
     answer = kept.answer
     verdicts = {step.release: step for step in sorted(answer.steps, key=lambda step: step.verdict is Verdict.BAD)}
@@ -324,7 +323,7 @@ def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
             state, told = RowState.LEFT_OUT, f"left out ({answer.left_out[name]})"
         elif name in answer.suspects:
             state, told = PositionState.UNTRIED, "not run"
-        cells.append(RangeCell.of(name, dates.get(name, ""), state, told))
+        cells.append(range_cell(name, dates.get(name, ""), state, told))
     return tuple(cells)
 
 

@@ -207,7 +207,7 @@ def test_a_short_report_stays_as_it_is():
 
 
 def test_the_longest_details_go_first_and_are_named():
-    sides = tuple(evolve(side, lock="x" * 60_000) for side in CONTENT.content["sides"])
+    sides = tuple({**side, "lock": "x" * 60_000} for side in CONTENT.content["sides"])
     long = evolve(CONTENT, content={**CONTENT.content, "sides": sides})
     text = render_issue(long)
     assert len(text) <= 65_536
