@@ -18,6 +18,7 @@ from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
 from harness.drafting.versions import (
+    FIELD,
     KNOWN,
     LAST_SUSPECTS,
     Told,
@@ -36,41 +37,8 @@ if TYPE_CHECKING:
     from harness.drafting.source import Report
 
 
-# What is searched for in each call, written on one line with single quotes and "..." for what is no literal.
 _OUTSIDE = r"'(?:/(?!dev/null)|~|\.\./|[A-Za-z]:\\)"
-_RISKS = {
-    "runs another program": (
-        r"^(?:os\.(?:system|popen|exec\w+|spawn\w+)|subprocess\.\w+|pty\.spawn|get_ipython\(\).*)\("
-    ),
-    "runs another program through a shell": r"[(, ]shell=True",
-    "deletes files": r"^(?:shutil\.rmtree|os\.(?:remove|unlink|rmdir|removedirs)|.*\.(?:unlink|rmdir|rmtree))\(",
-    "runs code from a text": r"^(?:eval|exec|compile|__import__|importlib\.import_module|runpy\.\w+)\(",
-    "runs code that a model or a data set brings (trust_remote_code)": r"[(, ]trust_remote_code=(?!False|None)",
-    "unpickles a file, which can run code": (
-        r"^(?:pickle|dill|cloudpickle|joblib|torch(?!.*weights_only=True))\.loads?\("
-    ),
-    "sends data to the network": (
-        r"(?:^|\.)(?:push_to_hub|upload_file|upload_folder|create_repo|notebook_login|login|wandb\.init)\("
-        r"|[(, ]push_to_hub=True"
-    ),
-    "uses the network": (
-        r"^(?:requests|httpx|urllib\.request|urllib3|aiohttp|wget|gdown|socket|torch\.hub)\.\w+\(|^url(?:open|retrieve)\("
-        r"|(?:^|\.)(?:hf_hub_download|snapshot_download|load_image|load_state_dict_from_url)\("
-    ),
-    "replaces the environment's packages": r"^pip\.(?:main|_internal\.\w+)\(",
-    "downloads from the hub": (
-        r"(?:^|\.)(?:from_pretrained|load_dataset|pipeline|SentenceTransformer|load_lora_weights|from_single_file)\("
-        r"(?:'[^./~]|.*\b(?:model|model_name|pretrained_model_name_or_path|path)='[^./~])"
-    ),
-    "writes outside its own folder": (
-        rf"^(?:io\.)?open\({_OUTSIDE}[^']*', (?:'\w*[wax+]|\.\.\.)"
-        rf"|^(?:shutil\.(?:move|copy\w*)|os\.(?:rename|replace|chmod|chown|symlink|makedirs|mkdir))"
-        rf"\((?:[^,]*, )?{_OUTSIDE}"
-        r"|(?:^|\.)(?:save_pretrained|save_to_disk|to_csv|to_json|write_text|write_bytes|save|savefig|save_model"
-        rf"|write_video)\((?:[^,]*, )?{_OUTSIDE}"
-        rf"|[(, ](?:output_dir|save_directory|logging_dir|cache_dir|save_path)={_OUTSIDE}"
-    ),
-}
+_RISKS = {what: "|".join(given).replace("@OUTSIDE@", _OUTSIDE) for what, given in FIELD["risks"].items()}
 
 
 @frozen
@@ -107,15 +75,7 @@ def _on_one_line(call: ast.Call) -> str:
 
 MARK = "FILL IN"
 _CODE_BEGINS = "# --- the report's code\n"
-# Installed versions that matter although the script does not import them.
-_BESIDE = ("torch", "transformers", "tokenizers", "accelerate", "peft", "trl", "datasets", "huggingface-hub",
-           "safetensors", "unsloth", "unsloth-zoo", "diffusers", "numpy", "sentence-transformers")  # fmt: skip
 _MOST_SUBJECTS = 5
-_NEEDED = (
-    (r"\bTrainer\b|\bTrainingArguments\b|device_map|Accelerator", "accelerate"),
-    (r"adamw_(?:bnb_)?8bit|load_in_[48]bit\s*=\s*True|BitsAndBytesConfig", "bitsandbytes"),
-    (r"\bImage\b.*open|load_image|generated_image", "pillow"),
-)
 _ON_GPU = re.compile(r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|\bFastLanguageModel\b|\bFastModel\b|load_in_[48]bit\s*=\s*True")
 _MAYBE_GPU = re.compile(r"cuda\.is_available\(\)")
 _LACKING = re.compile(
@@ -242,11 +202,11 @@ def _dependencies(parts: Draft, blocks: Iterable[Block]) -> tuple[str, ...]:
     named: dict[str, None] = dict.fromkeys(parts.subjects)
     code = parts.stand_ins.code
     named.update(dict.fromkeys(script.projects if script is not None else ()))
-    named.update(dict.fromkeys(name for pattern, name in _NEEDED if re.search(pattern, code)))
+    named.update(dict.fromkeys(name for name, pattern in FIELD["needed"].items() if re.search(pattern, code)))
     named.update(dict.fromkeys(parts.stand_ins.projects))
     if not {"transformers", "diffusers"}.isdisjoint(named):
         named["torch"] = None  # which they do not require themselves
-    named.update(dict.fromkeys(name for name in _BESIDE if name in told.installed))
+    named.update(dict.fromkeys(name for name in FIELD["beside"] if name in told.installed))
     named.update(dict.fromkeys(name for block in blocks for name in installs_in(block.text)))
     named.update(dict.fromkeys(script.installs if script is not None else ()))
     return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)

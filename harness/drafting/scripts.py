@@ -151,10 +151,9 @@ def _weight(block: Block, script: Script, raised: Raised | None) -> int:
     around = block.around
     weight = min(len(script.code.splitlines()), 40) // 4
     weight += 8 if script.imported_names else 0
-    weight -= 6 if script.wrong_line is not None else 0
+    weight -= 6 if script.wrong_line is not None or not script.code else 0
     weight += 6 if _REPRODUCES.search(around) else 0
     weight -= 14 if _SOLVES.search(around) and not re.search(r"\brepro", around, re.I) else 0
-    weight -= 4 if not script.code else 0
     own = [frame.source for frame in raised.all_frames if frame.is_user_code and frame.source] if raised else []
     weight += 12 * sum(1 for source in own if source in script.code)
     if script.wrong_line is None and all(isinstance(one, _DEFINITIONS) for one in script.tree.body):

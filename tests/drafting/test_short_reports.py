@@ -125,6 +125,14 @@ def test_a_scheduler_of_the_hub_is_made_with_its_own_settings(read):
     assert not any("hub" in one.what for one in found.hazards)
 
 
+def test_the_second_argument_of_a_pipeline_is_its_model(read):
+    _, found = read(
+        "# It fails\n\ntransformers 4.53.0\n\n```python\nfrom transformers import pipeline\n"
+        'print(pipeline("text-generation", "gpt2")("a"))\n```\n'
+    )
+    assert 'pipeline("text-generation", tiny_model("gpt2"))' in found.source
+
+
 STEPS = """# map is wrong
 
 datasets 4.1.0
