@@ -74,7 +74,7 @@ def declared(texts: Mapping[str, str]) -> Declared:
 
 def declared_in(folder: Path) -> Declared:
     """Return what the files of a folder declare."""
-    return declared({name: _text(folder / name) for name in FILES if (folder / name).is_file()})
+    return declared({name: text_of(folder / name) for name in FILES if (folder / name).is_file()})
 
 
 def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -126,7 +126,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 def read_ini(path: Path) -> ConfigParser:
     """Read an INI file; the result is empty if there is none or it can't be read."""
-    return _ini(_text(path))
+    return _ini(text_of(path))
 
 
 def project_folder(repository: Repository, sha: str, project: str = "") -> str:
@@ -212,7 +212,8 @@ def _ini(text: str) -> ConfigParser:
     return settings
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return the text of a file, "" if it can't be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):
