@@ -33,11 +33,9 @@ class _Command(click.Command):
     """A command whose words after `--` are another command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, _, rest = (
-            (args[: args.index("--")], "--", args[args.index("--") + 1 :]) if "--" in args else (args, "", [])
-        )
-        ctx.meta["harness.command"] = rest
-        return super().parse_args(ctx, own)
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta["harness.command"] = args[end + 1 :]
+        return super().parse_args(ctx, args[:end])
 
 
 @frozen

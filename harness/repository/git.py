@@ -410,8 +410,7 @@ _REPOSITORY = re.compile(
 )
 # Labels of a project's source (packaging specifications, "Well-known project URLs").
 _SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homepage")
-_WORD = {Verdict.GOOD: "good", Verdict.BAD: "bad", Verdict.SKIP: "skip"}
-_FIX_WORD = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed", Verdict.SKIP: "skip"}
+_FIX_WORDS = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed"}
 
 
 @frozen
@@ -499,9 +498,8 @@ def bisect_log(runs: Iterable[tuple[Commit, Verdict]], *, find_fix: bool = False
 
     A search for a fix uses the terms `fixed` and `unfixed`, because git expects bad commits to be newer.
     """
-    words = _FIX_WORD if find_fix else _WORD
     lines = ["git bisect start --term-new=fixed --term-old=unfixed" if find_fix else "git bisect start"]
     for commit, verdict in runs:
-        word = words[verdict]
+        word = _FIX_WORDS.get(verdict, verdict.value) if find_fix else verdict.value
         lines += [f"# {word}: [{commit.sha}] {commit.subject}", f"git bisect {word} {commit.sha}"]
     return "\n".join(lines) + "\n"
