@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -246,67 +247,42 @@ def _gaps(parts: Draft) -> Iterable[Gap]:
 
 def _source(parts: Draft) -> str:
     """Return the text of the repro."""
-    script, made, report = parts.script, parts.stand_ins, parts.report
-    title = one_line(report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
-    title = title if title[-1:] in ".?!…" else f"{title}."
-    lines = ["# /// script", *(f"# {line}".rstrip() for line in _metadata(parts)), "# ///"]
-    lines += [f'"""{title}', "", f"From {report.link}", '"""', ""] if report.link else [f'"""{title}"""', ""]
-    lines += [f"# {MARK}: {gap.what}: {gap.todo}" for gap in parts.gaps]
-    if made.above:
-        lines += ["import os", ""]
-        lines += ['os.environ.setdefault("HF_HUB_OFFLINE", "1")', ""] if not made.unknown else []
-        lines += [made.above.rstrip(), ""]
-    lines += [f"# {text}" for text in made.replaced]
-    lines += [_CODE_BEGINS]
-    if script is None or not script.code:
-        lines.append(f'raise NotImplementedError("{MARK}: the report has no code that can be run")')
-    elif script.wrong_line is not None:
-        lines += [*(f"# {line}".rstrip() for line in script.code.splitlines()), ""]
-        lines.append(f'raise NotImplementedError("{MARK}: the report\'s code is not Python")')
-    else:
-        lines.append(made.code)
-    return "\n".join(lines).rstrip() + "\n"
+    import jinja2  # which takes a while to import
+
+    told, raised = parts.told, parts.raised
+    minor = ".".join((told.python or "").split(".")[:2])
+    is_old = bool(minor) and Version(minor) < _OLDEST_PYTHON
+    title = one_line(parts.report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("harness.drafting", ""),
+        autoescape=False,  # noqa: S701 - it is Python
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    text = templates.get_template("repro.py.j2").render(
+        parts=parts,
+        mark=MARK,
+        begins=_CODE_BEGINS.rstrip(),
+        python=f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else "",
+        device=_device(parts.stand_ins.code),
+        frame=raised.frame if raised is not None else None,
+        subjects=[(name, *_bounds(name, told), _held(name, parts.dependencies)) for name in parts.subjects],
+        message=stable_part(raised.told.message) if raised is not None else "",
+        title=title if title[-1:] in ".?!…" else f"{title}.",
+    )
+    return text.rstrip() + "\n"
 
 
-def _metadata(parts: Draft) -> list[str]:
-    raised, minor = parts.raised, ".".join((parts.told.python or "").split(".")[:2])
-    lines = []
-    if minor:
-        is_old = Version(minor) < _OLDEST_PYTHON
-        lines.append(f'requires-python = "{f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*"}"')
-    lines += ["dependencies = [", *(f"    {json.dumps(text)}," for text in parts.dependencies), "]"]
-    lines += ["", "[tool.harness]", f'device = "{_device(parts.stand_ins.code)}"', "timeout = 600"]
-    frame = raised.frame if raised is not None else None
-    if frame is not None:
-        where = f", line {frame.line}" if frame.line else ""
-        lines.append(f"reported = {json.dumps(f'{frame.short}{where}, in {frame.function}')}")
-    for name in parts.subjects:
-        lines += ["", f"[tool.harness.subjects.{name}]", *_bounds(name, parts.told, parts.dependencies)]
-    return [*lines, "", *_signature(raised)]
-
-
-def _bounds(name: str, told: Told, dependencies: Iterable[str]) -> list[str]:
+def _bounds(name: str, told: Told) -> tuple[str | None, str | None]:
     """The bounds of a subject: what the text calls good, and the author's version as the bad end."""
     good, bad = told.bounds(name)
-    if bad is None and told.installed.get(name) != good:
-        bad = told.installed.get(name)
-    lines = [f'good = "{good}"'] if good is not None else []
-    lines += [f'bad = "{bad}"'] if bad is not None else []
-    lines.append('as-of = "era"')
-    held = [text for text in dependencies if text.startswith("torch==") and name != "torch"]
-    return [*lines, *([f"hold = {json.dumps(held)}"] if held else [])]
+    installed = told.installed.get(name)
+    return good, installed if bad is None and installed != good else bad
 
 
-def _signature(raised: Raised | None) -> list[str]:
-    if raised is None:
-        return []
-    one = raised.told
-    message = stable_part(one.message)
-    lines = ["[tool.harness.signature]", f"exception = {json.dumps(one.name)}"]
-    if message:
-        return [*lines, f"message = {json.dumps(message, ensure_ascii=False)}"]
-    frame = raised.frame
-    return [*lines, f"frame = {json.dumps(f'{frame.short}:{frame.function}')}"] if frame is not None else lines
+def _held(name: str, dependencies: Iterable[str]) -> list[str]:
+    return [text for text in dependencies if text.startswith("torch==") and name != "torch"]
 
 
 def _device(code: str) -> str:

@@ -62,15 +62,10 @@ class Script:
     @property
     def defined(self) -> set[str]:
         """The names that it defines."""
-        found: set[str] = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found.add(node.name)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
-        return found
+        from pyflakes.checker import Argument, Builtin, Checker
+
+        names = (pair for scope in Checker(self.tree).deadScopes for pair in scope.items())
+        return {name for name, binding in names if not isinstance(binding, Argument | Builtin)}
 
     @property
     def imported_names(self) -> tuple[tuple[str, str], ...]:
