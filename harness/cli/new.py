@@ -56,7 +56,7 @@ def new(issue: str, output: Path | None, force: bool, keep_downloads: bool, as_j
     """
     report = read_report(issue)
     drafted = draft(report, "" if report.repository else _stem(issue), stand_ins=not keep_downloads)
-    if not drafted.told.installed and drafted.raised is None and (drafted.script is None or not drafted.script.code):
+    if not drafted.told.installed and drafted.raised is None and not drafted.script.code:
         raise UserMistake(
             "found no code, no traceback and no versions in it",
             hint="is it the text of the issue? a picture of a traceback can't be read",
@@ -106,7 +106,7 @@ def print_draft(console: Console, drafted: Draft, path: Path) -> None:
     )
     for name, text in _read(drafted):
         print_text(console, f"  {name:<10} {text}")
-    for text in (*drafted.stand_ins.replaced, *drafted.changes):
+    for text in (*drafted.stand_ins.replaced, *drafted.script.changes):
         print_text(console, f"  {'changed':<10} {text}")
     if drafted.hazards:
         print_text(

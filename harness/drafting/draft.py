@@ -103,7 +103,7 @@ class Draft:
     report: Report
     told: Told
     raised: Raised | None
-    script: Script | None
+    script: Script
     stand_ins: StandIns
     name: str = ""
     source: str = ""
@@ -117,14 +117,9 @@ class Draft:
         return marks[0] if marks else 1
 
     @property
-    def changes(self) -> tuple[str, ...]:
-        """What was done to the report's code."""
-        return self.script.changes if self.script is not None else ()
-
-    @property
     def hazards(self) -> tuple[Hazard, ...]:
         """What is risky in the report's code, with the lines of the source."""
-        if self.script is None or self.script.wrong_line is not None:
+        if self.script.wrong_line is not None:
             return ()
         above, _, code = self.source.partition(_CODE_BEGINS)
         return tuple(evolve(one, line=one.line + above.count("\n") + 1) for one in hazards_of(code))
@@ -141,9 +136,7 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     )
     told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), _lacking(raised)))
     script = script_of(blocks, raised, comments)
-    made = StandIns(script.code if script is not None else "")
-    if stand_ins and script is not None and script.wrong_line is None and script.code:
-        made = with_stand_ins(script.code)
+    made = with_stand_ins(script.code) if stand_ins and script.wrong_line is None else StandIns(script.code)
     found = Draft(report, told, raised, script, made)
     found = evolve(found, subjects=_subjects(found, home))
     found = evolve(found, dependencies=_dependencies(found, blocks), name=name or _name(report, found.subjects))
@@ -185,8 +178,6 @@ def _lacking(raised: Raised | None) -> str | None:
 def _imported(parts: Draft) -> list[str]:
     """Return the projects that the script imports, those that the error names by a class or function first."""
     script, raised = parts.script, parts.raised
-    if script is None:
-        return []
     told = f"{parts.report.title} {raised.told.message if raised is not None else ''}"
     words = set(re.findall(r"\w+", told))
     named = {project_of_module(module) for name, module in script.imported_names if name in words}
@@ -202,20 +193,20 @@ def _dependencies(parts: Draft, blocks: Iterable[Block]) -> tuple[str, ...]:
     told, script = parts.told, parts.script
     named: dict[str, None] = dict.fromkeys(parts.subjects)
     code = parts.stand_ins.code
-    named.update(dict.fromkeys(script.projects if script is not None else ()))
+    named.update(dict.fromkeys(script.projects))
     named.update(dict.fromkeys(name for name, pattern in FIELD["needed"].items() if re.search(pattern, code)))
     named.update(dict.fromkeys(parts.stand_ins.projects))
     if not {"transformers", "diffusers"}.isdisjoint(named):
         named["torch"] = None  # which they do not require themselves
     named.update(dict.fromkeys(name for name in FIELD["beside"] if name in told.installed))
     named.update(dict.fromkeys(name for block in blocks for name in installs_in(block.text)))
-    named.update(dict.fromkeys(script.installs if script is not None else ()))
+    named.update(dict.fromkeys(script.installs))
     return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)
 
 
 def _gaps(parts: Draft) -> Iterable[Gap]:
     script, told = parts.script, parts.told
-    if script is None or not script.code:
+    if not script.code:
         yield Gap("the code", "the report has none that can be run: write a script that fails as it tells")
     elif script.wrong_line is not None:
         yield Gap(
@@ -235,13 +226,13 @@ def _gaps(parts: Draft) -> Iterable[Gap]:
     for name, version in told.unreleased.items():
         if name in (*parts.subjects, *parts.dependencies):
             yield Gap(f"{name} {version}", "it is no release: name the next release, or a commit with --git")
-    for name in script.undefined if script is not None else ():
+    for name in script.undefined:
         yield Gap(name, "the report's code uses it without defining it: define it above")
     for name in parts.stand_ins.unknown:
         yield Gap(
             name, "not a model that is known here: give a folder, tiny_model(...), or leave it and allow --network"
         )
-    if script is not None and (found := _PLACEHOLDER.search(parts.stand_ins.code)):
+    if found := _PLACEHOLDER.search(parts.stand_ins.code):
         yield Gap(one_line(found[0], 60), "a placeholder of the report: put in a value")
 
 

@@ -85,11 +85,11 @@ class Script:
         return tuple(dict.fromkeys(filter(None, map(project_of_module, modules))))
 
 
-def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
-    """Return the script that a report is about, None if it has none; comments count if the report has no code."""
+def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script:
+    """Return the script that a report is about, without code if it has none; then those of the comments count."""
     scripts = _scripts_in(blocks) or _scripts_in(comments)
     if not scripts:
-        return None
+        return Script("")
     at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
     installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
     return evolve(_with_related(scripts, at), installs=installs)

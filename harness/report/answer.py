@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import cattrs
 from attrs import evolve
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.asking.answer import Answer
 from harness.asking.history import RowState
 from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
-from harness.model import Change, Lock, Observation, Verdict, normalized_name
+from harness.model import Change, Lock, Observation, Verdict, normalized_name, parsed_version
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
 from harness.model.text import counted, plain
@@ -313,8 +313,11 @@ def _cells(kept: KeptAnswer) -> tuple[dict[str, str], ...]:
         return ()
     dates = {release.version: release.uploaded for release in kept.answer.boundary.candidates}
     names = {*dates, *verdicts, *answer.left_out}
+    # Commits and days are in the order of the candidates.
+    ordered = sorted(names, key=Version) if all(map(parsed_version, names)) else list(dates) or list(verdicts)
+    judged = [position for position, name in enumerate(ordered) if name in verdicts]
     cells = []
-    for name in _between(verdicts, names, [release.version for release in kept.answer.boundary.candidates]):
+    for name in ordered[min(judged, default=0) : max(judged, default=-1) + 1]:
         state: PositionState | RowState = PositionState.EXCLUDED
         told = "not run: its verdict can't matter"
         if step := verdicts.get(name):
@@ -325,16 +328,6 @@ def _cells(kept: KeptAnswer) -> tuple[dict[str, str], ...]:
             state, told = PositionState.UNTRIED, "not run"
         cells.append(range_cell(name, dates.get(name, ""), state, told))
     return tuple(cells)
-
-
-def _between(judged: Iterable[str], names: Iterable[str], listed: list[str]) -> list[str]:
-    """The names from the first to the last with a verdict: releases by version, commits in the order of `listed`."""
-    try:
-        first, last = (end(map(Version, judged)) for end in (min, max))
-        return sorted((name for name in names if first <= Version(name) <= last), key=Version)
-    except InvalidVersion:
-        inside = [position for position, name in enumerate(listed) if name in set(judged)]
-        return listed[min(inside) : max(inside) + 1] if inside else list(judged)
 
 
 def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:

@@ -20,7 +20,7 @@ from harness.model.text import counted, listed
 from harness.model.verdict import runs_of, verdicts_around
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment
-from harness.report.matrix_table import Choice, Pivot, axis_name, parts, pivot, rows_of
+from harness.report.matrix_table import Pivot, axis_name, column_name, parts, pivot, rows_of
 from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
@@ -343,22 +343,14 @@ def print_table(console: Console, standings: Sequence[CellResult], meant: Collec
 
 
 def _table(laid: Pivot, standings: Sequence[CellResult]) -> Table:
-    """A table with a line of headings for each horizontal axis; for a single one, the headings are "axis=value"."""
+    """A table of verdicts, with the values of the horizontal axes as headings."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
-    table.add_column(Text("\n".join([*names, axis_name(laid.down)])), no_wrap=True)
+    table.add_column(Text(axis_name(laid.down)), no_wrap=True)
     for column in laid.columns:
-        # The last line of headings has the name of the vertical axis.
-        told = [*(value or _NOT_RUN for value in column), " "] if names else _headings(laid, column)
-        table.add_column(Text("\n".join(told)))
+        table.add_column(Text(column_name(laid, column) or "verdict"))
     for row, places in rows_of(laid, [standing.cell for standing in standings]):
         table.add_row(Text(row), *(_place(place, standings) for place in places))
     return table
-
-
-def _headings(laid: Pivot, column: Choice) -> list[str]:
-    told = [f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value]
-    return told or ["verdict"]
 
 
 def _place(place: Sequence[tuple[int, str]], standings: Sequence[CellResult]) -> Text:

@@ -154,7 +154,7 @@ def test_a_draft_has_what_the_issue_tells(name):
     assert (repro.signature.exception if repro.signature else None) == expected.exception
     assert expected.message in ((repro.signature.message if repro.signature else "") or "")
     assert repro.reported.startswith(expected.reported)
-    code = found.script.code if found.script is not None and found.script.code else None
+    code = found.script.code or None
     assert (code is not None) == (expected.code is not None)
     if code is not None:
         assert code.startswith(expected.code[0])
