@@ -19,7 +19,7 @@ from harness.cli.written import write
 from harness.drafting.draft import Draft, draft
 from harness.drafting.smaller import Smaller, removed
 from harness.drafting.source import Report, read_report
-from harness.drafting.tracebacks import stable_part
+from harness.drafting.tracebacks import frame_of, reason_of, stable_part
 from harness.errors import Interrupted, UserMistake
 from harness.model import Verdict
 from harness.model.repro import parse_repro
@@ -76,7 +76,7 @@ def _stem(issue: str) -> str:
 
 
 def _as_json(drafted: Draft, report: Report, path: Path) -> dict[str, object]:
-    raised = drafted.raised.told if drafted.raised is not None else None
+    raised = reason_of(drafted.raised) if drafted.raised is not None else None
     return {
         "schema": 1,
         "repro": str(path),
@@ -139,10 +139,10 @@ def _read(drafted: Draft) -> Iterator[tuple[str, str]]:
     if told.python:
         yield "python", told.python
     if drafted.raised is not None:
-        one = drafted.raised.told
+        one = reason_of(drafted.raised)
         yield "signature", f"{one.name}: {one_line(stable_part(one.message) or one.message, _WIDTH)}"
-        if (frame := drafted.raised.frame) is not None:
-            yield "raised in", f"{frame.short}, {frame.function}"
+        if (frame := frame_of(drafted.raised)) is not None:
+            yield "raised in", f"{frame.file}, {frame.function}"
     if drafted.subjects:
         yield "subjects", ", ".join(drafted.subjects)
 

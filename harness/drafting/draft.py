@@ -17,7 +17,7 @@ from packaging.version import Version
 from harness.drafting.scripts import Script, installs_in, script_of, tree_of
 from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
-from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
+from harness.drafting.tracebacks import best_traceback, frame_of, reason_of, stable_part, suspects, tracebacks_of
 from harness.drafting.versions import (
     FIELD,
     KNOWN,
@@ -28,6 +28,7 @@ from harness.drafting.versions import (
     project_of_module,
     versions_in,
 )
+from harness.model import RaisedException
 from harness.model.repro import parse_repro
 from harness.model.text import one_line
 from harness.redact import hide_secrets
@@ -102,7 +103,7 @@ class Draft:
 
     report: Report
     told: Told
-    raised: Raised | None
+    raised: RaisedException | None
     script: Script
     stand_ins: StandIns
     name: str = ""
@@ -168,9 +169,9 @@ def _subjects(parts: Draft, home: str | None) -> tuple[str, ...]:
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
 
 
-def _lacking(raised: Raised | None) -> str | None:
+def _lacking(raised: RaisedException | None) -> str | None:
     """Return the known project that lacks what could not be imported from it, None if that is not what went wrong."""
-    found = _LACKING.search(raised.told.message) if raised is not None else None
+    found = _LACKING.search(reason_of(raised).message) if raised is not None else None
     name = project_of_module(next(filter(None, found.groups()))) if found is not None else None
     return name if name in KNOWN else None
 
@@ -178,7 +179,7 @@ def _lacking(raised: Raised | None) -> str | None:
 def _imported(parts: Draft) -> list[str]:
     """Return the projects that the script imports, those that the error names by a class or function first."""
     script, raised = parts.script, parts.raised
-    told = f"{parts.report.title} {raised.told.message if raised is not None else ''}"
+    told = f"{parts.report.title} {reason_of(raised).message if raised is not None else ''}"
     words = set(re.findall(r"\w+", told))
     named = {project_of_module(module) for name, module in script.imported_names if name in words}
     is_generated = any("generated" in text for text in parts.stand_ins.replaced)
@@ -257,9 +258,10 @@ def _source(parts: Draft) -> str:
         begins=_CODE_BEGINS.rstrip(),
         python=f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else "",
         device=_device(parts.stand_ins.code),
-        frame=raised.frame if raised is not None else None,
+        frame=frame_of(raised) if raised is not None else None,
+        reason=reason_of(raised) if raised is not None else None,
         subjects=[(name, *_bounds(name, told), _held(name, parts.dependencies)) for name in parts.subjects],
-        message=stable_part(raised.told.message) if raised is not None else "",
+        message=stable_part(reason_of(raised).message) if raised is not None else "",
         title=title if title[-1:] in ".?!…" else f"{title}.",
     )
     return text.rstrip() + "\n"

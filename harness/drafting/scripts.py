@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.drafting.source import Block, parses
+from harness.drafting.tracebacks import frames_of
 from harness.drafting.versions import project_named, project_of_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.drafting.tracebacks import Raised
+    from harness.model import RaisedException, StackFrame
 
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-repl", "py3")
 _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff", "cpp", "c", "text", "txt", "log")
@@ -85,7 +86,7 @@ class Script:
         return tuple(dict.fromkeys(filter(None, map(project_of_module, modules))))
 
 
-def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script:
+def script_of(blocks: Iterable[Block], raised: RaisedException | None, comments: Iterable[Block] = ()) -> Script:
     """Return the script that a report is about, without code if it has none; then those of the comments count."""
     scripts = _scripts_in(blocks) or _scripts_in(comments)
     if not scripts:
@@ -141,7 +142,7 @@ def _script(block: Block) -> Script | None:
     return found
 
 
-def _weight(block: Block, script: Script, raised: Raised | None) -> int:
+def _weight(block: Block, script: Script, raised: RaisedException | None) -> int:
     """How likely a block is the script that failed."""
     around = block.around
     weight = min(len(script.code.splitlines()), 40) // 4
@@ -149,11 +150,16 @@ def _weight(block: Block, script: Script, raised: Raised | None) -> int:
     weight -= 6 if script.wrong_line is not None or not script.code else 0
     weight += 6 if _REPRODUCES.search(around) else 0
     weight -= 14 if _SOLVES.search(around) and not re.search(r"\brepro", around, re.I) else 0
-    own = [frame.source for frame in raised.all_frames if frame.is_user_code and frame.source] if raised else []
+    own = [frame.text for frame in frames_of(raised) if frame.text and _is_own(frame)] if raised else []
     weight += 12 * sum(1 for source in own if source in script.code)
     if script.wrong_line is None and all(isinstance(one, _DEFINITIONS) for one in script.tree.body):
         weight -= 6  # an excerpt of a library, or what the script needs
     return weight
+
+
+def _is_own(frame: StackFrame) -> bool:
+    """Whether a frame is of the script itself."""
+    return not frame.package and ("<module>" in frame.function or "ipython" in frame.file or "In[" in frame.file)
 
 
 def _with_related(scripts: Sequence[tuple[Block, Script]], at: int) -> Script:

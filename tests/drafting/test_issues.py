@@ -310,6 +310,6 @@ def test_a_quoted_traceback_has_its_frames():
         ">     indices = self.map(\n> TypeError: unexpected keyword argument\n\n> a quotation\n"
     )
     (raised,) = tracebacks_of(text)
-    assert (raised.name, raised.frames[0].short, raised.frames[0].source) == (
+    assert (raised.name, raised.frames[0].file, raised.frames[0].text) == (
         "TypeError", "datasets/arrow_dataset.py", "indices = self.map("
     )  # fmt: skip
