@@ -120,8 +120,8 @@ def read_toml(path: Path) -> dict[str, Any]:
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserMistake(f"can't read {path.name} of the project: {error}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserMistake(f"can't read {path}: {error}") from error
 
 
 def read_ini(path: Path) -> ConfigParser:

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-import tomllib
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -22,6 +21,7 @@ from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
 from harness.model import normalized_name, parsed_version
 from harness.redact import hide_secrets
+from harness.repository.declared import read_toml
 from harness.repository.git import without_credentials
 
 _YAML = (".yml", ".yaml")
@@ -101,7 +101,7 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
         python = content["_meta"].get("requires", {}).get("python_version", "")
         return evolve(_pins_of(_listed(packages, environment)), python=python)
     if path.suffix in (".toml", ".lock"):
-        content = _toml(path)
+        content = read_toml(path)
         if path.match("pylock*.toml") or ("lock-version" in content and "packages" in content):
             return _pins_of(_pylock(content, environment))
         if "package" in content and "metadata" in content:
@@ -114,13 +114,6 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
             hint="known lock files are pylock.toml, uv.lock, poetry.lock, pdm.lock or Pipfile.lock",
         )
     return read_requirement_file(path, environment)
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserMistake(f"can't read the lock file {path}: {error}") from error
 
 
 def _pins_of(entries: Iterable[_Entry]) -> Pins:
