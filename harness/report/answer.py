@@ -14,7 +14,7 @@ from harness.asking.history import RowState
 from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
-from harness.model import Change, Lock, Observation, Verdict, normalized_name, parsed_version
+from harness.model import Lock, Observation, Verdict, normalized_name, parsed_version
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
 from harness.model.text import counted, plain
@@ -87,7 +87,6 @@ def page_of(store: Store, kept: KeptAnswer) -> Page:
         kept,
         logs={side.key: store.log(side) for side in answer.sides},
         failing=store.get(failing) if failing else None,
-        repositories=repositories_of(kept),
         private=private_of(store, spared=pins | {answer.subject}),
     )
 
@@ -106,13 +105,12 @@ def report_page(
     *,
     logs: Mapping[str, str] | None = None,
     failing: Observation | None = None,
-    repositories: Mapping[str, str] | None = None,
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> Page:
     """Return the page of a report, without private data.
 
     `logs` maps observation keys to the output of these runs; `failing` is a run with the bug, for an answer without two
-    sides; `repositories` maps distributions to the repositories that their metadata name.
+    sides.
     """
     answer = kept.answer
     sides = _sides(kept, logs or {})
@@ -149,7 +147,6 @@ def report_page(
         "how_to": how_to_see_it(kept) if sides else [],
         "repro_file": f"{kept.repro.name}.py",
         "repro_source": kept.repro.source.rstrip("\n"),
-        "links": _links(answer, repositories or {}),
         "not_tried": not_tried(answer, shows_bug),
         "footer": f"{runs_made(answer)}; stored {kept.kept[:10]} as {kept.id}",
     }
@@ -279,17 +276,6 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any], .
     return tuple(found)
 
 
-def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, str]]:
-    changes = {change.name: change for change in answer.lock_changes if change.name == answer.subject}
-    if answer.culprit is not None:
-        changes |= {change.name: change for change in answer.culprit.packages}
-    return [
-        (f"{change.name} {change.before} to {change.after}", address)
-        for change in changes.values()
-        if (address := compare_link(change, repositories))
-    ]
-
-
 def _hunk(region: Region) -> Region:
     """A changed region with a diff that is not too long for a page."""
     lines = plain(region.diff).rstrip("\n").split("\n")
@@ -344,12 +330,3 @@ def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
         if name in wanted and (repository := repository_url(metadata.read_text(encoding="utf-8", errors="replace"))):
             found[name] = repository
     return found
-
-
-def compare_link(change: Change, repositories: Mapping[str, str]) -> str:
-    """The URL of the page that compares the two tags of a change, "" if the repository is unknown."""
-    repository = repositories.get(change.name, "")
-    if not repository.startswith("https://github.com/") or change.before is None or change.after is None:
-        return ""
-    before, after = (version.partition("+")[0] for version in (change.before, change.after))
-    return f"{repository}/compare/v{before}...v{after}"

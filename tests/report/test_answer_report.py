@@ -27,7 +27,7 @@ from harness.asking.wording import culprit_sentence
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding
 from harness.model.verdict import Step
-from harness.report.answer import compare_link, report_page, repositories_in
+from harness.report.answer import report_page, repositories_in
 from harness.report.page import Page, render_markdown
 from harness.repository.git import pull_request_url
 
@@ -120,12 +120,6 @@ def test_an_answer_without_sides_shows_the_newest_failure():
     assert page.content["certainty"] == "certain for the releases that were run"
 
 
-def test_links_need_a_known_repository():
-    assert report_page(KEPT).content["links"] == []
-    page = report_page(KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"})
-    assert page.content["links"] == [("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2")]
-
-
 def test_the_device_and_its_limits_are_named():
     assert any("Nothing ran on a GPU" in line for line in report_page(KEPT).content["not_tried"])
     emulated = report_page(kept(device="emulated"))
@@ -181,13 +175,6 @@ def test_only_a_repository_in_the_metadata_is_linked(tmp_path, header, found):
 
 def test_a_missing_environment_gives_no_links(tmp_path):
     assert repositories_in(tmp_path / "gone", ["shop"]) == {}
-
-
-def test_a_link_compares_two_tags_without_local_parts():
-    change = Change("shop", "1.1+cpu", "1.2")
-    assert compare_link(change, SHOP) == "https://github.com/mall/shop/compare/v1.1...v1.2"
-    assert compare_link(Change("shop", None, "1.2"), SHOP) == ""
-    assert compare_link(Change("till", "1", "2"), SHOP) == ""
 
 
 @pytest.mark.parametrize("render", [render_markdown, Page.html])
