@@ -237,9 +237,7 @@ def _release_of(answer: Answer, observation: Observation | None) -> str:
 def _trace(kept: KeptAnswer, observation: Observation) -> str:
     if observation.exception is None:
         return ""
-    culprits = {change.name for change in kept.answer.culprit.packages} if kept.answer.culprit else set()
-    names = culprits | {kept.answer.subject}
-    return trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py")
+    return trimmed_traceback(observation.exception, kept.about, f"{kept.repro.name}.py")
 
 
 def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any], ...]:

@@ -167,10 +167,7 @@ def _arguments_of_setup(text: str) -> dict[str | None, Any]:
 
     None is in place of each part that is no literal. A name that is assigned more than once is none.
     """
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except (ValueError, SyntaxError, RecursionError):
-        return {}
+    nodes = nodes_in(text)
     named: dict[str, list[ast.expr]] = {}
     for node in nodes:
         if isinstance(node, ast.Assign | ast.AugAssign):
@@ -190,6 +187,14 @@ def _arguments_of_setup(text: str) -> dict[str | None, Any]:
 
     calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node.func) == "setup"]
     return {keyword.arg: value(keyword.value) for call in calls for keyword in call.keywords}
+
+
+def nodes_in(text: str) -> list[ast.AST]:
+    """Return all nodes of a syntax tree; empty if the text can't be parsed."""
+    try:
+        return list(ast.walk(ast.parse(text)))
+    except (ValueError, SyntaxError, RecursionError):
+        return []
 
 
 def _called(function: ast.expr) -> str:

@@ -25,7 +25,7 @@ from packaging.specifiers import SpecifierSet
 from harness.errors import UserMistake
 from harness.model import name_of, normalized_name
 from harness.model.text import listed
-from harness.repository.declared import Declared, declared_in, of_poetry, read_ini, read_toml, text_of
+from harness.repository.declared import Declared, declared_in, nodes_in, of_poetry, read_ini, read_toml, text_of
 from harness.request.lockfiles import read_requirement_file
 from harness.request.parsing import required_name
 
@@ -460,10 +460,7 @@ def test_files(tree: Path) -> Iterator[Path]:
 
 def nodes_of(path: Path) -> list[ast.AST]:
     """Return all nodes of a file's syntax tree; empty if it can't be parsed."""
-    try:
-        return list(ast.walk(ast.parse(text_of(path))))
-    except (ValueError, SyntaxError, RecursionError):
-        return []
+    return nodes_in(text_of(path))
 
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
