@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -70,7 +69,7 @@ def bundle(
     node.check(session.interpreter)
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
     packed = Packer(session.local, session.index, session.interpreter, node, view).pack(asked, output, fresh=fresh)
-    print_packed(Console(soft_wrap=True), packed, output, _verdicts(packed, session.store))
+    print_packed(Console(soft_wrap=True), packed, output, session.store)
     sys.exit(3 if packed.failed else 0)
 
 
@@ -118,25 +117,16 @@ def _device(asked: str, repro: Repro) -> Device:
     return Device.CPU if repro.device == "cpu" else Device.CUDA
 
 
-def _verdicts(packed: Packed, store: Store) -> list[str]:
-    """The verdicts, or outcomes, of probes whose answers are known already."""
-    told = []
-    for asked, observation in packed.known:
-        signature = asked.probe.repro.signature
-        judgement = Judge(signature, store)(observation) if signature is not None else None
-        told.append(f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail)
-    return told
-
-
-def print_packed(console: Console, packed: Packed, output: Path, verdicts: Sequence[str]) -> None:
-    """Print what was packed, what was not, sizes, and the next step; `verdicts` are those of known answers."""
+def print_packed(console: Console, packed: Packed, output: Path, store: Store) -> None:
+    """Print what was packed, what is known already, what was not packed, sizes, and the next step."""
     for probe in packed.probes:
         packed_wheels = counted(len(probe.packed), "wheel")
         print_text(console, Text.assemble(("packed ", "bold green"), f"{probe.label} ({packed_wheels})"))
-    for (asked, _), verdict in zip(packed.known, verdicts, strict=True):
-        print_text(
-            console, Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again")
-        )
+    for asked, observation in packed.known:
+        signature = asked.probe.repro.signature
+        judgement = Judge(signature, store)(observation) if signature is not None else None
+        told = f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail
+        print_text(console, Text.assemble(("known already ", "bold"), f"{asked.label}: {told}; --fresh packs it again"))
     for label, why in packed.failed:
         print_text(console, Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
     if not packed.probes:

@@ -132,9 +132,8 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     blocks = blocks_of(report.text)
     comments = [block for text in report.comments for block in blocks_of(text)]
     home = project_named(report.repository.rpartition("/")[2])
-    raised = best_traceback([tracebacks_of(report.text)], report.title) or best_traceback(
-        [tracebacks_of(text) for text in (report.title, *report.comments)], report.title
-    )
+    others = (one for text in (report.title, *report.comments) for one in tracebacks_of(text))
+    raised = best_traceback(tracebacks_of(report.text), report.title) or best_traceback(others, report.title)
     told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), _lacking(raised)))
     script = script_of(blocks, raised, comments)
     made = with_stand_ins(script.code) if stand_ins and script.wrong_line is None else StandIns(script.code)

@@ -133,9 +133,8 @@ def tracebacks_of(text: str) -> tuple[RaisedException, ...]:
     return tuple(found) or tuple(_inline(text))
 
 
-def best_traceback(groups: Iterable[Sequence[RaisedException]], title: str) -> RaisedException | None:
+def best_traceback(candidates: Iterable[RaisedException], title: str) -> RaisedException | None:
     """Return the exception that a report is about: the one that its title names, else the one with most frames."""
-    candidates = [raised for group in groups for raised in group]
     words = set(_WORDS.findall(title.lower()))
 
     def weight(raised: RaisedException) -> tuple[int, int]:

@@ -103,11 +103,6 @@ class TreeEntry:
         return self.mode in (_REGULAR, _EXECUTABLE)
 
     @property
-    def is_executable(self) -> bool:
-        """Whether it is a program."""
-        return self.mode == _EXECUTABLE
-
-    @property
     def is_link(self) -> bool:
         """Whether it is a symbolic link; its content is the target."""
         return self.mode == "120000"
@@ -376,7 +371,7 @@ def _write_files(repository: Repository, commit: Commit, folder: Path) -> None:
             place.symlink_to(os.fsdecode(contents[entry.blob]))
         elif entry.is_regular:
             place.write_bytes(contents[entry.blob])
-            place.chmod(0o755 if entry.is_executable else 0o644)
+            place.chmod(0o755 if entry.mode == _EXECUTABLE else 0o644)
         else:
             place.mkdir(exist_ok=True)
     for path in (path for path, entry in tree.items() if entry.is_link):
