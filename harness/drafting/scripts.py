@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from harness.drafting.source import Block, parses
 from harness.drafting.tracebacks import frames_of
-from harness.drafting.versions import project_named, project_of_module
+from harness.drafting.versions import one_of, project_named, project_of_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -24,15 +24,7 @@ _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
 _MAGIC = re.compile(r"^([ \t]*)((?:[!%]|(?:pip3?|uv pip|conda) install ).*)$", re.M)
 _INSTALL = re.compile(r"(?:pip3?\s+install|uv\s+add)\s+(?P<words>[^\n&|;#]+)")
-_REPRODUCES = re.compile(
-    r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug|fail|crash|run", re.I
-)
-_SOLVES = re.compile(
-    r"\b(?:expected|fix(?:ed|es)?|workaround|work around|solution"
-    r"|proposed|suggest\w*|instead|patch|should be|correct\w*"
-    r"|works|source code|in the (?:library|source)|relevant code|definition|implementation|looks like this)\b",
-    re.I,
-)
+_REPRODUCES, _SOLVES = one_of("reproduces-words", "", ""), one_of("solves-words")
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
 

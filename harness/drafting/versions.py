@@ -83,14 +83,14 @@ _NO_RELEASE = re.compile(r"dev|git|\+(?!cu\d|cpu|rocm|xpu|pt\d|computecanada)")
 _LIST_MARK = re.compile(r"[\s>*•+`|│-]*(?:\d+[.)]\s+)?[`*]*(?:\[(?:pip3?|conda)\]\s+)?$")
 
 
-def _one_of(words: str, before: str = r"\b", after: str = r"\b") -> re.Pattern[str]:
-    """Return a pattern for any of the words of this field that say something of a version."""
+def one_of(words: str, before: str = r"\b", after: str = r"\b") -> re.Pattern[str]:
+    """Return a pattern for any of these words of known.toml."""
     return re.compile(rf"{before}(?:{'|'.join(FIELD[words])}){after}", re.I)
 
 
-_GOOD, _BAD, _SURELY_GOOD = _one_of("good-words"), _one_of("bad-words"), _one_of("surely-good-words", after="")
-_NOT_GOOD = _one_of("good-words", r"(?:\b(?:not|never|stop(?:s|ped)|nor)|n't|no longer)\s+(?:\w+\s+){0,2}")
-_NOT_BAD = _one_of("bad-words", r"(?:\b(?:not|never|without|no|before)|n't|no longer)\s+(?:\w+\s+){0,2}", "")
+_GOOD, _BAD, _SURELY_GOOD = one_of("good-words"), one_of("bad-words"), one_of("surely-good-words", after="")
+_NOT_GOOD = one_of("good-words", r"(?:\b(?:not|never|stop(?:s|ped)|nor)|n't|no longer)\s+(?:\w+\s+){0,2}")
+_NOT_BAD = one_of("bad-words", r"(?:\b(?:not|never|without|no|before)|n't|no longer)\s+(?:\w+\s+){0,2}", "")
 _FIXED = re.compile(r"\b(?:fixed|resolved|solved)\s+(?:in|by|with|since)\b", re.I)
 _STEP = re.compile(
     rf"(?:from\s+)?(?:{NAME}\s*(?:==|@|:)?\s*)?v?(?P<old>\d+(?:\.\d+)+[\w.]*?)\s*(?:->|→|=>|-->|➜|to|vs\.?|up to)\s*"
