@@ -10,13 +10,13 @@ It also reads the exceptions and the versions of packages in a log.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.catalogue.entries import Entry, all_entries
-from harness.drafting.tracebacks import Raised, tracebacks_of
-from harness.model import RaisedException, StackFrame
+from harness.drafting.tracebacks import tracebacks_of
+from harness.model import RaisedException
 from harness.model.signature import normalized_message
 from harness.model.text import without_folders
 
@@ -153,7 +153,8 @@ _VERSION = r"v?(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
 
 def exceptions_in(text: str) -> list[RaisedException]:
     """Return the exceptions in a log, causes before what they caused, with the frames that stand above each."""
-    return [one for raised in tracebacks_of(text) for one in _with_causes(raised)]
+    found = (one for raised in tracebacks_of(text) for one in reversed(list(raised.chain())))
+    return [evolve(one, message=without_folders(one.message)) for one in found]
 
 
 def version_in(text: str, project: str) -> str | None:
@@ -165,19 +166,3 @@ def version_in(text: str, project: str) -> str | None:
         re.IGNORECASE,
     ) or re.search(rf"/{name}-{_VERSION}\.dist-info", text, re.IGNORECASE)
     return told["version"] if told is not None else None
-
-
-def _with_causes(raised: Raised) -> Iterator[RaisedException]:
-    for cause in reversed(raised.causes):
-        yield from _with_causes(cause)
-    frames = (
-        StackFrame(_inside(one.file.replace("\\", "/")), one.line, one.function.partition("(")[0])
-        for one in raised.frames
-    )
-    yield RaisedException(raised.type, without_folders(raised.message), frames=tuple(frames))
-
-
-def _inside(file: str) -> str:
-    """The path below site-packages, with a "/" before it if it is not installed."""
-    _, found, inside = file.rpartition("-packages/")
-    return inside if found else f"/{file.lstrip('/')}"

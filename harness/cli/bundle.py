@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import shlex
-import shutil
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 
 import click
@@ -15,7 +13,7 @@ from rich.text import Text
 from harness.bundle import Absorbed, InstalledVersions, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import SectionCommand, completed, settings_options
-from harness.errors import NoSpace, UserMistake
+from harness.errors import UserMistake
 from harness.model import Combination, Device, Repro
 from harness.model.text import counted, size_in_words
 from harness.planning.given import Giver
@@ -37,7 +35,6 @@ from harness.terminal.console import Console, print_text
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."
 )
-@click.option("--zip", "as_zip", is_flag=True, help="Also make FOLDER.zip.")
 @click.option(
     "--installed",
     type=click.Path(path_type=Path, dir_okay=False),
@@ -50,7 +47,6 @@ def bundle(
     repro: str,
     over: tuple[str, ...],
     output: Path,
-    as_zip: bool,
     installed: Path | None,
     fresh: bool,
     settings: Settings,
@@ -73,8 +69,7 @@ def bundle(
     node.check(session.interpreter)
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
     packed = Packer(session.local, session.index, session.interpreter, node, view).pack(asked, output, fresh=fresh)
-    archive = _zipped(output) if as_zip and packed.probes else None
-    print_packed(Console(soft_wrap=True), packed, output, archive, _verdicts(packed, session.store))
+    print_packed(Console(soft_wrap=True), packed, output, session.store)
     sys.exit(3 if packed.failed else 0)
 
 
@@ -122,34 +117,16 @@ def _device(asked: str, repro: Repro) -> Device:
     return Device.CPU if repro.device == "cpu" else Device.CUDA
 
 
-def _verdicts(packed: Packed, store: Store) -> list[str]:
-    """The verdicts, or outcomes, of probes whose answers are known already."""
-    told = []
-    for asked, observation in packed.known:
-        signature = asked.probe.repro.signature
-        judgement = Judge(signature, store)(observation) if signature is not None else None
-        told.append(f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail)
-    return told
-
-
-def _zipped(folder: Path) -> Path:
-    try:
-        return Path(shutil.make_archive(str(folder), "zip", root_dir=folder.absolute().parent, base_dir=folder.name))
-    except OSError as error:
-        raise NoSpace(
-            f"can't write {folder}.zip: {error.strerror or error}", hint="the folder itself is complete"
-        ) from error
-
-
-def print_packed(console: Console, packed: Packed, output: Path, archive: Path | None, verdicts: Sequence[str]) -> None:
-    """Print what was packed, what was not, sizes, and the next step; `verdicts` are those of known answers."""
+def print_packed(console: Console, packed: Packed, output: Path, store: Store) -> None:
+    """Print what was packed, what is known already, what was not packed, sizes, and the next step."""
     for probe in packed.probes:
         packed_wheels = counted(len(probe.packed), "wheel")
         print_text(console, Text.assemble(("packed ", "bold green"), f"{probe.label} ({packed_wheels})"))
-    for (asked, _), verdict in zip(packed.known, verdicts, strict=True):
-        print_text(
-            console, Text.assemble(("known already ", "bold"), f"{asked.label}: {verdict}; --fresh packs it again")
-        )
+    for asked, observation in packed.known:
+        signature = asked.probe.repro.signature
+        judgement = Judge(signature, store)(observation) if signature is not None else None
+        told = f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail
+        print_text(console, Text.assemble(("known already ", "bold"), f"{asked.label}: {told}; --fresh packs it again"))
     for label, why in packed.failed:
         print_text(console, Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
     if not packed.probes:
@@ -157,7 +134,7 @@ def print_packed(console: Console, packed: Packed, output: Path, archive: Path |
         return
     files = {wheel.file for probe in packed.probes for wheel in probe.packed}
     size = size_in_words(packed.wheel_bytes)
-    print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {archive or output}")
+    print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {output}")
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
         # The index may have no sizes.

@@ -19,7 +19,7 @@ from harness.cli.options import (
     subject_argument,
 )
 from harness.cli.search_options import made_option
-from harness.cli.written import print_reports
+from harness.cli.written import short
 from harness.model.text import to_json
 from harness.report.history import keep_history_report
 from harness.request.question import Policy, Question
@@ -94,5 +94,6 @@ def history(
         click.echo(to_json(found.as_json()))
     else:
         print_history(Console(soft_wrap=True), found, str(settings.results))
-        print_reports(reports)
+        for path in reports:
+            click.echo(f"  report: {short(path)}")
     sys.exit(found.status.exit_code)

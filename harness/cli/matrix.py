@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from datetime import UTC, datetime
@@ -207,14 +206,5 @@ def _day(as_of: str | None, *, show: bool) -> datetime | None:
 
 def _typed() -> str:
     """The command line, to show on the page."""
-    context = click.get_current_context()
-    given = [os.fspath(context.params["file"])]
-    for option in context.command.params:
-        source = context.get_parameter_source(option.name or "")
-        if isinstance(option, click.Option) and source is click.core.ParameterSource.COMMANDLINE:
-            value = context.params[option.name or ""]
-            if option.name in ("show", "as_json", "results"):
-                continue
-            values = value if isinstance(value, tuple) else [value]
-            given += [word for one in values for word in (option.opts[0], *(() if option.is_flag else (str(one),)))]
-    return shlex.join(["harness", "matrix", *given])
+    words = click.get_current_context().meta["typed"]
+    return shlex.join(["harness", "matrix", *(word for word in words if word not in ("--show", "--json"))])

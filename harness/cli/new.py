@@ -19,7 +19,7 @@ from harness.cli.written import write
 from harness.drafting.draft import Draft, draft
 from harness.drafting.smaller import Smaller, removed
 from harness.drafting.source import Report, read_report
-from harness.drafting.tracebacks import stable_part
+from harness.drafting.tracebacks import frame_of, reason_of, stable_part
 from harness.errors import Interrupted, UserMistake
 from harness.model import Verdict
 from harness.model.repro import parse_repro
@@ -56,7 +56,7 @@ def new(issue: str, output: Path | None, force: bool, keep_downloads: bool, as_j
     """
     report = read_report(issue)
     drafted = draft(report, "" if report.repository else _stem(issue), stand_ins=not keep_downloads)
-    if not drafted.told.installed and drafted.raised is None and (drafted.script is None or not drafted.script.code):
+    if not drafted.told.installed and drafted.raised is None and not drafted.script.code:
         raise UserMistake(
             "found no code, no traceback and no versions in it",
             hint="is it the text of the issue? a picture of a traceback can't be read",
@@ -76,7 +76,7 @@ def _stem(issue: str) -> str:
 
 
 def _as_json(drafted: Draft, report: Report, path: Path) -> dict[str, object]:
-    raised = drafted.raised.told if drafted.raised is not None else None
+    raised = reason_of(drafted.raised) if drafted.raised is not None else None
     return {
         "schema": 1,
         "repro": str(path),
@@ -106,7 +106,7 @@ def print_draft(console: Console, drafted: Draft, path: Path) -> None:
     )
     for name, text in _read(drafted):
         print_text(console, f"  {name:<10} {text}")
-    for text in (*drafted.stand_ins.replaced, *drafted.changes):
+    for text in (*drafted.stand_ins.replaced, *drafted.script.changes):
         print_text(console, f"  {'changed':<10} {text}")
     if drafted.hazards:
         print_text(
@@ -139,10 +139,10 @@ def _read(drafted: Draft) -> Iterator[tuple[str, str]]:
     if told.python:
         yield "python", told.python
     if drafted.raised is not None:
-        one = drafted.raised.told
+        one = reason_of(drafted.raised)
         yield "signature", f"{one.name}: {one_line(stable_part(one.message) or one.message, _WIDTH)}"
-        if (frame := drafted.raised.frame) is not None:
-            yield "raised in", f"{frame.short}, {frame.function}"
+        if (frame := frame_of(drafted.raised)) is not None:
+            yield "raised in", f"{frame.file}, {frame.function}"
     if drafted.subjects:
         yield "subjects", ", ".join(drafted.subjects)
 

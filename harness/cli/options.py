@@ -40,7 +40,12 @@ def option(section: str, *names: str, **more: Any) -> Callable[[Callable[..., An
 
 
 class SectionCommand(click.Command):
-    """A command whose `--help` lists its options in sections."""
+    """A command whose `--help` lists its options in sections; its context's `meta` has the words that were `typed`."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Parse the words after the command."""
+        ctx.meta["typed"] = tuple(args)
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write the options, below their headings."""
@@ -96,12 +101,9 @@ def settings_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Cal
     return decorate
 
 
-def grouped(
-    name: str, kind: Callable[..., Any], names: tuple[str, ...] = ()
-) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Pass some options to a command as one argument `name`, made by `kind`: those called `names`, else its fields."""
-    made: Any = kind  # an attrs class unless there are names
-    wanted = names or tuple(field.name for field in attrs.fields(made))
+def grouped(name: str, kind: type[attrs.AttrsInstance]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Pass the options that are fields of an attrs class to a command as one argument `name`."""
+    wanted = [field.name for field in attrs.fields(kind)]
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)

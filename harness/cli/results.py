@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,7 +13,7 @@ from rich.text import Text
 
 from harness.cli.options import Choice, output_option, settings_options
 from harness.cli.written import print_or_write
-from harness.errors import NoSpace, UserMistake
+from harness.errors import UserMistake
 from harness.report.answer import page_of
 from harness.report.archive import Archive
 from harness.report.page import RENDERERS
@@ -28,11 +29,11 @@ _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 
 @click.command()
-@click.option("--format", "style", type=Choice(["table", "csv", "parquet"]), default="table", show_default=True)
+@click.option("--format", "style", type=Choice(["table", "csv"]), default="table", show_default=True)
 @output_option("Write there instead of to stdout.")
 @settings_options()
 def results(style: str, output: Path | None, settings: Settings) -> None:
-    """Show every observation that is kept: a row each; csv and parquet have all columns.
+    """Show every observation that is kept: a row each; csv has all columns.
 
     \b
     harness results
@@ -41,10 +42,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
     frame = Store.opened(settings.results).frame()
     if frame.empty:
         raise UserMistake(f"no observations in {settings.results}", hint="harness bisect and harness probe make them")
-    try:
-        _write(frame, style, output)
-    except OSError as error:
-        raise NoSpace(f"can't write {output or 'to stdout'}: {error.strerror or error}") from error
+    print_or_write(frame.to_csv(index=False) if style == "csv" else _table(frame, output), output)
 
 
 @click.command()
@@ -70,24 +68,15 @@ def report(id: str | None, style: str, output: Path | None, settings: Settings) 
     print_or_write(RENDERERS[style](page_of(store, Archive(store).get(id))), output)
 
 
-def _write(frame: pd.DataFrame, style: str, output: Path | None) -> None:
-    if style == "csv":
-        frame.to_csv(output or sys.stdout, index=False)
-    elif style == "parquet":
-        if output is None:
-            raise UserMistake("parquet is not text; --output FILE says where to write it")
-        try:
-            frame.to_parquet(output, index=False)
-        except ImportError as error:
-            raise UserMistake("parquet needs pyarrow", hint="pip install 'regression-harness[parquet]'") from error
-    else:
-        table = Table(box=None, pad_edge=False, header_style="bold")
-        for column in _SHOWN:
-            table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
-        for row in frame[list(_SHOWN)].itertuples(index=False):
-            table.add_row(*(Text("" if value is None else str(value)) for value in row))
-        if output is None:
-            Console(width=None if sys.stdout.isatty() else _ANY_WIDTH).print(table)
-        else:
-            with output.open("w", encoding="utf-8") as file:
-                Console(file=file, width=_ANY_WIDTH).print(table)
+def _table(frame: pd.DataFrame, output: Path | None) -> str:
+    """The rows as lines of text: as wide as the terminal, or a line each in a file or a pipe."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for column in _SHOWN:
+        table.add_column(column.removesuffix("_s"), no_wrap=column in ("key", "outcome"))
+    for row in frame[list(_SHOWN)].itertuples(index=False):
+        table.add_row(*(Text("" if value is None else str(value)) for value in row))
+    is_shown = output is None and sys.stdout.isatty()
+    console = Console(width=None if is_shown else _ANY_WIDTH, file=io.StringIO(), force_terminal=is_shown)
+    with console.capture() as text:
+        console.print(table)
+    return text.get()

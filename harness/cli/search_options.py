@@ -7,7 +7,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from attrs import fields
 
 from harness.cli.options import Choice, grouped, option
 from harness.model.culprit import Level
@@ -74,6 +73,7 @@ _OPTIONS = [
         metavar="TIME",
         default="10m",
         show_default=True,
+        callback=lambda _context, _option, text: read_duration(text, "--time"),
         help="How long to search below the release: 90s, 10m, 1h.",
     ),
 ]
@@ -109,11 +109,7 @@ _PROJECT_OPTIONS = [
 
 def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
     """Add the options for the search, which the command gets as `policy` and `depth`."""
-
-    def policy(**values: Any) -> Policy:
-        return Policy(**{**values, "time_s": read_duration(values["time_s"], "--time")})
-
-    command = grouped("policy", policy, tuple(one.name for one in fields(Policy)))(command)
+    command = grouped("policy", Policy)(command)
     for add in reversed(_OPTIONS):
         command = add(command)
     return command

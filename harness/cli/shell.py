@@ -33,11 +33,9 @@ class _Command(click.Command):
     """A command whose words after `--` are another command."""
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        own, _, rest = (
-            (args[: args.index("--")], "--", args[args.index("--") + 1 :]) if "--" in args else (args, "", [])
-        )
-        ctx.meta["harness.command"] = rest
-        return super().parse_args(ctx, own)
+        end = args.index("--") if "--" in args else len(args)
+        ctx.meta["harness.command"] = args[end + 1 :]
+        return super().parse_args(ctx, args[:end])
 
 
 @frozen
@@ -201,21 +199,12 @@ _OURS = (
     "PYTHONDONTWRITEBYTECODE",
     "__PYVENV_LAUNCHER__",
 )
-_BASH = """\
-[ -f ~/.bashrc ] && . ~/.bashrc
-export PATH="$HARNESS_SHELL_PATH" VIRTUAL_ENV="$HARNESS_SHELL_ENV"
-PS1="($HARNESS_SHELL) $PS1"
-"""
-_ZSH = """\
-ZDOTDIR="$HARNESS_SHELL_ZDOTDIR"
-[ -f "$ZDOTDIR/.zshrc" ] && . "$ZDOTDIR/.zshrc"
-export PATH="$HARNESS_SHELL_PATH" VIRTUAL_ENV="$HARNESS_SHELL_ENV"
-PS1="($HARNESS_SHELL) $PS1"
-"""
-_PYTHON = """\
-import os, sys
-sys.ps1, sys.ps2 = f"{os.environ['HARNESS_SHELL']} >>> ", "... "
-"""
+_BASH = "[ -f ~/.bashrc ] && . ~/.bashrc\n"
+_ZSH = 'ZDOTDIR="$HARNESS_SHELL_ZDOTDIR"\n[ -f "$ZDOTDIR/.zshrc" ] && . "$ZDOTDIR/.zshrc"\n'
+_AFTER = (  # the user's own settings
+    'export PATH="$HARNESS_SHELL_PATH" VIRTUAL_ENV="$HARNESS_SHELL_ENV"\nPS1="($HARNESS_SHELL) $PS1"\n'
+)
+_PYTHON = """import os, sys; sys.ps1, sys.ps2 = f"{os.environ['HARNESS_SHELL']} >>> ", "... "\n"""
 
 
 def shell_environment(
@@ -266,10 +255,10 @@ def interactive_shell(shell: str, settings: Path, env: dict[str, str]) -> list[s
     """
     kind = Path(shell).name
     if kind == "bash":
-        (settings / "bashrc").write_text(_BASH, encoding="utf-8")
+        (settings / "bashrc").write_text(_BASH + _AFTER, encoding="utf-8")
         return [shell, "--rcfile", str(settings / "bashrc"), "-i"]
     if kind == "zsh":
-        (settings / ".zshrc").write_text(_ZSH, encoding="utf-8")
+        (settings / ".zshrc").write_text(_ZSH + _AFTER, encoding="utf-8")
         env |= {"HARNESS_SHELL_ZDOTDIR": env.get("ZDOTDIR", env.get("HOME", "")), "ZDOTDIR": str(settings)}
         return [shell, "-i"]
     env["PS1"] = f"({env['HARNESS_SHELL']}) $ "

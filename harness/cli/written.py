@@ -10,8 +10,6 @@ import click
 from harness.errors import NoSpace
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-
     from harness.asking.answer import Answer
 
 
@@ -35,12 +33,6 @@ def print_or_write(text: str, path: Path | None) -> None:
 def short(path: Path) -> Path:
     """The path relative to the working directory if it is inside, else unchanged."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
-
-
-def print_reports(paths: Iterable[Path]) -> None:
-    """Print the paths of reports, one line each on stdout."""
-    for path in paths:
-        click.echo(f"  report: {short(path)}")
 
 
 def write_constraints(answer: Answer, asked: Path | None, results: Path) -> Path | None:

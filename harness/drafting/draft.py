@@ -8,6 +8,7 @@ from __future__ import annotations
 import ast
 import json
 import re
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -16,8 +17,9 @@ from packaging.version import Version
 from harness.drafting.scripts import Script, installs_in, script_of, tree_of
 from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
-from harness.drafting.tracebacks import Raised, best_traceback, stable_part, suspects, tracebacks_of
+from harness.drafting.tracebacks import best_traceback, frame_of, reason_of, stable_part, suspects, tracebacks_of
 from harness.drafting.versions import (
+    FIELD,
     KNOWN,
     LAST_SUSPECTS,
     Told,
@@ -26,6 +28,7 @@ from harness.drafting.versions import (
     project_of_module,
     versions_in,
 )
+from harness.model import RaisedException
 from harness.model.repro import parse_repro
 from harness.model.text import one_line
 from harness.redact import hide_secrets
@@ -36,41 +39,8 @@ if TYPE_CHECKING:
     from harness.drafting.source import Report
 
 
-# What is searched for in each call, written on one line with single quotes and "..." for what is no literal.
 _OUTSIDE = r"'(?:/(?!dev/null)|~|\.\./|[A-Za-z]:\\)"
-_RISKS = {
-    "runs another program": (
-        r"^(?:os\.(?:system|popen|exec\w+|spawn\w+)|subprocess\.\w+|pty\.spawn|get_ipython\(\).*)\("
-    ),
-    "runs another program through a shell": r"[(, ]shell=True",
-    "deletes files": r"^(?:shutil\.rmtree|os\.(?:remove|unlink|rmdir|removedirs)|.*\.(?:unlink|rmdir|rmtree))\(",
-    "runs code from a text": r"^(?:eval|exec|compile|__import__|importlib\.import_module|runpy\.\w+)\(",
-    "runs code that a model or a data set brings (trust_remote_code)": r"[(, ]trust_remote_code=(?!False|None)",
-    "unpickles a file, which can run code": (
-        r"^(?:pickle|dill|cloudpickle|joblib|torch(?!.*weights_only=True))\.loads?\("
-    ),
-    "sends data to the network": (
-        r"(?:^|\.)(?:push_to_hub|upload_file|upload_folder|create_repo|notebook_login|login|wandb\.init)\("
-        r"|[(, ]push_to_hub=True"
-    ),
-    "uses the network": (
-        r"^(?:requests|httpx|urllib\.request|urllib3|aiohttp|wget|gdown|socket|torch\.hub)\.\w+\(|^url(?:open|retrieve)\("
-        r"|(?:^|\.)(?:hf_hub_download|snapshot_download|load_image|load_state_dict_from_url)\("
-    ),
-    "replaces the environment's packages": r"^pip\.(?:main|_internal\.\w+)\(",
-    "downloads from the hub": (
-        r"(?:^|\.)(?:from_pretrained|load_dataset|pipeline|SentenceTransformer|load_lora_weights|from_single_file)\("
-        r"(?:'[^./~]|.*\b(?:model|model_name|pretrained_model_name_or_path|path)='[^./~])"
-    ),
-    "writes outside its own folder": (
-        rf"^(?:io\.)?open\({_OUTSIDE}[^']*', (?:'\w*[wax+]|\.\.\.)"
-        rf"|^(?:shutil\.(?:move|copy\w*)|os\.(?:rename|replace|chmod|chown|symlink|makedirs|mkdir))"
-        rf"\((?:[^,]*, )?{_OUTSIDE}"
-        r"|(?:^|\.)(?:save_pretrained|save_to_disk|to_csv|to_json|write_text|write_bytes|save|savefig|save_model"
-        rf"|write_video)\((?:[^,]*, )?{_OUTSIDE}"
-        rf"|[(, ](?:output_dir|save_directory|logging_dir|cache_dir|save_path)={_OUTSIDE}"
-    ),
-}
+_RISKS = {what: "|".join(given).replace("@OUTSIDE@", _OUTSIDE) for what, given in FIELD["risks"].items()}
 
 
 @frozen
@@ -107,15 +77,7 @@ def _on_one_line(call: ast.Call) -> str:
 
 MARK = "FILL IN"
 _CODE_BEGINS = "# --- the report's code\n"
-# Installed versions that matter although the script does not import them.
-_BESIDE = ("torch", "transformers", "tokenizers", "accelerate", "peft", "trl", "datasets", "huggingface-hub",
-           "safetensors", "unsloth", "unsloth-zoo", "diffusers", "numpy", "sentence-transformers")  # fmt: skip
 _MOST_SUBJECTS = 5
-_NEEDED = (
-    (r"\bTrainer\b|\bTrainingArguments\b|device_map|Accelerator", "accelerate"),
-    (r"adamw_(?:bnb_)?8bit|load_in_[48]bit\s*=\s*True|BitsAndBytesConfig", "bitsandbytes"),
-    (r"\bImage\b.*open|load_image|generated_image", "pillow"),
-)
 _ON_GPU = re.compile(r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|\bFastLanguageModel\b|\bFastModel\b|load_in_[48]bit\s*=\s*True")
 _MAYBE_GPU = re.compile(r"cuda\.is_available\(\)")
 _LACKING = re.compile(
@@ -141,8 +103,8 @@ class Draft:
 
     report: Report
     told: Told
-    raised: Raised | None
-    script: Script | None
+    raised: RaisedException | None
+    script: Script
     stand_ins: StandIns
     name: str = ""
     source: str = ""
@@ -156,14 +118,9 @@ class Draft:
         return marks[0] if marks else 1
 
     @property
-    def changes(self) -> tuple[str, ...]:
-        """What was done to the report's code."""
-        return self.script.changes if self.script is not None else ()
-
-    @property
     def hazards(self) -> tuple[Hazard, ...]:
         """What is risky in the report's code, with the lines of the source."""
-        if self.script is None or self.script.wrong_line is not None:
+        if self.script.wrong_line is not None:
             return ()
         above, _, code = self.source.partition(_CODE_BEGINS)
         return tuple(evolve(one, line=one.line + above.count("\n") + 1) for one in hazards_of(code))
@@ -175,14 +132,11 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     blocks = blocks_of(report.text)
     comments = [block for text in report.comments for block in blocks_of(text)]
     home = project_named(report.repository.rpartition("/")[2])
-    raised = best_traceback([tracebacks_of(report.text)], report.title) or best_traceback(
-        [tracebacks_of(text) for text in (report.title, *report.comments)], report.title
-    )
+    others = (one for text in (report.title, *report.comments) for one in tracebacks_of(text))
+    raised = best_traceback(tracebacks_of(report.text), report.title) or best_traceback(others, report.title)
     told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), _lacking(raised)))
     script = script_of(blocks, raised, comments)
-    made = StandIns(script.code if script is not None else "")
-    if stand_ins and script is not None and script.wrong_line is None and script.code:
-        made = with_stand_ins(script.code)
+    made = with_stand_ins(script.code) if stand_ins and script.wrong_line is None else StandIns(script.code)
     found = Draft(report, told, raised, script, made)
     found = evolve(found, subjects=_subjects(found, home))
     found = evolve(found, dependencies=_dependencies(found, blocks), name=name or _name(report, found.subjects))
@@ -214,9 +168,9 @@ def _subjects(parts: Draft, home: str | None) -> tuple[str, ...]:
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
 
 
-def _lacking(raised: Raised | None) -> str | None:
+def _lacking(raised: RaisedException | None) -> str | None:
     """Return the known project that lacks what could not be imported from it, None if that is not what went wrong."""
-    found = _LACKING.search(raised.told.message) if raised is not None else None
+    found = _LACKING.search(reason_of(raised).message) if raised is not None else None
     name = project_of_module(next(filter(None, found.groups()))) if found is not None else None
     return name if name in KNOWN else None
 
@@ -224,9 +178,7 @@ def _lacking(raised: Raised | None) -> str | None:
 def _imported(parts: Draft) -> list[str]:
     """Return the projects that the script imports, those that the error names by a class or function first."""
     script, raised = parts.script, parts.raised
-    if script is None:
-        return []
-    told = f"{parts.report.title} {raised.told.message if raised is not None else ''}"
+    told = f"{parts.report.title} {reason_of(raised).message if raised is not None else ''}"
     words = set(re.findall(r"\w+", told))
     named = {project_of_module(module) for name, module in script.imported_names if name in words}
     is_generated = any("generated" in text for text in parts.stand_ins.replaced)
@@ -241,20 +193,20 @@ def _dependencies(parts: Draft, blocks: Iterable[Block]) -> tuple[str, ...]:
     told, script = parts.told, parts.script
     named: dict[str, None] = dict.fromkeys(parts.subjects)
     code = parts.stand_ins.code
-    named.update(dict.fromkeys(script.projects if script is not None else ()))
-    named.update(dict.fromkeys(name for pattern, name in _NEEDED if re.search(pattern, code)))
+    named.update(dict.fromkeys(script.projects))
+    named.update(dict.fromkeys(name for name, pattern in FIELD["needed"].items() if re.search(pattern, code)))
     named.update(dict.fromkeys(parts.stand_ins.projects))
     if not {"transformers", "diffusers"}.isdisjoint(named):
         named["torch"] = None  # which they do not require themselves
-    named.update(dict.fromkeys(name for name in _BESIDE if name in told.installed))
+    named.update(dict.fromkeys(name for name in FIELD["beside"] if name in told.installed))
     named.update(dict.fromkeys(name for block in blocks for name in installs_in(block.text)))
-    named.update(dict.fromkeys(script.installs if script is not None else ()))
+    named.update(dict.fromkeys(script.installs))
     return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)
 
 
 def _gaps(parts: Draft) -> Iterable[Gap]:
     script, told = parts.script, parts.told
-    if script is None or not script.code:
+    if not script.code:
         yield Gap("the code", "the report has none that can be run: write a script that fails as it tells")
     elif script.wrong_line is not None:
         yield Gap(
@@ -274,79 +226,55 @@ def _gaps(parts: Draft) -> Iterable[Gap]:
     for name, version in told.unreleased.items():
         if name in (*parts.subjects, *parts.dependencies):
             yield Gap(f"{name} {version}", "it is no release: name the next release, or a commit with --git")
-    for name in script.undefined if script is not None else ():
+    for name in script.undefined:
         yield Gap(name, "the report's code uses it without defining it: define it above")
     for name in parts.stand_ins.unknown:
         yield Gap(
             name, "not a model that is known here: give a folder, tiny_model(...), or leave it and allow --network"
         )
-    if script is not None and (found := _PLACEHOLDER.search(parts.stand_ins.code)):
+    if found := _PLACEHOLDER.search(parts.stand_ins.code):
         yield Gap(one_line(found[0], 60), "a placeholder of the report: put in a value")
 
 
 def _source(parts: Draft) -> str:
     """Return the text of the repro."""
-    script, made, report = parts.script, parts.stand_ins, parts.report
-    title = one_line(report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
-    title = title if title[-1:] in ".?!…" else f"{title}."
-    lines = ["# /// script", *(f"# {line}".rstrip() for line in _metadata(parts)), "# ///"]
-    lines += [f'"""{title}', "", f"From {report.link}", '"""', ""] if report.link else [f'"""{title}"""', ""]
-    lines += [f"# {MARK}: {gap.what}: {gap.todo}" for gap in parts.gaps]
-    if made.above:
-        lines += ["import os", ""]
-        lines += ['os.environ.setdefault("HF_HUB_OFFLINE", "1")', ""] if not made.unknown else []
-        lines += [made.above.rstrip(), ""]
-    lines += [f"# {text}" for text in made.replaced]
-    lines += [_CODE_BEGINS]
-    if script is None or not script.code:
-        lines.append(f'raise NotImplementedError("{MARK}: the report has no code that can be run")')
-    elif script.wrong_line is not None:
-        lines += [*(f"# {line}".rstrip() for line in script.code.splitlines()), ""]
-        lines.append(f'raise NotImplementedError("{MARK}: the report\'s code is not Python")')
-    else:
-        lines.append(made.code)
-    return "\n".join(lines).rstrip() + "\n"
+    import jinja2  # which takes a while to import
+
+    told, raised = parts.told, parts.raised
+    minor = ".".join((told.python or "").split(".")[:2])
+    is_old = bool(minor) and Version(minor) < _OLDEST_PYTHON
+    title = one_line(parts.report.title, 100).replace('"""', "'''").replace("\\", "/").strip().rstrip('"') or "A report"
+    templates = jinja2.Environment(
+        loader=jinja2.PackageLoader("harness.drafting", ""),
+        autoescape=False,  # noqa: S701 - it is Python
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+    templates.filters["json"] = partial(json.dumps, ensure_ascii=False)
+    text = templates.get_template("repro.py.j2").render(
+        parts=parts,
+        mark=MARK,
+        begins=_CODE_BEGINS.rstrip(),
+        python=f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else "",
+        device=_device(parts.stand_ins.code),
+        frame=frame_of(raised) if raised is not None else None,
+        reason=reason_of(raised) if raised is not None else None,
+        subjects=[(name, *_bounds(name, told), _held(name, parts.dependencies)) for name in parts.subjects],
+        message=stable_part(reason_of(raised).message) if raised is not None else "",
+        title=title if title[-1:] in ".?!…" else f"{title}.",
+    )
+    return text.rstrip() + "\n"
 
 
-def _metadata(parts: Draft) -> list[str]:
-    raised, minor = parts.raised, ".".join((parts.told.python or "").split(".")[:2])
-    lines = []
-    if minor:
-        is_old = Version(minor) < _OLDEST_PYTHON
-        lines.append(f'requires-python = "{f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*"}"')
-    lines += ["dependencies = [", *(f"    {json.dumps(text)}," for text in parts.dependencies), "]"]
-    lines += ["", "[tool.harness]", f'device = "{_device(parts.stand_ins.code)}"', "timeout = 600"]
-    frame = raised.frame if raised is not None else None
-    if frame is not None:
-        where = f", line {frame.line}" if frame.line else ""
-        lines.append(f"reported = {json.dumps(f'{frame.short}{where}, in {frame.function}')}")
-    for name in parts.subjects:
-        lines += ["", f"[tool.harness.subjects.{name}]", *_bounds(name, parts.told, parts.dependencies)]
-    return [*lines, "", *_signature(raised)]
-
-
-def _bounds(name: str, told: Told, dependencies: Iterable[str]) -> list[str]:
+def _bounds(name: str, told: Told) -> tuple[str | None, str | None]:
     """The bounds of a subject: what the text calls good, and the author's version as the bad end."""
     good, bad = told.bounds(name)
-    if bad is None and told.installed.get(name) != good:
-        bad = told.installed.get(name)
-    lines = [f'good = "{good}"'] if good is not None else []
-    lines += [f'bad = "{bad}"'] if bad is not None else []
-    lines.append('as-of = "era"')
-    held = [text for text in dependencies if text.startswith("torch==") and name != "torch"]
-    return [*lines, *([f"hold = {json.dumps(held)}"] if held else [])]
+    installed = told.installed.get(name)
+    return good, installed if bad is None and installed != good else bad
 
 
-def _signature(raised: Raised | None) -> list[str]:
-    if raised is None:
-        return []
-    one = raised.told
-    message = stable_part(one.message)
-    lines = ["[tool.harness.signature]", f"exception = {json.dumps(one.name)}"]
-    if message:
-        return [*lines, f"message = {json.dumps(message, ensure_ascii=False)}"]
-    frame = raised.frame
-    return [*lines, f"frame = {json.dumps(f'{frame.short}:{frame.function}')}"] if frame is not None else lines
+def _held(name: str, dependencies: Iterable[str]) -> list[str]:
+    return [text for text in dependencies if text.startswith("torch==") and name != "torch"]
 
 
 def _device(code: str) -> str:

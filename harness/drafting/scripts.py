@@ -11,27 +11,20 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.drafting.source import Block, parses
-from harness.drafting.versions import project_named, project_of_module
+from harness.drafting.tracebacks import frames_of
+from harness.drafting.versions import one_of, project_named, project_of_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.drafting.tracebacks import Raised
+    from harness.model import RaisedException, StackFrame
 
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-repl", "py3")
 _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff", "cpp", "c", "text", "txt", "log")
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
 _MAGIC = re.compile(r"^([ \t]*)((?:[!%]|(?:pip3?|uv pip|conda) install ).*)$", re.M)
 _INSTALL = re.compile(r"(?:pip3?\s+install|uv\s+add)\s+(?P<words>[^\n&|;#]+)")
-_REPRODUCES = re.compile(
-    r"repro|minimal|steps|script|code|example|snippet|how to|who can help|bug|fail|crash|run", re.I
-)
-_SOLVES = re.compile(
-    r"\b(?:expected|fix(?:ed|es)?|workaround|work around|solution"
-    r"|proposed|suggest\w*|instead|patch|should be|correct\w*"
-    r"|works|source code|in the (?:library|source)|relevant code|definition|implementation|looks like this)\b",
-    re.I,
-)
+_REPRODUCES, _SOLVES = one_of("reproduces-words", "", ""), one_of("solves-words")
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
 
@@ -62,15 +55,10 @@ class Script:
     @property
     def defined(self) -> set[str]:
         """The names that it defines."""
-        found: set[str] = set()
-        for node in ast.walk(self.tree):
-            if isinstance(node, ast.FunctionDef | ast.ClassDef):
-                found.add(node.name)
-            elif isinstance(node, ast.Import | ast.ImportFrom):
-                found |= {(name.asname or name.name).partition(".")[0] for name in node.names}
-            elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
-                found.add(node.id)
-        return found
+        from pyflakes.checker import Argument, Builtin, Checker
+
+        names = (pair for scope in Checker(self.tree).deadScopes for pair in scope.items())
+        return {name for name, binding in names if not isinstance(binding, Argument | Builtin)}
 
     @property
     def imported_names(self) -> tuple[tuple[str, str], ...]:
@@ -90,11 +78,11 @@ class Script:
         return tuple(dict.fromkeys(filter(None, map(project_of_module, modules))))
 
 
-def script_of(blocks: Iterable[Block], raised: Raised | None, comments: Iterable[Block] = ()) -> Script | None:
-    """Return the script that a report is about, None if it has none; comments count if the report has no code."""
+def script_of(blocks: Iterable[Block], raised: RaisedException | None, comments: Iterable[Block] = ()) -> Script:
+    """Return the script that a report is about, without code if it has none; then those of the comments count."""
     scripts = _scripts_in(blocks) or _scripts_in(comments)
     if not scripts:
-        return None
+        return Script("")
     at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
     installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
     return evolve(_with_related(scripts, at), installs=installs)
@@ -146,20 +134,24 @@ def _script(block: Block) -> Script | None:
     return found
 
 
-def _weight(block: Block, script: Script, raised: Raised | None) -> int:
+def _weight(block: Block, script: Script, raised: RaisedException | None) -> int:
     """How likely a block is the script that failed."""
     around = block.around
     weight = min(len(script.code.splitlines()), 40) // 4
     weight += 8 if script.imported_names else 0
-    weight -= 6 if script.wrong_line is not None else 0
+    weight -= 6 if script.wrong_line is not None or not script.code else 0
     weight += 6 if _REPRODUCES.search(around) else 0
     weight -= 14 if _SOLVES.search(around) and not re.search(r"\brepro", around, re.I) else 0
-    weight -= 4 if not script.code else 0
-    own = [frame.source for frame in raised.all_frames if frame.is_user_code and frame.source] if raised else []
+    own = [frame.text for frame in frames_of(raised) if frame.text and _is_own(frame)] if raised else []
     weight += 12 * sum(1 for source in own if source in script.code)
     if script.wrong_line is None and all(isinstance(one, _DEFINITIONS) for one in script.tree.body):
         weight -= 6  # an excerpt of a library, or what the script needs
     return weight
+
+
+def _is_own(frame: StackFrame) -> bool:
+    """Whether a frame is of the script itself."""
+    return not frame.package and ("<module>" in frame.function or "ipython" in frame.file or "In[" in frame.file)
 
 
 def _with_related(scripts: Sequence[tuple[Block, Script]], at: int) -> Script:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -164,7 +164,6 @@ _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>",
 _PRE = re.compile(r"<pre[^>]*>|</pre>", re.I)
 _IMPORT = re.compile(r"(?:from\s+[A-Za-z_][\w.]*\s+import\s+\S|import\s+[A-Za-z_][\w.]*(?:\s*,|\s+as\s|\s*$|\s*#))")
 _ENDS = re.compile(r"[A-Z][\w /'()-]{2,50}:?|#{2,6} .*")
-_INDENT = ("    ", "\t")
 _BEFORE = 3  # lines before a block that say what it is
 
 
@@ -194,19 +193,20 @@ def blocks_of(text: str) -> tuple[Block, ...]:
 
     text = _PRE.sub("\n```\n", text) if "<pre" in text.lower() else text
     lines = text.splitlines()
+    parsed = MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines))
+    tokens = [(token, token.map[0], token.map[1]) for token in parsed if token.map]
+    indented = {first: last for token, first, last in tokens if token.type == "code_block"}
     found: list[Block] = []
     at = 0
-    for token in MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines)):
-        if token.type != "fence" or token.map is None or token.map[0] < at:
+    for token, first, last in tokens:
+        if token.type != "fence":
             continue
-        first, last = token.map
-        found += _prose(lines, at, first)
-        language = token.info.strip().split(" ")[0].lower() if token.info else ""
+        found += _prose(lines, at, first, indented)
         content = textwrap.dedent(token.content).strip("\n")
-        if content.strip():
-            found.append(Block(content, True, language, before=_before(lines, first)))
+        if content:
+            found.append(Block(content, True, token.info.strip().split(" ")[0].lower(), before=_before(lines, first)))
         at = last
-    found += _prose(lines, at, len(lines))
+    found += _prose(lines, at, len(lines), indented)
     return tuple(_with_headings(found))
 
 
@@ -223,35 +223,24 @@ def parses(code: str) -> int | None:
     return None
 
 
-def _prose(lines: list[str], first: int, last: int) -> Iterator[Block]:
-    """The lines between two fences, with code that is indented, or not set as code at all, as blocks of its own."""
+def _prose(lines: list[str], first: int, last: int, indented: Mapping[int, int]) -> Iterator[Block]:
+    """The lines between two fences, with code that is indented, or not set as code at all, as blocks of its own.
+
+    `indented` maps the first line of each indented block to the line after it.
+    """
     at = number = first
     while number < last:
         is_import = _IMPORT.match(lines[number].strip()) is not None
-        end = _bare_code(lines, number, last) if is_import else number
-        language = "python" if end > number else ""
-        if end == number and lines[number].startswith(_INDENT) and (number == first or not lines[number - 1].strip()):
-            end = _indented(lines, number, last)
+        bare = _bare_code(lines, number, last) if is_import else number
+        end = bare if bare > number else indented.get(number, number)
         if end > number:
             yield Block("\n".join(lines[at:number]))
             code = textwrap.dedent("\n".join(lines[number:end])).strip("\n")
-            yield Block(code, True, language, before=_before(lines, number))
+            yield Block(code, True, "python" if bare > number else "", before=_before(lines, number))
             at = number = end
         else:
             number += 1
     yield Block("\n".join(lines[at:last]))
-
-
-def _indented(lines: list[str], first: int, last: int) -> int:
-    """Return where an indented block ends."""
-    end = first
-    while end < last and (lines[end].startswith(_INDENT) or not lines[end].strip()):
-        if _IMPORT.match(lines[end].strip()) and end > first:
-            break
-        end += 1
-    while not lines[end - 1].strip():
-        end -= 1
-    return end
 
 
 def _bare_code(lines: list[str], first: int, last: int) -> int:

@@ -54,7 +54,7 @@ class Architecture:
 
 
 _CHECKPOINTS = {
-    name.lower(): Architecture(model_type, told["class"])
+    name.rpartition("/")[2].lower(): Architecture(model_type, told["class"])
     for model_type, told in FIELD["architectures"].items()
     for name in told["checkpoints"]
 }
@@ -63,9 +63,7 @@ _CHECKPOINTS = {
 def architecture_of(name: str) -> Architecture | None:
     """Return the architecture of a checkpoint by its name, None if it is not known and its name does not tell."""
     last = name.rstrip("/").rpartition("/")[2].lower()
-    known = _CHECKPOINTS.get(name.lower()) or next(
-        (one for key, one in _CHECKPOINTS.items() if key.rpartition("/")[2] == last), None
-    )
+    known = _CHECKPOINTS.get(last)
     if known is not None or _NOT_GUESSED.search(last):
         return known
     kinds = (kind for pattern, kind in FIELD["families"].items() if re.search(pattern, last))

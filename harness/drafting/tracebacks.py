@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Iterable, Iterator, Sequence
 
-from attrs import frozen
+from attrs import evolve
 
 from harness.drafting.versions import LAST_SUSPECTS, project_of_file
+from harness.model import RaisedException, StackFrame
 from harness.model.text import plain
 
 _PREFIX = re.compile(
@@ -60,76 +62,38 @@ _CHANGING = re.compile(
     r"|\(?\b\d+(?:x\d+)+\b"
     r"|\b\d+(?:\.\d+)? (?:[KMGT]i?B)\b"
 )
+_ABOVE_PACKAGE = re.compile(r".*(?:site|dist)-packages/|.*/src/(?=\w+/)")
 _WORDS = re.compile(r"[A-Za-z_]{2,}")
 _LONGEST = 160
 
 
-@frozen
-class Frame:
-    """One line of a traceback: `line` is 0 and `source` "" if they are not told."""
-
-    file: str
-    function: str
-    line: int = 0
-    source: str = ""
-
-    @property
-    def project(self) -> str | None:
-        """The project that the file belongs to, None if it is not an installed one."""
-        return project_of_file(self.file)
-
-    @property
-    def short(self) -> str:
-        """The file below site-packages."""
-        return re.sub(r".*(?:site|dist)-packages/|.*/src/(?=\w+/)", "", self.file.replace("\\", "/"))
-
-    @property
-    def is_user_code(self) -> bool:
-        """Whether it is of the script itself."""
-        return self.project is None and ("<module>" in self.function or "ipython" in self.file or "In[" in self.file)
+def reason_of(raised: RaisedException) -> RaisedException:
+    """Return the exception that says what went wrong: this one, or the cause that it only wraps."""
+    wraps = _WRAPPER.match(raised.message) is not None or not raised.message
+    return reason_of(raised.cause) if raised.cause is not None and wraps else raised
 
 
-@frozen
-class Raised:
-    """An exception in a report, with its frames (the innermost last); `causes` were raised before it, nearest first."""
-
-    type: str
-    message: str
-    frames: tuple[Frame, ...] = ()
-    causes: tuple[Raised, ...] = ()
-
-    @property
-    def name(self) -> str:
-        """The type without its module."""
-        return self.type.rpartition(".")[2]
-
-    @property
-    def told(self) -> Raised:
-        """The one that says what went wrong: itself, or the cause that it only wraps."""
-        wraps = _WRAPPER.match(self.message) is not None or not self.message
-        return self.causes[0].told if self.causes and wraps else self
-
-    @property
-    def all_frames(self) -> tuple[Frame, ...]:
-        """The frames of the exception and of its causes; the innermost of what went wrong last."""
-        others = [frame for cause in reversed(self.causes) for frame in cause.frames]
-        return (*self.frames, *others) if self.told is not self else (*others, *self.frames)
-
-    @property
-    def frame(self) -> Frame | None:
-        """The innermost frame in an installed package that is not the usual end of every traceback, None if none is."""
-        inside = [frame for frame in self.all_frames if frame.project is not None]
-        return next(
-            (frame for frame in reversed(inside) if frame.project not in LAST_SUSPECTS), inside[-1] if inside else None
-        )
+def frames_of(raised: RaisedException) -> tuple[StackFrame, ...]:
+    """Return the frames of an exception and of its causes; the innermost of what went wrong last."""
+    others = [frame for cause in reversed(list(raised.chain())[1:]) for frame in cause.frames]
+    return (*raised.frames, *others) if reason_of(raised) is not raised else (*others, *raised.frames)
 
 
-def tracebacks_of(text: str) -> tuple[Raised, ...]:
-    """Return the exceptions in a text, each with its chain; the last of a chain stands for it."""
+def frame_of(raised: RaisedException) -> StackFrame | None:
+    """Return the innermost frame in an installed package that is not the usual end of every traceback, else any."""
+    inside = [frame for frame in reversed(frames_of(raised)) if frame.package]
+    return next((frame for frame in inside if frame.package not in LAST_SUSPECTS), next(iter(inside), None))
+
+
+def tracebacks_of(text: str) -> tuple[RaisedException, ...]:
+    """Return the exceptions in a text, each with its chain; the last of a chain stands for it.
+
+    The `package` of a frame is its project; `line` is 0 and `text` "" if they are not told.
+    """
     lines = [_stripped(line) for line in _unquoted(plain(text)).splitlines()]
-    found: list[Raised] = []
-    chain: list[Raised] = []
-    frames: list[Frame] = []
+    found: list[RaisedException] = []
+    chain: list[RaisedException] = []
+    frames: list[StackFrame] = []
     is_open = is_linked = False
     number = 0
     while number < len(lines):
@@ -152,32 +116,32 @@ def tracebacks_of(text: str) -> tuple[Raised, ...]:
             continue
         if arrow := _ARROW.match(line):
             if frames and not frames[-1].line:
-                frames[-1] = Frame(frames[-1].file, frames[-1].function, int(arrow["line"]), arrow["source"].strip())
+                frames[-1] = evolve(frames[-1], line=int(arrow["line"]), text=arrow["source"].strip())
             continue
         match = EXCEPTION.match(line.strip("*` "))
         if match is None:
             continue
         if frames or is_open:
             message, number = _message(lines, number, match["message"] or "")
-            chain.append(Raised(match["type"], message, tuple(frames)))
+            chain.append(RaisedException(match["type"], message, frames=tuple(frames)))
             frames, is_open = [], False
         elif match["message"] and not chain:
             below = [frame for line in lines[number : number + 40] if (frame := _frame(line)) is not None]
-            found.append(Raised(match["type"], match["message"], tuple(below)))
+            found.append(RaisedException(match["type"], match["message"], frames=tuple(below)))
     if chain:
         found.append(_chained(chain))
     return tuple(found) or tuple(_inline(text))
 
 
-def best_traceback(groups: Iterable[Sequence[Raised]], title: str) -> Raised | None:
+def best_traceback(candidates: Iterable[RaisedException], title: str) -> RaisedException | None:
     """Return the exception that a report is about: the one that its title names, else the one with most frames."""
-    candidates = [raised for group in groups for raised in group]
     words = set(_WORDS.findall(title.lower()))
 
-    def weight(raised: Raised) -> tuple[int, int]:
-        own = set(_WORDS.findall(f"{raised.told.name} {raised.told.message[:200]}".lower()))
-        named = 3 if raised.told.name.lower() in title.lower() else 0
-        return (named + min(len(own & words), 5) + (4 if raised.frames else 0), min(len(raised.all_frames), 3))
+    def weight(raised: RaisedException) -> tuple[int, int]:
+        reason = reason_of(raised)
+        own = set(_WORDS.findall(f"{reason.name} {reason.message[:200]}".lower()))
+        named = 3 if reason.name.lower() in title.lower() else 0
+        return (named + min(len(own & words), 5) + (4 if raised.frames else 0), min(len(frames_of(raised)), 3))
 
     return max(candidates, key=weight, default=None)
 
@@ -203,10 +167,10 @@ def stable_part(message: str) -> str:
     return best if len(best) <= _LONGEST else best[:_LONGEST].rpartition(" ")[0]
 
 
-def suspects(raised: Raised | None) -> tuple[str, ...]:
+def suspects(raised: RaisedException | None) -> tuple[str, ...]:
     """Return the projects in a traceback, in order of suspicion: the innermost first, and those in every one last."""
-    inner = [frame.project for frame in reversed(raised.all_frames)] if raised is not None else []
-    names = [name for name in dict.fromkeys(inner) if name is not None]
+    inner = [frame.package for frame in reversed(frames_of(raised))] if raised is not None else []
+    names = [name for name in dict.fromkeys(inner) if name]
     return (*(n for n in names if n not in LAST_SUSPECTS), *(n for n in names if n in LAST_SUSPECTS))
 
 
@@ -225,23 +189,25 @@ def _stripped(line: str) -> str:
     return line
 
 
-def _frame(line: str) -> Frame | None:
-    if match := _FILE.match(line):
-        return Frame(match["file"], match["function"] or "<module>", int(match["line"]))
-    for pattern in (*_IPYTHON, _PYTEST):
-        if match := pattern.match(line):
-            told = match.groupdict()
-            return Frame(told["file"], told.get("function") or "<module>", int(told.get("line") or 0))
-    return None
+def _frame(line: str) -> StackFrame | None:
+    match = next(filter(None, (pattern.match(line) for pattern in (_FILE, *_IPYTHON, _PYTEST))), None)
+    if match is None:
+        return None
+    told = match.groupdict()
+    package = project_of_file(told["file"]) or ""
+    file = told["file"].replace("\\", "/")
+    # Below site-packages, or a path that can't be one.
+    file = _ABOVE_PACKAGE.sub("", file) if package or "-packages/" in file else f"/{file.lstrip('/')}"
+    return StackFrame(file, int(told.get("line") or 0), told.get("function") or "<module>", package)
 
 
-def _source(lines: Sequence[str], number: int, frame: Frame) -> tuple[Frame, int]:
+def _source(lines: Sequence[str], number: int, frame: StackFrame) -> tuple[StackFrame, int]:
     """Return the frame with its source line, if that follows, and the number of the next line."""
     if number < len(lines):
         line = lines[number]
         is_other = _frame(line) is not None or EXCEPTION.match(line.strip()) is not None or _LISTED.match(line)
         if line.startswith((" ", "\t")) and line.strip() and not is_other:
-            return Frame(frame.file, frame.function, frame.line, line.strip()), number + 1
+            return evolve(frame, text=line.strip()), number + 1
     return frame, number
 
 
@@ -259,15 +225,14 @@ def _message(lines: Sequence[str], number: int, first: str) -> tuple[str, int]:
     return "\n".join(told).strip(), number
 
 
-def _chained(chain: Sequence[Raised]) -> Raised:
-    *before, last = chain
-    return Raised(last.type, last.message, last.frames, tuple(reversed(before)))
+def _chained(chain: Sequence[RaisedException]) -> RaisedException:
+    return functools.reduce(lambda cause, raised: evolve(raised, cause=cause), chain)
 
 
-def _inline(text: str) -> Iterator[Raised]:
+def _inline(text: str) -> Iterator[RaisedException]:
     """Exceptions that a sentence names with their message, else those whose message tells what they are."""
-    named = [Raised(match["type"], match["message"].strip(" `")) for match in _INLINE.finditer(text)]
+    named = [RaisedException(match["type"], match["message"].strip(" `")) for match in _INLINE.finditer(text)]
     yield from named or [
-        Raised("ImportError" if match[0].startswith("cannot") else "ModuleNotFoundError", match[0])
+        RaisedException("ImportError" if match[0].startswith("cannot") else "ModuleNotFoundError", match[0])
         for match in _OF_IMPORT.finditer(text)
     ]

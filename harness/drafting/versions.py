@@ -82,33 +82,15 @@ _PYTHON_FOLDER = re.compile(r"(?:python|Python)(?P<version>3\.\d{1,2})[/\\]")
 _NO_RELEASE = re.compile(r"dev|git|\+(?!cu\d|cpu|rocm|xpu|pt\d|computecanada)")
 _LIST_MARK = re.compile(r"[\s>*•+`|│-]*(?:\d+[.)]\s+)?[`*]*(?:\[(?:pip3?|conda)\]\s+)?$")
 
-_GOOD = re.compile(
-    r"\b(?:work(?:s|ed|ing)?|fine|ok|okay|correct(?:ly)?|success\w*|passe[sd]"
-    r"|no (?:such )?(?:problem|issue|error|crash)"
-    r"|downgrad\w+|revert\w*|roll(?:ed|ing)? back|last (?:good|working)|before|prior to|previous(?:ly)?|until|pinn\w+"
-    r"|everything (?:is|was)|as expected|as it did|good|earlier|older|went away|goes away|used to|trained|ran"
-    r"|not (?:happen|occur|present|fail)\w*)\b",
-    re.I,
-)
-_BAD = re.compile(
-    r"\b(?:fail\w*|broke\w*|break\w*|crash\w*|error\w*|bug\w*|regress\w*|since|start(?:s|ed|ing) (?:with|from|in)"
-    r"|as of|introduced|(?:after )?(?:upgrad|updat)\w+|bump\w*|raise[sd]?|throw\w*|wrong|bad|incorrect"
-    r"|nan|slow\w*|hang\w*"
-    r"|stop(?:s|ped) working|no longer|latest|newer?|onwards?|(?:first|only) (?:seen|appear\w*|happen\w*))\b",
-    re.I,
-)
-_NOT_GOOD = re.compile(
-    r"\b(?:not|n't|never|no longer|stop(?:s|ped)|nor)\s+(?:\w+\s+){0,2}"
-    r"(?:work\w*|fine|ok|correct\w*|success\w*|pass\w*)\b"
-    r"|n't work|\bused to work\b.{0,40}\bbut\b",
-    re.I,
-)
-_NOT_BAD = re.compile(
-    r"\b(?:not|n't|never|without|no|no longer|before)\s+(?:\w+\s+){0,2}"
-    r"(?:fail|broke|break|crash|error|bug|regress|happen|occur|reproduc|present|affect|raise"
-    r"|the (?:error|bug|issue|problem))",
-    re.I,
-)
+
+def one_of(words: str, before: str = r"\b", after: str = r"\b") -> re.Pattern[str]:
+    """Return a pattern for any of these words of known.toml."""
+    return re.compile(rf"{before}(?:{'|'.join(FIELD[words])}){after}", re.I)
+
+
+_GOOD, _BAD, _SURELY_GOOD = one_of("good-words"), one_of("bad-words"), one_of("surely-good-words", after="")
+_NOT_GOOD = one_of("good-words", r"(?:\b(?:not|never|stop(?:s|ped)|nor)|n't|no longer)\s+(?:\w+\s+){0,2}")
+_NOT_BAD = one_of("bad-words", r"(?:\b(?:not|never|without|no|before)|n't|no longer)\s+(?:\w+\s+){0,2}", "")
 _FIXED = re.compile(r"\b(?:fixed|resolved|solved)\s+(?:in|by|with|since)\b", re.I)
 _STEP = re.compile(
     rf"(?:from\s+)?(?:{NAME}\s*(?:==|@|:)?\s*)?v?(?P<old>\d+(?:\.\d+)+[\w.]*?)\s*(?:->|→|=>|-->|➜|to|vs\.?|up to)\s*"
@@ -118,9 +100,6 @@ _STEP = re.compile(
 _SET_UP = re.compile(r"\W*(?:workaround\W+)?(?:(?:uv\s+)?pip3?\s+install|uv\s+add|with|using|on)\s", re.I)
 _OTHER_THINGS = re.compile(
     r"(?:python|cuda|driver|ubuntu|cudnn|rocm|windows|macos|gcc|glibc)\W*(?:version)?\W*v?$", re.I
-)
-_SURELY_GOOD = re.compile(
-    r"downgrad|revert|roll\w* back|goes away|went away|work(?:s|ed)|fine|before|prior to|used to", re.I
 )
 _CLAUSE = re.compile(r"(?<=[;!?])\s+|(?<=\w)\.\s+|,\s+|\s+(?:but|while|whereas|however|yet)\s+|\n", re.I)
 _IN_LIST = 4
@@ -251,12 +230,10 @@ def _claims_of_step(match: re.Match[str], sentence: str) -> dict[str, VersionCla
     old, new = match["old"], match["new"]
     if not (_is_version(old) and _is_version(new)):
         return {}
-    is_back = re.search(r"downgrad|revert|roll", sentence[max(0, match.start() - 60) : match.end() + 60], re.I)
-    if is_back:
-        old, new = new, old
-    elif Version(old) >= Version(new) or not (_BAD.search(sentence) or _GOOD.search(sentence) or ">" in match[0]):
+    if not (_BAD.search(sentence) or _GOOD.search(sentence) or ">" in match[0]):
         return {}
-    return {old: VersionClaim.GOOD, new: VersionClaim.BAD}
+    older, newer = sorted((old, new), key=Version)
+    return {older: VersionClaim.GOOD, newer: VersionClaim.BAD}
 
 
 def _claims_of_clauses(sentence: str) -> Iterator[tuple[int, str, VersionClaim]]:

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import cattrs
 from attrs import evolve
-from packaging.version import InvalidVersion, Version
+from packaging.version import Version
 
 from harness.asking.answer import Answer
 from harness.asking.history import RowState
 from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
-from harness.model import Change, Lock, Observation, Verdict, normalized_name
+from harness.model import Lock, Observation, Verdict, normalized_name, parsed_version
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
-from harness.model.text import counted, picked, plain
+from harness.model.text import counted, plain
 from harness.model.verdict import verdicts_around
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
 from harness.report.excerpts import altered_rows, tail, trimmed_traceback
-from harness.report.page import RENDERERS, Page, RangeCell, ReportSide, VersionRow
+from harness.report.page import RENDERERS, Page, range_cell
 from harness.report.phrases import (
     certainty,
     facts_of,
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 
+_SIDE_RECORD = ("verdict", "reason", "observation", "command", "lock", "metrics", "versions", "frames")
 _AT_THE_END = {"markdown": "md", "html": "html"}
 _SHOWN_CHANGES = 12
 _DIFF_LINES = 160
@@ -86,7 +87,6 @@ def page_of(store: Store, kept: KeptAnswer) -> Page:
         kept,
         logs={side.key: store.log(side) for side in answer.sides},
         failing=store.get(failing) if failing else None,
-        repositories=repositories_of(kept),
         private=private_of(store, spared=pins | {answer.subject}),
     )
 
@@ -105,13 +105,12 @@ def report_page(
     *,
     logs: Mapping[str, str] | None = None,
     failing: Observation | None = None,
-    repositories: Mapping[str, str] | None = None,
     private: Private = Private(),  # noqa: B008 - a frozen value
 ) -> Page:
     """Return the page of a report, without private data.
 
     `logs` maps observation keys to the output of these runs; `failing` is a run with the bug, for an answer without two
-    sides; `repositories` maps distributions to the repositories that their metadata name.
+    sides.
     """
     answer = kept.answer
     sides = _sides(kept, logs or {})
@@ -126,8 +125,8 @@ def report_page(
         "recipient": recipient_of(answer),  # set if the culprit is not the subject
         "head": [(label, text) for label, text in head_of(answer) if text],
         "facts": facts_of(kept),
-        "before": sides[0].title if sides else "before",
-        "after": sides[1].title if len(sides) == 2 else "after",
+        "before": sides[0]["title"] if sides else "before",
+        "after": sides[1]["title"] if sides else "after",
         "versions": _versions(kept),
         "lines_title": "What made the difference" if finest.is_proved else "Suspect, not proved both ways",
         "finest": finest,
@@ -148,14 +147,13 @@ def report_page(
         "how_to": how_to_see_it(kept) if sides else [],
         "repro_file": f"{kept.repro.name}.py",
         "repro_source": kept.repro.source.rstrip("\n"),
-        "links": _links(answer, repositories or {}),
         "not_tried": not_tried(answer, shows_bug),
         "footer": f"{runs_made(answer)}; stored {kept.kept[:10]} as {kept.id}",
     }
     return Page("report", redacted(content, private), redacted(_record(kept, sides), private))
 
 
-def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
+def _record(kept: KeptAnswer, sides: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The JSON report: the answer and the fields that only reports have."""
     return {
         **kept.answer.as_json(),
@@ -164,7 +162,7 @@ def _record(kept: KeptAnswer, sides: tuple[ReportSide, ...]) -> dict[str, Any]:
         "certainty": certainty(kept.answer),
         "recipient": recipient_of(kept.answer),
         "releases": [cattrs.unstructure(release) for release in kept.answer.boundary.candidates],
-        "sides": [_side_record(side) for side in sides],
+        "sides": [{name: side[name] for name in _SIDE_RECORD} for side in sides],
     }
 
 
@@ -202,8 +200,11 @@ def _asked(kept: KeptAnswer) -> set[str]:
     return named | {kept.answer.subject}
 
 
-def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
-    """The rows for the subject, the culprit, the repro's requirements, and the first few of the other changes."""
+def _versions(kept: KeptAnswer) -> tuple[tuple[str, str, str, str], ...]:
+    """The subject, the culprit, the repro's requirements, and the first few of the other changes.
+
+    Each with its versions on both sides ("" if one lacks it) and why it is listed.
+    """
     answer = kept.answer
     before, after = _locks(answer)
     if before is None or after is None:
@@ -217,10 +218,8 @@ def _versions(kept: KeptAnswer) -> tuple[VersionRow, ...]:
     roles |= dict.fromkeys(sorted(culprits), kind)
     roles[answer.subject] = f"bisected, {kind}" if answer.subject in culprits else "bisected"
     order = sorted(roles, key=lambda name: (name != answer.subject, name not in culprits, name not in asked, name))
-    rows = [
-        VersionRow(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order
-    ]
-    return tuple(row for row in rows if row.before or row.after)
+    rows = [(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order]
+    return tuple(row for row in rows if row[1] or row[2])
 
 
 def _with_the_bug(answer: Answer) -> Observation | None:
@@ -238,12 +237,15 @@ def _release_of(answer: Answer, observation: Observation | None) -> str:
 def _trace(kept: KeptAnswer, observation: Observation) -> str:
     if observation.exception is None:
         return ""
-    culprits = {change.name for change in kept.answer.culprit.packages} if kept.answer.culprit else set()
-    names = culprits | {kept.answer.subject}
-    return trimmed_traceback(observation.exception, names, f"{kept.repro.name}.py")
+    return trimmed_traceback(observation.exception, kept.about, f"{kept.repro.name}.py")
 
 
-def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
+def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any], ...]:
+    """Both sides of the change, or none.
+
+    `command` reproduces one with only uv and the repro. `lock` has requirement lines with hashes; `exact_command` runs
+    with exactly these files after they are saved as `lock_file`.
+    """
     answer = kept.answer
     if len(answer.sides) != 2:
         return ()
@@ -252,43 +254,24 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[ReportSide, ...]:
     held = asked_for(answer.asked.holds)
     found = []
     for verdict, observation in zip(verdicts_around(is_fix=answer.boundary.is_fix), answer.sides, strict=True):
-        lock = observation.lock
+        lock, raised = observation.lock, observation.exception
         lock_file = f"requirements-{verdict.value}.txt"
-        found.append(
-            ReportSide(
-                verdict=verdict.value,
-                title=f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
-                reason=reasons.get(observation.key, observation.detail),
-                observation=observation.key,
-                command=side_command(observation, lock, pinned, held, kept.repro, answer.signature) if lock else "",
-                exact_command=exact_command(lock, lock_file, kept.repro) if lock else "",
-                lock_file=lock_file,
-                lock=lock_text(lock) if lock else "",
-                log=tail(logs.get(observation.key, "")),
-                metrics=dict(observation.metrics),
-                versions={pin.name: pin.version for pin in (*lock.pins, *observation.installed)} if lock else {},
-                frames=tuple(
-                    cattrs.unstructure(frame)
-                    for frame in (observation.exception.frames if observation.exception else ())
-                ),
-            )
-        )
+        side = {
+            "verdict": verdict.value,
+            "title": f"{answer.subject} {_release_of(answer, observation)} ({verdict.value})",
+            "reason": reasons.get(observation.key, observation.detail),
+            "observation": observation.key,
+            "command": side_command(observation, lock, pinned, held, kept.repro, answer.signature) if lock else "",
+            "exact_command": exact_command(lock, lock_file, kept.repro) if lock else "",
+            "lock_file": lock_file,
+            "lock": lock_text(lock) if lock else "",
+            "log": tail(logs.get(observation.key, "")),
+            "metrics": dict(observation.metrics),
+            "versions": {pin.name: pin.version for pin in (*lock.pins, *observation.installed)} if lock else {},
+            "frames": cattrs.unstructure(raised.frames) if raised else (),
+        }
+        found.append(side)
     return tuple(found)
-
-
-def _side_record(side: ReportSide) -> dict[str, Any]:
-    return picked(side, "verdict reason observation command lock metrics versions frames")
-
-
-def _links(answer: Answer, repositories: Mapping[str, str]) -> list[tuple[str, str]]:
-    changes = {change.name: change for change in answer.lock_changes if change.name == answer.subject}
-    if answer.culprit is not None:
-        changes |= {change.name: change for change in answer.culprit.packages}
-    return [
-        (f"{change.name} {change.before} to {change.after}", address)
-        for change in changes.values()
-        if (address := compare_link(change, repositories))
-    ]
 
 
 def _hunk(region: Region) -> Region:
@@ -306,7 +289,7 @@ def _what(finding: Finding) -> str:
     return "; ".join(what or finding.files or map(str, finding.packages))
 
 
-def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
+def _cells(kept: KeptAnswer) -> tuple[dict[str, str], ...]:
     """Return one cell for each release between the first and the last with a verdict, left-out ones included."""
     answer = kept.answer
     verdicts = {step.release: step for step in sorted(answer.steps, key=lambda step: step.verdict is Verdict.BAD)}
@@ -314,8 +297,11 @@ def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
         return ()
     dates = {release.version: release.uploaded for release in kept.answer.boundary.candidates}
     names = {*dates, *verdicts, *answer.left_out}
+    # Commits and days are in the order of the candidates.
+    ordered = sorted(names, key=Version) if all(map(parsed_version, names)) else list(dates) or list(verdicts)
+    judged = [position for position, name in enumerate(ordered) if name in verdicts]
     cells = []
-    for name in _between(verdicts, names, [release.version for release in kept.answer.boundary.candidates]):
+    for name in ordered[min(judged, default=0) : max(judged, default=-1) + 1]:
         state: PositionState | RowState = PositionState.EXCLUDED
         told = "not run: its verdict can't matter"
         if step := verdicts.get(name):
@@ -324,18 +310,8 @@ def _cells(kept: KeptAnswer) -> tuple[RangeCell, ...]:
             state, told = RowState.LEFT_OUT, f"left out ({answer.left_out[name]})"
         elif name in answer.suspects:
             state, told = PositionState.UNTRIED, "not run"
-        cells.append(RangeCell.of(name, dates.get(name, ""), state, told))
+        cells.append(range_cell(name, dates.get(name, ""), state, told))
     return tuple(cells)
-
-
-def _between(judged: Iterable[str], names: Iterable[str], listed: list[str]) -> list[str]:
-    """The names from the first to the last with a verdict: releases by version, commits in the order of `listed`."""
-    try:
-        first, last = (end(map(Version, judged)) for end in (min, max))
-        return sorted((name for name in names if first <= Version(name) <= last), key=Version)
-    except InvalidVersion:
-        inside = [position for position, name in enumerate(listed) if name in set(judged)]
-        return listed[min(inside) : max(inside) + 1] if inside else list(judged)
 
 
 def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
@@ -352,12 +328,3 @@ def repositories_in(environment: Path, names: Iterable[str]) -> dict[str, str]:
         if name in wanted and (repository := repository_url(metadata.read_text(encoding="utf-8", errors="replace"))):
             found[name] = repository
     return found
-
-
-def compare_link(change: Change, repositories: Mapping[str, str]) -> str:
-    """The URL of the page that compares the two tags of a change, "" if the repository is unknown."""
-    repository = repositories.get(change.name, "")
-    if not repository.startswith("https://github.com/") or change.before is None or change.after is None:
-        return ""
-    before, after = (version.partition("+")[0] for version in (change.before, change.after))
-    return f"{repository}/compare/v{before}...v{after}"

@@ -39,6 +39,12 @@ class KeptAnswer:
     facts: tuple[tuple[str, str], ...] = ()
 
     @property
+    def about(self) -> set[str]:
+        """The subject, and the packages of the culprit."""
+        found = self.answer.culprit.packages if self.answer.culprit is not None else ()
+        return {self.answer.subject, *(change.name for change in found)}
+
+    @property
     def repro(self) -> Repro:
         """What ran."""
         return self.answer.asked.repro

@@ -6,8 +6,6 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from itertools import groupby
 
-from attrs import frozen
-
 from harness.model import RaisedException, StackFrame
 from harness.model.release import version_order
 from harness.model.text import counted, plain
@@ -81,19 +79,13 @@ def _cut(line: str, width: int = _WIDTH) -> str:
     return line if len(line) <= width else f"{line[:width]}…"
 
 
-@frozen
-class AlteredRow:
-    """The files that the run of one release changed in its environment: the first few, and the number of the others."""
+def altered_rows(altered: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, tuple[str, ...], int], ...]:
+    """Return each release, the oldest first, with the first files that its run changed and the number of the others.
 
-    release: str
-    files: tuple[str, ...]
-    more: int = 0
-
-
-def altered_rows(altered: Mapping[str, tuple[str, ...]]) -> tuple[AlteredRow, ...]:
-    """Return a row for each release, the oldest first. Paths are relative to site-packages if possible."""
+    Paths are relative to site-packages if possible.
+    """
     return tuple(
-        AlteredRow(release, tuple(map(in_environment, files[:_FILES])), max(0, len(files) - _FILES))
+        (release, tuple(map(in_environment, files[:_FILES])), max(0, len(files) - _FILES))
         for release, files in sorted(altered.items(), key=lambda pair: version_order(pair[0]))
     )
 

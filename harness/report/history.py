@@ -13,7 +13,7 @@ from harness.model.verdict import runs_of
 from harness.redact import Private, redacted
 from harness.report.archive import question_id
 from harness.report.excerpts import altered_rows, tail
-from harness.report.page import ChartPoint, Page, RangeCell
+from harness.report.page import ChartPoint, Page, range_cell
 from harness.report.phrases import device_kind, question_facts
 from harness.report.privacy import private_of
 
@@ -127,12 +127,12 @@ def _certainty(window: BrokenWindow) -> str:
     return "certain among the releases that were tried" if window.left_out else "certain: its neighbours were run"
 
 
-def _cell(row: ReleaseRow) -> RangeCell:
+def _cell(row: ReleaseRow) -> dict[str, str]:
     said = f"left out ({row.reason})" if row.state is RowState.LEFT_OUT else row.reason
     if row.state in _JUDGED:
         said = f"{Verdict(row.state.value).word} ({row.reason})"
     href = f"#{_anchor(row.release)}" if row.observation else ""
-    return RangeCell.of(row.release, row.uploaded, row.state, said, href)
+    return range_cell(row.release, row.uploaded, row.state, said, href)
 
 
 def _points(row: ReleaseRow) -> list[ChartPoint]:

@@ -8,7 +8,7 @@ from collections import Counter
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from harness.matrix.cells import PACKAGES, project_of
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
@@ -24,7 +24,7 @@ from harness.report.phrases import device_worth
 from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
     from pathlib import Path
 
     from harness.matrix import Cell
@@ -81,22 +81,13 @@ def matrix_page(
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "facts": [(label, text) for label, text in _facts(runs) if text],
         "maps": heat_maps(laid, cells),
-        "plots": plots(laid, standings, ids) if is_timely else (),
+        "plots": list(plots(laid, standings, ids)) if is_timely else (),
         "panels": [panel(position, standings, ids, told, older, log_of) for position in range(len(standings))],
         "left_out": matrix.left_out,
         "command": matrix.command,
         "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
     }
     return Page("matrix", redacted(content, private), redacted(_record(matrix), private))
-
-
-@frozen
-class Plots:
-    """The points of one part of a matrix; `note` says what is left out."""
-
-    title: str
-    points: tuple[ChartPoint, ...]
-    note: str = ""
 
 
 def _facts(runs: Sequence[CellRun]) -> list[tuple[str, str]]:
@@ -126,12 +117,20 @@ def _ids(cells: Sequence[Cell]) -> list[str]:
     return ids
 
 
-def plots(laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]) -> tuple[Plots, ...]:
-    """Return charts over the vertical axis; none if fewer than two of its values have metrics."""
-    return tuple(filter(None, (_plots(title, part, standings, ids) for title, part in parts(laid))))
+def plots(
+    laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]
+) -> Iterator[tuple[str, str, list[ChartPoint]]]:
+    """Yield the points over the vertical axis of each part: its title, what is left out, and the points.
+
+    A part in which fewer than two values of that axis have metrics has none.
+    """
+    for title, part in parts(laid):
+        note, points = _points(part, standings, ids)
+        if points:
+            yield title, note, points
 
 
-def _plots(title: str, laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]) -> Plots | None:
+def _points(laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]) -> tuple[str, list[ChartPoint]]:
     numbered = {
         (row, column): place[0]
         for (row, column), place in laid.places.items()
@@ -140,7 +139,7 @@ def _plots(title: str, laid: Pivot, standings: Sequence[CellResult], ids: Sequen
     lines = [column for column in laid.columns if any(column == other for _, other in numbered)]
     rows = [row for row in laid.rows if any(row == other for other, _ in numbered)]
     if len(rows) < 2:
-        return None
+        return "", []
     # Points are in the order of the rows, which sets the order of labels; the order of lines is that of the columns.
     points = [
         ChartPoint(metric, row, value, standings[position].word, column_name(laid, column), f"#{ids[position]}")
@@ -150,7 +149,7 @@ def _plots(title: str, laid: Pivot, standings: Sequence[CellResult], ids: Sequen
         for metric, value in _numbers(standings[position]).items()
     ]
     note = f"The first {_LINES} of {len(lines)} columns are drawn." if len(lines) > _LINES else ""
-    return Plots(title, tuple(points), note)
+    return note, points
 
 
 def _numbers(standing: CellResult) -> dict[str, float]:
@@ -206,32 +205,6 @@ _LINE = 90
 _LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
 
 
-@frozen
-class Panel:
-    """The details of one cell; `label` distinguishes it from the others.
-
-    `older` and `newer` are the ids of its neighbours in the heat map, "" for none.
-    """
-
-    id: str
-    name: str
-    label: str
-    word: str
-    reason: str
-    facts: tuple[tuple[str, str], ...]
-    command: str
-    again: str = ""
-    versions: tuple[tuple[str, str], ...] = ()
-    changes_title: str = ""
-    changes: tuple[str, ...] = ()
-    drift: tuple[str, ...] = ()
-    traceback: str = ""
-    log: str = ""
-    older: str = ""
-    newer: str = ""
-    took: str = ""
-
-
 def panel(
     position: int,
     standings: Sequence[CellResult],
@@ -239,37 +212,41 @@ def panel(
     names: Sequence[str],
     older_of: Mapping[int, tuple[int, ...]],
     log_of: Callable[[Observation], str],
-) -> Panel:
-    """Return the panel of one cell; `older_of` maps each position to the older ones to compare it with."""
+) -> dict[str, Any]:
+    """Return the details of one cell; `older_of` maps each position to the older ones to compare it with.
+
+    `label` distinguishes it from the others. `older` and `newer` are the ids of its neighbours in the heat map, ""
+    for none.
+    """
     standing, older = standings[position], older_of.get(position, ())
     cell, run = standing.cell, standing.run
     newer = [other for other, olders in older_of.items() if olders and olders[-1] == position]
-    told = Panel(
-        id=ids[position],
-        name=cell.name,
-        label=names[position],
-        word=standing.word,
-        reason=standing.reason,
-        facts=(*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
-        command=_command(["harness", "probe", *cell.arguments, *_day(cell, run)]),
-        older=ids[older[-1]] if older else "",
-        newer=ids[newer[0]] if newer else "",
-    )
+    told: dict[str, Any] = {
+        "id": ids[position],
+        "name": cell.name,
+        "label": names[position],
+        "word": standing.word,
+        "reason": standing.reason,
+        "facts": (*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
+        "command": _command(["harness", "probe", *cell.arguments, *_day(cell, run)]),
+        "older": ids[older[-1]] if older else "",
+        "newer": ids[newer[0]] if newer else "",
+    }
     if run is None:
-        return told
+        return {**told, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}
     observation, lock = run.observation, run.observation.lock
     compared = _compared(run, older, standings)
-    return evolve(
-        told,
-        again=shlex.join(["harness", "probe", "--again", observation.key]) if lock else "",
-        versions=_versions(run, lock),
-        changes_title=f"{names[compared]} ({standings[compared].word})" if compared is not None else "",
-        changes=_changes(standings[compared], lock) if compared is not None else (),
-        drift=observation.drift,
-        took=f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
-        traceback=_trace(run),
-        log=_end(log_of(observation)),
-    )
+    return {
+        **told,
+        "again": shlex.join(["harness", "probe", "--again", observation.key]) if lock else "",
+        "versions": _versions(run, lock),
+        "compared": f"{names[compared]} ({standings[compared].word})" if compared is not None else "",
+        "changes": _changes(standings[compared], lock) if compared is not None else (),
+        "drift": observation.drift,
+        "took": f"{observation.duration_s:.1f} s" if observation.outcome.ran else "",
+        "traceback": _trace(run),
+        "log": _end(log_of(observation)),
+    }
 
 
 def _compared(run: CellRun, older: Sequence[int], standings: Sequence[CellResult]) -> int | None:

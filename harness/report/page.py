@@ -263,58 +263,13 @@ _ISSUE_LIMIT = 65_536  # GitHub's limit in characters
 _WITH_ROOM = 60_000  # for text that a person adds
 
 
-@frozen
-class VersionRow:
-    """The versions of one distribution on both sides; "" if a side lacks it. `role` says why it is listed."""
+def range_cell(release: str, day: str, state: PositionState | RowState, told: str, href: str = "") -> dict[str, str]:
+    """Return a release in the picture of the range, uploaded on a `day` ("" if unknown), with what is told about it.
 
-    package: str
-    before: str
-    after: str
-    role: str = ""
-
-
-@frozen
-class RangeCell:
-    """One release in the picture of the range.
-
-    `state` is good, bad, skip, untried, excluded or left-out; in a history also between-good or between-bad. `href`
-    links to the log in the page.
+    `href` links to the log in the page.
     """
-
-    release: str
-    letter: str
-    state: str
-    title: str
-    href: str = ""
-
-    @classmethod
-    def of(cls, release: str, day: str, state: PositionState | RowState, told: str, href: str = "") -> RangeCell:
-        """Return the cell of a release, uploaded on a `day` ("" if unknown), with what is told about it."""
-        when = f", {day}" if day else ""
-        return cls(release, state.symbol, state.value, f"{release}{when}: {told}", href)
-
-
-@frozen
-class ReportSide:
-    """One side of the change.
-
-    `command` reproduces it with only uv and the repro. `lock` has requirement lines with hashes; `exact_command` runs
-    with exactly these files after they are saved as `lock_file`. `log` is the end of the output; `versions` maps each
-    installed distribution to its version.
-    """
-
-    verdict: str
-    title: str
-    reason: str
-    observation: str
-    command: str
-    exact_command: str
-    lock_file: str
-    lock: str
-    log: str
-    metrics: dict[str, float]
-    versions: dict[str, str]
-    frames: tuple[dict[str, Any], ...] = ()
+    title = f"{release}{f', {day}' if day else ''}: {told}"
+    return {"release": release, "letter": state.symbol, "state": state.value, "title": title, "href": href}
 
 
 # What a text that is too long leaves out, by its name.

@@ -139,11 +139,8 @@ def _moment(text: str) -> str:
 
 def _failing_frame(kept: KeptAnswer) -> str:
     """The innermost frame of the packages that the answer is about."""
-    about = {kept.answer.subject}
-    if kept.answer.culprit is not None:
-        about |= {change.name for change in kept.answer.culprit.packages}
     raised = next((side.exception for side in kept.answer.sides if side.exception is not None), None)
-    frames = [frame for frame in raised.frames if normalized_name(frame.package) in about] if raised else []
+    frames = [frame for frame in raised.frames if normalized_name(frame.package) in kept.about] if raised else []
     return f"{frames[-1].file}, line {frames[-1].line}, in {frames[-1].function}" if frames else ""
 
 

@@ -74,7 +74,7 @@ def declared(texts: Mapping[str, str]) -> Declared:
 
 def declared_in(folder: Path) -> Declared:
     """Return what the files of a folder declare."""
-    return declared({name: _text(folder / name) for name in FILES if (folder / name).is_file()})
+    return declared({name: text_of(folder / name) for name in FILES if (folder / name).is_file()})
 
 
 def declared_requirements(texts: Mapping[str, str]) -> tuple[str, ...] | None:
@@ -120,13 +120,13 @@ def read_toml(path: Path) -> dict[str, Any]:
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserMistake(f"can't read {path.name} of the project: {error}") from error
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise UserMistake(f"can't read {path}: {error}") from error
 
 
 def read_ini(path: Path) -> ConfigParser:
     """Read an INI file; the result is empty if there is none or it can't be read."""
-    return _ini(_text(path))
+    return _ini(text_of(path))
 
 
 def project_folder(repository: Repository, sha: str, project: str = "") -> str:
@@ -167,10 +167,7 @@ def _arguments_of_setup(text: str) -> dict[str | None, Any]:
 
     None is in place of each part that is no literal. A name that is assigned more than once is none.
     """
-    try:
-        nodes = list(ast.walk(ast.parse(text)))
-    except (ValueError, SyntaxError, RecursionError):
-        return {}
+    nodes = nodes_in(text)
     named: dict[str, list[ast.expr]] = {}
     for node in nodes:
         if isinstance(node, ast.Assign | ast.AugAssign):
@@ -190,6 +187,14 @@ def _arguments_of_setup(text: str) -> dict[str | None, Any]:
 
     calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node.func) == "setup"]
     return {keyword.arg: value(keyword.value) for call in calls for keyword in call.keywords}
+
+
+def nodes_in(text: str) -> list[ast.AST]:
+    """Return all nodes of a syntax tree; empty if the text can't be parsed."""
+    try:
+        return list(ast.walk(ast.parse(text)))
+    except (ValueError, SyntaxError, RecursionError):
+        return []
 
 
 def _called(function: ast.expr) -> str:
@@ -212,7 +217,8 @@ def _ini(text: str) -> ConfigParser:
     return settings
 
 
-def _text(path: Path) -> str:
+def text_of(path: Path) -> str:
+    """Return the text of a file, "" if it can't be read."""
     try:
         return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError):

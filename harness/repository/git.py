@@ -103,11 +103,6 @@ class TreeEntry:
         return self.mode in (_REGULAR, _EXECUTABLE)
 
     @property
-    def is_executable(self) -> bool:
-        """Whether it is a program."""
-        return self.mode == _EXECUTABLE
-
-    @property
     def is_link(self) -> bool:
         """Whether it is a symbolic link; its content is the target."""
         return self.mode == "120000"
@@ -376,7 +371,7 @@ def _write_files(repository: Repository, commit: Commit, folder: Path) -> None:
             place.symlink_to(os.fsdecode(contents[entry.blob]))
         elif entry.is_regular:
             place.write_bytes(contents[entry.blob])
-            place.chmod(0o755 if entry.is_executable else 0o644)
+            place.chmod(0o755 if entry.mode == _EXECUTABLE else 0o644)
         else:
             place.mkdir(exist_ok=True)
     for path in (path for path, entry in tree.items() if entry.is_link):
@@ -410,8 +405,7 @@ _REPOSITORY = re.compile(
 )
 # Labels of a project's source (packaging specifications, "Well-known project URLs").
 _SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homepage")
-_WORD = {Verdict.GOOD: "good", Verdict.BAD: "bad", Verdict.SKIP: "skip"}
-_FIX_WORD = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed", Verdict.SKIP: "skip"}
+_FIX_WORDS = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed"}
 
 
 @frozen
@@ -499,9 +493,8 @@ def bisect_log(runs: Iterable[tuple[Commit, Verdict]], *, find_fix: bool = False
 
     A search for a fix uses the terms `fixed` and `unfixed`, because git expects bad commits to be newer.
     """
-    words = _FIX_WORD if find_fix else _WORD
     lines = ["git bisect start --term-new=fixed --term-old=unfixed" if find_fix else "git bisect start"]
     for commit, verdict in runs:
-        word = words[verdict]
+        word = _FIX_WORDS.get(verdict, verdict.value) if find_fix else verdict.value
         lines += [f"# {word}: [{commit.sha}] {commit.subject}", f"git bisect {word} {commit.sha}"]
     return "\n".join(lines) + "\n"

@@ -9,8 +9,7 @@ from __future__ import annotations
 import json
 import re
 import tempfile
-import tomllib
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +21,7 @@ from harness.environment.interpreter import installed_in
 from harness.errors import UserMistake
 from harness.model import normalized_name, parsed_version
 from harness.redact import hide_secrets
+from harness.repository.declared import read_toml
 from harness.repository.git import without_credentials
 
 _YAML = (".yml", ".yaml")
@@ -95,33 +95,25 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
     if path.suffix in _YAML:
         return _conda(path, environment)
     if path.name == "Pipfile.lock":
-        return _pipfile(json.loads(path.read_text(encoding="utf-8")), environment)
-    if path.suffix in (".toml", ".lock") and (reader := _reader(path)) is not None:
-        return _pins_of(reader(_toml(path), environment))
+        content = json.loads(path.read_text(encoding="utf-8"))
+        groups = [content.get(group, {}) for group in ("default", "develop")]
+        packages = [{**package, "name": name} for group in groups for name, package in group.items()]
+        python = content["_meta"].get("requires", {}).get("python_version", "")
+        return evolve(_pins_of(_listed(packages, environment)), python=python)
+    if path.suffix in (".toml", ".lock"):
+        content = read_toml(path)
+        if path.match("pylock*.toml") or ("lock-version" in content and "packages" in content):
+            return _pins_of(_pylock(content, environment))
+        if "package" in content and "metadata" in content:
+            return _pins_of(_listed(content["package"], environment))
+        if "version" in content:
+            return _pins_of(_uv(content, environment))
     if path.suffix == ".toml":
         raise UserMistake(
             f"{path} is not a lock file",
             hint="known lock files are pylock.toml, uv.lock, poetry.lock, pdm.lock or Pipfile.lock",
         )
     return read_requirement_file(path, environment)
-
-
-def _reader(path: Path) -> Callable[[dict[str, Any], Mapping[str, str]], Iterable[_Entry]] | None:
-    if path.name.startswith("pylock") and path.suffix == ".toml":
-        return _pylock
-    content = _toml(path)
-    if "lock-version" in content and "packages" in content:
-        return _pylock
-    if "package" in content and "metadata" in content:
-        return _pdm if "lock_version" in content["metadata"] else _poetry
-    return _uv if "version" in content else None
-
-
-def _toml(path: Path) -> dict[str, Any]:
-    try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise UserMistake(f"can't read the lock file {path}: {error}") from error
 
 
 def _pins_of(entries: Iterable[_Entry]) -> Pins:
@@ -215,32 +207,16 @@ def _of_this_fork(
     ][:1]
 
 
-def _poetry(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    for package in content["package"]:
-        markers = package.get("markers", "")
-        wanted = list(markers.values()) if isinstance(markers, dict) else [markers]
-        if not any(_holds(marker, environment) for marker in wanted):
-            continue
+def _listed(packages: Iterable[Mapping[str, Any]], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    """Yield the packages of a lock that lists all of them: those of Poetry, PDM and Pipenv."""
+    for package in packages:
+        markers = package.get("markers", package.get("marker", ""))
         source = package.get("source", {})
-        where = source.get("url", "") if source.get("type") in ("git", "url", "directory", "file") else ""
-        yield _Entry(package["name"], package["version"], where)
-
-
-def _pdm(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    for package in content["package"]:
-        if _holds(package.get("marker", ""), environment):
-            yield _Entry(package["name"], package.get("version", ""), _elsewhere(package))
-
-
-def _pipfile(content: Mapping[str, Any], environment: Mapping[str, str]) -> Pins:
-    """The pins of a Pipfile.lock, with those for development."""
-    packages = {name: package for group in ("default", "develop") for name, package in content.get(group, {}).items()}
-    entries = []
-    for name, package in packages.items():
-        where = _elsewhere(package)
-        if where not in (".", "./") and _holds(package.get("markers", ""), environment):
-            entries.append(_Entry(name, package.get("version", "").removeprefix("=="), where))
-    return evolve(_pins_of(entries), python=content["_meta"].get("requires", {}).get("python_version", ""))
+        is_elsewhere = source.get("type") in ("git", "url", "directory", "file")
+        where = source.get("url", "") if is_elsewhere else _elsewhere(package)
+        applies = (_holds(one, environment) for one in (markers.values() if isinstance(markers, dict) else [markers]))
+        if where not in (".", "./") and any(applies):
+            yield _Entry(package["name"], package.get("version", "").removeprefix("=="), where)
 
 
 def _shallow(text: str) -> str:
@@ -302,7 +278,7 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
     found: list[str] = []
     told: list[str] = []
     for asked in parsed.requirements:
-        if asked.marker is not None and not Marker(str(asked.marker)).evaluate(dict(environment)):
+        if not _holds(str(asked.marker or ""), environment):
             continue
         if asked.link is not None or asked.is_editable:
             where = _shown(asked.link.url if asked.link is not None else asked.line)
@@ -312,18 +288,15 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
             else:
                 told.append(f"{where} is not on an index: left out")
             continue
-        found.append(plain_requirement(str(asked.req), path))
+        try:
+            requirement = Requirement(str(asked.req))
+        except InvalidRequirement as error:
+            raise UserMistake(
+                f"{path}: {str(asked.req)!r} is not a requirement: {str(error).splitlines()[0]}"
+            ) from error
+        requirement.marker = None
+        found.append(str(requirement))
     return Pins(tuple(found), tuple(told))
-
-
-def plain_requirement(text: str, path: Path) -> str:
-    """Return a requirement without its marker. Raises `UserMistake` if it is invalid."""
-    try:
-        requirement = Requirement(text)
-    except InvalidRequirement as error:
-        raise UserMistake(f"{path}: {text!r} is not a requirement: {str(error).splitlines()[0]}") from error
-    requirement.marker = None
-    return str(requirement)
 
 
 def installed_pins(python: Path) -> Pins:

@@ -25,13 +25,11 @@ from packaging.specifiers import SpecifierSet
 from harness.errors import UserMistake
 from harness.model import name_of, normalized_name
 from harness.model.text import listed
-from harness.repository.declared import Declared, declared_in, of_poetry, read_ini, read_toml
+from harness.repository.declared import Declared, declared_in, nodes_in, of_poetry, read_ini, read_toml, text_of
 from harness.request.lockfiles import read_requirement_file
 from harness.request.parsing import required_name
 
-_KNOWN: dict[str, dict[str, str]] = tomllib.loads(
-    Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8")
-)
+_KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8"))
 _CALLED, _OPTIONS, _SETTINGS = _KNOWN["called"], _KNOWN["options"], _KNOWN["settings"]
 _WORKERS = re.compile(r"-n\d+")
 _FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["modules"]
@@ -42,15 +40,7 @@ _REFERENCE = re.compile(r"^\{\[([^]]+)\](\w+)\}$")  # {[section]key}
 _OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
 _BOUND = re.compile(r",<[\d.]+$")  # the upper bound of Poetry's ^ and ~, which would hide what upgrades change
 _WORD = re.compile(r"[\w-]+")
-# Tools that format, check, publish, build, document or start tests: no test needs one unless it uses it.
-_TOOLS = re.compile(
-    r"^(attribution|autoflake|autopep8|bandit|black|build|bump2?version|bumpversion|check-manifest|codacy-coverage|codecov"
-    r"|commitizen|coveralls|docformatter|flake8.*|flit|furo|hatch|ipdb|ipython|isort|jupyter.*|mkdocs.*|mkautodoc|mypy"
-    r"|mypy-extensions|nox|pep8-naming|pip|pip-tools|poetry|pre-commit|pycodestyle|pydocstyle|pylava|pylint.*"
-    r"|pymdown-extensions|pyright|pyroma|pyupgrade|readme-renderer|reno|restructuredtext-lint|rstcheck|ruff|safety"
-    r"|semantic-version|setuptools-scm|sphinx.*|towncrier|tox.*|twine|types-.*|.*-stubs|virtualenv|watchdog|wheel"
-    r"|zest-releaser.*)$"
-)
+_TOOLS = re.compile("|".join(_KNOWN["tools"]))
 
 
 @frozen
@@ -93,7 +83,7 @@ def requirements_of(
 ) -> Requires:
     """Return the requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
     pyproject = read_toml(tree / "pyproject.toml")
-    project = _of_wheel(built) or _of_sdist(tree) or declared_in(tree)
+    project = _of_metadata(tree, built) or declared_in(tree)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
     found = _Found(tree, project, environment, list(_applying(project, (), environment)))
     if wanted.extras or wanted.groups:
@@ -179,7 +169,7 @@ class _Found:
         A tool is used if a file imports it or a text in a test contains its name.
         """
         named = {text: name_of(text) for text in requirements}
-        tools = {text: name for text, name in named.items() if _TOOLS.match(name)}
+        tools = {text: name for text, name in named.items() if _TOOLS.fullmatch(name)}
         used = _used(self.tree) if tools else frozenset()
         unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
         self.unused += unused.values()
@@ -209,20 +199,18 @@ def _named(
     yield from _applying(evolve(project, requires=lines), (), environment)
 
 
-def _of_wheel(built: Path | None) -> Declared | None:
-    return next(map(_of_metadata, built.glob("*.dist-info/METADATA")), None) if built is not None else None
+def _of_metadata(tree: Path, built: Path | None) -> Declared | None:
+    """Return what the metadata of the wheel declares, else that of a source distribution.
 
-
-def _of_sdist(tree: Path) -> Declared | None:
-    """Return what the metadata of a source distribution declares; None if it has no requirements, which older lack."""
-    found = _of_metadata(tree / "PKG-INFO") if (tree / "PKG-INFO").is_file() else None
-    return found if found is not None and found.requires else None
-
-
-def _of_metadata(path: Path) -> Declared:
-    message = email.parser.HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
-    extras = dict.fromkeys(message.get_all("Provides-Extra") or [], ())
-    return Declared(str(message["Name"]), tuple(message.get_all("Requires-Dist") or ()), extras)
+    None if that has no requirements, which older ones lack.
+    """
+    wheels = list(built.glob("*.dist-info/METADATA")) if built is not None else []
+    for path in (*wheels, *tree.glob("PKG-INFO")):
+        message = email.parser.HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
+        requires = tuple(message.get_all("Requires-Dist") or ())
+        if wheels or requires:
+            return Declared(str(message["Name"]), requires, dict.fromkeys(message.get_all("Provides-Extra") or [], ()))
+    return None
 
 
 def _applying(project: Declared, extras: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:
@@ -437,7 +425,7 @@ def plugins_in_use(tree: Path) -> dict[str, str]:
         for name, project in _shown_by(node):
             if name not in own:
                 found.setdefault(project, name)
-    naming = (path for path in tree.rglob("*.py") if path.name != "setup.py" and "pkg_resources" in _text(path))
+    naming = (path for path in tree.rglob("*.py") if path.name != "setup.py" and "pkg_resources" in text_of(path))
     if any("pkg_resources" in _modules(nodes_of(path)) for path in naming):
         found.setdefault("setuptools", "pkg_resources")
     return found
@@ -472,17 +460,7 @@ def test_files(tree: Path) -> Iterator[Path]:
 
 def nodes_of(path: Path) -> list[ast.AST]:
     """Return all nodes of a file's syntax tree; empty if it can't be parsed."""
-    try:
-        return list(ast.walk(ast.parse(_text(path))))
-    except (ValueError, SyntaxError, RecursionError):
-        return []
-
-
-def _text(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError):
-        return ""
+    return nodes_in(text_of(path))
 
 
 def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:

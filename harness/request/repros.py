@@ -17,7 +17,7 @@ from harness.environment.index import check_project_name
 from harness.errors import BadRepro, UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
-from harness.repository.declared import read_ini, read_toml
+from harness.repository.declared import read_toml
 from harness.request.parsing import required_name
 from harness.run.commands import recognised
 
@@ -50,7 +50,7 @@ def _inner(words: list[str], command: str, project: Path | None) -> list[str]:
     if program in _ENVIRONMENTS:
         raise UserMistake(
             f"{program} makes its own environments, so {command!r} can't run with the packages of a release",
-            hint=_instead(program, project),
+            hint='give the command that it runs, for example --run "pytest"; --with, --extra and --group add packages',
         )
     if program == "uvx" or (program == "uv" and rest[:2] == ["tool", "run"]):
         return _without_options(rest if program == "uvx" else rest[2:], command)
@@ -91,15 +91,6 @@ def _scripts(program: str, project: Path | None) -> dict[str, str]:
         scripts = read_toml(project / "pyproject.toml").get("tool", {}).get("pdm", {}).get("scripts", {})
     texts = {name: script.get("cmd") if isinstance(script, dict) else script for name, script in scripts.items()}
     return {name: text for name, text in texts.items() if isinstance(text, str) and text.strip()}
-
-
-def _instead(program: str, project: Path | None) -> str:
-    commands = ""
-    if program == "tox" and project is not None:
-        commands = read_ini(project / "tox.ini").get("testenv", "commands", fallback="")
-    lines = [line.split("{posargs")[0].strip() for line in commands.splitlines()]
-    known = next((line for line in lines if line and "{" not in line), "pytest")
-    return f'give the command that it runs, for example --run "{known}"; --with, --extra and --group add packages'
 
 
 _SHIPPED = Path(__file__).parent.parent / "_repros"

@@ -20,12 +20,13 @@ from harness.model.text import counted, listed
 from harness.model.verdict import runs_of, verdicts_around
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment
-from harness.report.matrix_table import Choice, Pivot, axis_name, parts, pivot, rows_of
+from harness.report.matrix_table import Pivot, axis_name, column_name, parts, pivot, rows_of
 from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
     Console,
     duration,
+    picture,
     print_head,
     print_skipped,
     print_text,
@@ -287,39 +288,25 @@ def _described(machine: dict[str, object]) -> str:
 
 _LEGEND = "  G good, B bad, S skipped; g and b not run, since the runs around them agree; ? not run"
 _STATUS_STYLE = {HistoryStatus.BROKEN: "bold red", HistoryStatus.NEVER_BROKEN: "bold green"}
-_STATE_STYLE = {
-    RowState.GOOD: "bold green",
-    RowState.BAD: "bold red",
-    RowState.SKIP: "yellow",
-    RowState.BETWEEN_GOOD: "green",
-    RowState.BETWEEN_BAD: "red",
-}
 
 
 def print_history(console: Console, history: History, results: str) -> None:
     """Print the sentence, the picture of the range, the limits of the answer, and what was skipped."""
     console.print()
     print_text(console, history.sentence, _STATUS_STYLE.get(history.status, "bold yellow"))
-    console.print(Text("  ").append_text(_picture(history)))
+    tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
+    releases = f"  {tried[0].release} to {tried[-1].release}"
+    console.print(Text("  ").append_text(picture([row.state for row in tried])).append(releases))
     print_text(console, _LEGEND, "dim")
     if history.signature is not None:
         print_text(console, f"  recognised by: {history.signature}")
     for note in history.notes:
         print_text(console, f"  {note}")
-    tried = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
     print_skipped(console, ((row.release, row.reason if row.state is RowState.SKIP else None) for row in tried))
     runs = f"{runs_of(history.probes, history.steps)}; {counted(history.tried, 'release')} in the range"
     print_text(console, f"  {runs}; {duration(history.wall_s)} on {history.device}; records in {results}", "dim")
     if history.advice:
         print_text(console, history.advice)
-
-
-def _picture(history: History) -> Text:
-    rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
-    text = Text("[")
-    for row in rows:
-        text.append(row.state.symbol, _STATE_STYLE.get(row.state, "default"))
-    return text.append(f"]  {rows[0].release} to {rows[-1].release}")
 
 
 _NOT_RUN = "-"
@@ -343,22 +330,14 @@ def print_table(console: Console, standings: Sequence[CellResult], meant: Collec
 
 
 def _table(laid: Pivot, standings: Sequence[CellResult]) -> Table:
-    """A table with a line of headings for each horizontal axis; for a single one, the headings are "axis=value"."""
+    """A table of verdicts, with the values of the horizontal axes as headings."""
     table = Table(box=None, pad_edge=False, header_style="bold")
-    names = [axis_name(axis) for axis in laid.across] if len(laid.across) > 1 else []
-    table.add_column(Text("\n".join([*names, axis_name(laid.down)])), no_wrap=True)
+    table.add_column(Text(axis_name(laid.down)), no_wrap=True)
     for column in laid.columns:
-        # The last line of headings has the name of the vertical axis.
-        told = [*(value or _NOT_RUN for value in column), " "] if names else _headings(laid, column)
-        table.add_column(Text("\n".join(told)))
+        table.add_column(Text(column_name(laid, column) or "verdict"))
     for row, places in rows_of(laid, [standing.cell for standing in standings]):
         table.add_row(Text(row), *(_place(place, standings) for place in places))
     return table
-
-
-def _headings(laid: Pivot, column: Choice) -> list[str]:
-    told = [f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value]
-    return told or ["verdict"]
 
 
 def _place(place: Sequence[tuple[int, str]], standings: Sequence[CellResult]) -> Text:

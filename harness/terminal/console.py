@@ -13,14 +13,25 @@ from rich.text import Text
 
 from harness.model import Verdict
 from harness.model.text import cut_between_words, listed_in_order, one_line, plain, without_folders
+from harness.search import PositionState
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from rich.console import ConsoleOptions, RenderableType
 
+    from harness.asking.history import RowState
+
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
+_STATE_STYLE = {
+    "good": "bold green",
+    "bad": "bold red",
+    "skip": "yellow",
+    "excluded": "dim",
+    "between-good": "green",
+    "between-bad": "red",
+}
 _LABEL = len("Workaround") + 2
 _LOG_WIDTH = 120  # columns of a line if the output is not a terminal
 
@@ -86,6 +97,15 @@ def print_text(console: rich.console.Console, text: Text | str, style: str = "",
     for number, line in enumerate(told.divide(cuts)):
         line.rstrip()
         console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
+
+
+def picture(states: Sequence[PositionState | RowState]) -> Text:
+    """The range as one letter for each release, the oldest first, without excluded releases at either end."""
+    shown = [i for i, state in enumerate(states) if state is not PositionState.EXCLUDED]
+    text = Text("[")
+    for state in states[shown[0] : shown[-1] + 1] if shown else ():
+        text.append(state.symbol, _STATE_STYLE.get(state.value, "default"))
+    return text.append("]")
 
 
 def print_head(console: rich.console.Console, rows: Iterable[tuple[str, str]]) -> None:

@@ -6,7 +6,7 @@ import contextlib
 import threading
 import time
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator
 from types import TracebackType
 
 from rich.console import Group
@@ -32,8 +32,7 @@ from harness.events import (
 )
 from harness.model import Signature, Verdict
 from harness.model.text import counted, one_line
-from harness.search import PositionState
-from harness.terminal.console import STYLE, Console, duration, line_width, print_line, print_text, short_reason
+from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text, short_reason
 
 _REDRAW_S = 0.125
 _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended
@@ -42,13 +41,6 @@ _WORD = max(len(verdict.word) for verdict in Verdict)
 _REASON = 16  # the minimum for a reason; a shorter one is left out
 _SIGNATURE = 160
 _SHORT = 12  # the longest name of another candidate in brackets
-_STATE_STYLE = {
-    PositionState.GOOD: "bold green",
-    PositionState.BAD: "bold red",
-    PositionState.SKIP: "yellow",
-    PositionState.UNTRIED: "default",
-    PositionState.EXCLUDED: "dim",
-}
 
 
 @contextlib.contextmanager
@@ -220,15 +212,6 @@ class WarningsOnly:
         """Print a warning."""
         if isinstance(event, Warned):
             print_text(self._console, event.sentence)
-
-
-def picture(states: Sequence[PositionState]) -> Text:
-    """The range as one letter for each release, the oldest first, without excluded releases at either end."""
-    shown = [i for i, state in enumerate(states) if state is not PositionState.EXCLUDED]
-    text = Text("[")
-    for state in states[shown[0] : shown[-1] + 1] if shown else ():
-        text.append(state.symbol, _STATE_STYLE[state])
-    return text.append("]")
 
 
 def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text:

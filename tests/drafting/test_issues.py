@@ -154,7 +154,7 @@ def test_a_draft_has_what_the_issue_tells(name):
     assert (repro.signature.exception if repro.signature else None) == expected.exception
     assert expected.message in ((repro.signature.message if repro.signature else "") or "")
     assert repro.reported.startswith(expected.reported)
-    code = found.script.code if found.script is not None and found.script.code else None
+    code = found.script.code or None
     assert (code is not None) == (expected.code is not None)
     if code is not None:
         assert code.startswith(expected.code[0])
@@ -310,6 +310,6 @@ def test_a_quoted_traceback_has_its_frames():
         ">     indices = self.map(\n> TypeError: unexpected keyword argument\n\n> a quotation\n"
     )
     (raised,) = tracebacks_of(text)
-    assert (raised.name, raised.frames[0].short, raised.frames[0].source) == (
+    assert (raised.name, raised.frames[0].file, raised.frames[0].text) == (
         "TypeError", "datasets/arrow_dataset.py", "indices = self.map("
     )  # fmt: skip

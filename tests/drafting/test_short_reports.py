@@ -77,7 +77,7 @@ def test_one_import_on_a_line_of_its_own_is_the_code(read):
     assert found.script.code == "from diffusers import FluxPipeline, DDPMPipeline"
     assert {"diffusers", "transformers==4.50.1"} <= set(repro.dependencies)
     _, found = read("# A question\n\nfrom peft import errors came up, with peft 0.16.0.\nfrom here on it is slow\n")
-    assert found.script is None
+    assert found.script.code == ""
 
 
 @pytest.mark.parametrize(
@@ -123,6 +123,14 @@ def test_a_scheduler_of_the_hub_is_made_with_its_own_settings(read):
     assert not [gap for gap in found.gaps if "diffusion" in gap.what]
     assert any("DDIMScheduler" in text for text in found.stand_ins.replaced)
     assert not any("hub" in one.what for one in found.hazards)
+
+
+def test_the_second_argument_of_a_pipeline_is_its_model(read):
+    _, found = read(
+        "# It fails\n\ntransformers 4.53.0\n\n```python\nfrom transformers import pipeline\n"
+        'print(pipeline("text-generation", "gpt2")("a"))\n```\n'
+    )
+    assert 'pipeline("text-generation", tiny_model("gpt2"))' in found.source
 
 
 STEPS = """# map is wrong

@@ -27,26 +27,26 @@ from harness.asking.wording import culprit_sentence
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding
 from harness.model.verdict import Step
-from harness.report.answer import compare_link, report_page, repositories_in
+from harness.report.answer import report_page, repositories_in
 from harness.report.page import Page, render_markdown
 from harness.repository.git import pull_request_url
 
 
 def test_the_versions_that_matter_come_subject_first():
     rows = report_page(KEPT).content["versions"]
-    assert [(row.package, row.before, row.after) for row in rows] == [
+    assert [row[:3] for row in rows] == [
         ("shop", "1.1", "1.2"),
         ("coin", "0.9", "1.0"),
         ("till", "3.0", "3.0"),
     ]
-    assert rows[0].role == "bisected, culprit"
-    assert rows[1].role == "required, changed"
+    assert rows[0][3] == "bisected, culprit"
+    assert rows[1][3] == "required, changed"
 
 
 def test_the_sides_are_in_version_order():
     page = report_page(KEPT)
     assert (page.content["before"], page.content["after"]) == ("shop 1.1 (good)", "shop 1.2 (bad)")
-    assert [side.verdict for side in page.content["sides"]] == ["good", "bad"]
+    assert [side["verdict"] for side in page.content["sides"]] == ["good", "bad"]
 
 
 def test_a_fix_shows_its_bad_side_first_with_its_traceback():
@@ -59,7 +59,7 @@ def test_a_fix_shows_its_bad_side_first_with_its_traceback():
         sides=(BAD_RUN, evolve(GOOD_RUN, lock=evolve(BAD_LOCK))),
     )
     page = report_page(fixed)
-    assert [side.verdict for side in page.content["sides"]] == ["bad", "good"]
+    assert [side["verdict"] for side in page.content["sides"]] == ["bad", "good"]
     assert page.content["traceback"].endswith("ValueError: no price\nnot even a small one")
 
 
@@ -73,7 +73,7 @@ def test_proof_one_way_makes_a_suspect_and_names_the_level_above():
     assert (
         page.content["certainty"] == "proved both ways down to the package; the region is a suspect, shown one way only"
     )
-    assert page.content["versions"][0].role == "bisected, culprit"
+    assert page.content["versions"][0][3] == "bisected, culprit"
     assert page.content["lines_title"] == "Suspect, not proved both ways"
     assert "**not run**" in page.markdown()
     assert f"Not shown: {UNPROVED.sentence} (does not import)." in page.content["not_tried"]
@@ -91,12 +91,12 @@ def test_a_culprit_in_another_package_names_that_package():
     whose, _, where = page.content["recipient"].partition("the culprit is coin 0.9 -> 1.0")
     assert "maintainers of coin, not of shop" in whose
     assert "shop 1.2" in where
-    assert [row.package for row in page.content["versions"][:2]] == ["shop", "coin"]
+    assert [row[0] for row in page.content["versions"][:2]] == ["shop", "coin"]
 
 
 def test_every_release_of_the_range_has_a_cell():
     page = report_page(KEPT)
-    assert [(cell.release, cell.letter) for cell in page.content["cells"]] == [
+    assert [(cell["release"], cell["letter"]) for cell in page.content["cells"]] == [
         ("1.0", "G"),
         ("1.1", "G"),
         ("1.2", "B"),
@@ -104,7 +104,7 @@ def test_every_release_of_the_range_has_a_cell():
         ("1.3.1", "x"),
         ("1.4", "B"),
     ]
-    assert page.content["cells"][3].title == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
+    assert page.content["cells"][3]["title"] == "1.3, 2025-04-01: skipped (failed differently: a|b `c`)"
 
 
 def test_a_release_not_run_is_open_only_while_it_can_matter():
@@ -120,12 +120,6 @@ def test_an_answer_without_sides_shows_the_newest_failure():
     assert page.content["certainty"] == "certain for the releases that were run"
 
 
-def test_links_need_a_known_repository():
-    assert report_page(KEPT).content["links"] == []
-    page = report_page(KEPT, repositories={"shop": "https://github.com/mall/shop", "coin": "https://github.com/b/c"})
-    assert page.content["links"] == [("shop 1.1 to 1.2", "https://github.com/mall/shop/compare/v1.1...v1.2")]
-
-
 def test_the_device_and_its_limits_are_named():
     assert any("Nothing ran on a GPU" in line for line in report_page(KEPT).content["not_tried"])
     emulated = report_page(kept(device="emulated"))
@@ -136,7 +130,7 @@ def test_the_device_and_its_limits_are_named():
 def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
     files = tuple(f"lib/python3.11/site-packages/shop/{n}.py" for n in range(23))
     rows = report_page(kept(altered={"1.10": files, "1.9": ("bin/shop",)})).content["altered"]
-    assert [(row.release, row.files[0], len(row.files), row.more) for row in rows] == [
+    assert [(release, files[0], len(files), more) for release, files, more in rows] == [
         ("1.9", "bin/shop", 1, 0),
         ("1.10", "shop/0.py", 20, 3),
     ]
@@ -145,14 +139,14 @@ def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
 def test_the_end_of_each_log_is_kept():
     log = "\n".join(f"line {n}" for n in range(500)) + "\n"
     side = report_page(KEPT, logs={GOOD_RUN.key: log}).content["sides"][0]
-    assert side.log.splitlines()[0] == "... 300 lines before these"
-    assert side.log.splitlines()[-1] == "line 499"
-    assert len(side.log.splitlines()) == 201
+    assert side["log"].splitlines()[0] == "... 300 lines before these"
+    assert side["log"].splitlines()[-1] == "line 499"
+    assert len(side["log"].splitlines()) == 201
 
 
 def test_an_answer_about_a_metric_says_where_it_is_written():
     page = report_page(kept(signature=Signature(metric="loss", above=2.0)))
-    assert all(side.command.startswith("HARNESS_METRICS=metrics.json uv run") for side in page.content["sides"])
+    assert all(side["command"].startswith("HARNESS_METRICS=metrics.json uv run") for side in page.content["sides"])
     assert "Compare loss in metrics.json." in page.content["how_to"]
 
 
@@ -181,13 +175,6 @@ def test_only_a_repository_in_the_metadata_is_linked(tmp_path, header, found):
 
 def test_a_missing_environment_gives_no_links(tmp_path):
     assert repositories_in(tmp_path / "gone", ["shop"]) == {}
-
-
-def test_a_link_compares_two_tags_without_local_parts():
-    change = Change("shop", "1.1+cpu", "1.2")
-    assert compare_link(change, SHOP) == "https://github.com/mall/shop/compare/v1.1...v1.2"
-    assert compare_link(Change("shop", None, "1.2"), SHOP) == ""
-    assert compare_link(Change("till", "1", "2"), SHOP) == ""
 
 
 @pytest.mark.parametrize("render", [render_markdown, Page.html])
@@ -268,7 +255,7 @@ def test_repetitions_of_a_release_are_one_row_and_it_is_bad_if_one_run_was() -> 
         "release": "1.1", "verdict": "good", "why": "ran", "runs": "", "time": "known already", "observation": "p"
     }  # fmt: skip
     assert (ran["verdict"], ran["runs"], ran["time"], ran["observation"]) == ("bad", "1 of 3 runs", "1.5 s", "o1")
-    assert [cell.letter for cell in page.content["cells"] if cell.release == "1.2"] == ["B"]
+    assert [cell["letter"] for cell in page.content["cells"] if cell["release"] == "1.2"] == ["B"]
     assert "| 2 | `1.2` | bad | 1 of 3 runs | `bad 1` | 1.5 s | `o1` |" in render_markdown(page)
 
 
@@ -283,5 +270,5 @@ def test_a_build_that_took_the_place_of_the_locks_is_told_and_not_in_the_command
     assert (
         "The commands install the public versions of till 3.0+cpu, which not every index has." in page.content["how_to"]
     )
-    assert page.content["sides"][1].versions["till"] == "3.0+cpu"
-    assert "+cpu" not in page.content["sides"][1].command + page.content["sides"][1].lock
+    assert page.content["sides"][1]["versions"]["till"] == "3.0+cpu"
+    assert "+cpu" not in page.content["sides"][1]["command"] + page.content["sides"][1]["lock"]

@@ -18,6 +18,7 @@ SETUP = "from setuptools import setup\nNEEDS = ['numpy', 'torch>=2']\nsetup(name
         ({"setup.py": SETUP.format("['numpy', 'torch>=2']")}, ("numpy", "torch>=2")),
         ({"setup.py": SETUP.format("NEEDS")}, ("numpy", "torch>=2")),
         ({"setup.py": SETUP.format("NEEDS + ['more']")}, None),
+        ({"setup.py": "needs = ['numpy']\nneeds += ['more']\nsetup(install_requires=needs)\n"}, None),
         ({"setup.py": SETUP.format("read('requirements.txt')")}, None),
         ({"setup.py": "setup(install_requires=['not a requirement!'])"}, None),
         ({"setup.py": "this is no Python ("}, None),

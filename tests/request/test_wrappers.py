@@ -44,13 +44,6 @@ def test_an_option_that_changes_what_is_installed_is_refused():
     assert "--extra" in caught.value.hint
 
 
-def test_the_command_of_tox_is_suggested(tmp_path):
-    (tmp_path / "tox.ini").write_text("[testenv]\ncommands =\n    {envpython} -V\n    pytest tests {posargs}\n")
-    with pytest.raises(UserMistake) as caught:
-        unwrapped("tox", tmp_path)
-    assert '--run "pytest tests"' in caught.value.hint
-
-
 def test_a_script_of_the_project_is_what_it_says(tmp_path):
     (tmp_path / "pyproject.toml").write_text("[tool.pdm.scripts]\ntest = 'pytest tests'\nall = {cmd = 'pytest'}\n")
     assert unwrapped("pdm run test -x", tmp_path) == "pytest tests -x"

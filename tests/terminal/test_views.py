@@ -27,8 +27,8 @@ from harness.model import Device, Judgement, Observation, Outcome, Signature, Ve
 from harness.model.culprit import Level
 from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
-from harness.terminal.console import Console, duration, print_skipped, short_reason
-from harness.terminal.live import WarningsOnly, picture, reporting
+from harness.terminal.console import Console, duration, picture, print_skipped, short_reason
+from harness.terminal.live import WarningsOnly, reporting
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
 REASON = "a [reason] in brackets"
