@@ -209,9 +209,9 @@ def joined(session: Session) -> Iterator[Session]:
         yield session
         return
     # Dask loads slowly, so only sessions with a scheduler import it.
-    from harness.scheduling.cluster import ClusterProber, connect
+    from harness.scheduling.cluster import ClusterProber, Connection
 
-    with contextlib.closing(connect(session.settings.scheduler, session.reporter)) as connection:
+    with contextlib.closing(Connection.open(session.settings.scheduler, session.reporter)) as connection:
         yield evolve(session, remote=ClusterProber.over(connection, session.local))
 
 

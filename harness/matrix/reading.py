@@ -116,9 +116,9 @@ def _know_commits(axes: Mapping[str, tuple[Value, ...]], where: str, repositorie
     """Raise `ValueError` for a commit of a project without a repository."""
     for axis, value, wanted in _selections(axes):
         said = f"{where}.{axis}: {value!r} is a commit"
-        if wanted.word is Word.COMMIT and axis.startswith(MADE):
+        if wanted.is_commit and axis.startswith(MADE):
             raise ValueError(f"{said}; files are made by releases")
-        if wanted.word is Word.COMMIT and normalized_name(project_of(axis)) not in repositories:
+        if wanted.is_commit and normalized_name(project_of(axis)) not in repositories:
             raise ValueError(f"{said}; add repositories.{project_of(axis)} with its clone or URL")
 
 
@@ -195,7 +195,7 @@ def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Va
     for axis, values in axes.items():
         if project := project_of(axis):
             for value in values:
-                if (wanted := selection(project, str(value))) is not None:
+                if not (wanted := selection(project, str(value))).is_version:
                     yield axis, value, wanted
 
 

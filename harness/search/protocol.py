@@ -6,6 +6,7 @@ Here is also what all searches share: the trial, the states of positions for dis
 from __future__ import annotations
 
 import enum
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Protocol, TypeVar
@@ -52,6 +53,13 @@ def record(told: dict[C, Verdict], candidate: C, verdict: Verdict) -> None:
     before = told.setdefault(candidate, verdict)
     if before is not verdict:
         raise ValueError(f"{candidate!r} was told {before.value} before, and now {verdict.value}")
+
+
+def entropy(chance: float) -> float:
+    """The entropy in bits of a question that is answered yes with this probability."""
+    if not 0 < chance < 1:
+        return 0.0
+    return -chance * math.log2(chance) - (1 - chance) * math.log2(1 - chance)
 
 
 @frozen(order=True)

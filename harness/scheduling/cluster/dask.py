@@ -1,4 +1,4 @@
-"""Dask as an executor: the connection to a scheduler, which lists its workers and runs tasks on them.
+"""Dask: the connection to a scheduler, which lists its workers and runs tasks on them.
 
 This is the only module that talks to Dask, which is an optional extra. If a worker is lost, Dask moves its
 task to another one; if none is left, the task waits up to a minute for a new worker.
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
     from distributed import Client, Future, Worker
 
-SCHEMES = ("tcp", "tls")
+_SCHEMES = ("tcp", "tls")
 
 _CONNECT_S = 5.0
 _JOIN_S = 15.0
@@ -236,7 +236,7 @@ def _knock(address: str) -> str:
     from distributed.comm.addressing import parse_address, parse_host_port, unparse_host_port
 
     scheme, place = parse_address(address)
-    if scheme not in SCHEMES:
+    if scheme not in _SCHEMES:
         raise ValueError(scheme)
     host, port = parse_host_port(place, _PORT)
     socket.create_connection((host, port), timeout=_CONNECT_S).close()

@@ -15,10 +15,9 @@ import os
 import tempfile
 import threading
 from collections import Counter
-from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging import tags
@@ -38,6 +37,11 @@ from harness.run.devices import Gpu, find_gpus
 from harness.run.process import Cancelled
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from harness.scheduling.cluster.dask import Connection
 
 _KNOWN = (NoNetwork, NoSpace, UserMistake)
 
@@ -156,12 +160,12 @@ class ClusterProber(Around):
     """
 
     prober: Prober
-    connection: Workers
+    connection: Connection
     kind: MachineKind
     gpu: Gpu | None
 
     @classmethod
-    def over(cls, connection: Workers, here: Prober) -> ClusterProber:
+    def over(cls, connection: Connection, here: Prober) -> ClusterProber:
         """Make a prober with the settings of a local one. Raises `NoWorkers` if no worker matches this machine."""
         kind = kind_of(here.builder.interpreter)
         members = connection.members(kind)
@@ -241,31 +245,6 @@ class ClusterProber(Around):
             else:
                 self.connection.warn_once(f"worker {address} gets no GPU probes: {why}")
         return fit
-
-
-class Workers(Protocol):
-    """A connection to the workers of one executor, such as Dask's; `cluster/__init__.py` says how to add another."""
-
-    @property
-    def address(self) -> str:
-        """The address that the user gave."""
-
-    def members(self, kind: MachineKind) -> dict[str, Member]:
-        """Return the workers of a kind by name. Warns once about each that is left out (`left_out_because`)."""
-
-    def warn_once(self, sentence: str) -> None:
-        """Report a warning unless it was reported before."""
-
-    def run(
-        self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
-    ) -> Reply:
-        """Let one of the workers that `may_run` returns call `prober.answer` with a task, and return its reply.
-
-        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left.
-        """
-
-    def close(self) -> None:
-        """Disconnect."""
 
 
 @frozen

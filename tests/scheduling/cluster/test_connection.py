@@ -11,13 +11,13 @@ import pytest
 from machines import machines, wait_for
 
 from harness.errors import NoWorkers
-from harness.scheduling.cluster import connect
+from harness.scheduling.cluster import Connection
 
 
 def refused(address):
     """The message for an address."""
     with pytest.raises(NoWorkers) as caught:
-        connect(address, print)
+        Connection.open(address, print)
     assert caught.value.exit_code == 7
     assert "dask scheduler" in caught.value.hint
     return caught.value.message
@@ -56,7 +56,7 @@ def test_a_worker_that_is_started_with_the_command_is_waited_for(tmp_path):
     with machines(tmp_path, {}) as there:
         wait_for(lambda: "Scheduler at" in there.log("scheduler"), "the scheduler")
         there.add("late")  # its process is only starting
-        connection = connect(there.address, print)
+        connection = Connection.open(there.address, print)
         try:
             assert len(connection.client.scheduler_info()["workers"]) == 1
         finally:
