@@ -72,7 +72,7 @@ def bundle(
     node = read_installed(installed) if installed else InstalledVersions()
     node.check(session.interpreter)
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
-    packed = Packer(session.local, session.index, session.interpreter, node, view).pack(asked, output, fresh=fresh)
+    packed = Packer(session.local, session.interpreter, node, view).pack(asked, output, fresh=fresh)
     archive = _zipped(output) if as_zip and packed.probes else None
     print_packed(Console(soft_wrap=True), packed, output, archive, _verdicts(packed, session.store))
     sys.exit(3 if packed.failed else 0)

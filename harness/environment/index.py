@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import re
+import shutil
 import sys
 import time
 import warnings
@@ -341,20 +342,24 @@ def read_page(index_url: str, name: str) -> list[Release]:
 
 def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None:
     """Download a file of an index. Raises `NoNetwork`, and `IndexFault` if it is not the file with this hash."""
-    host = host_of(url)
+    host, part = host_of(url), target.with_name(f"{target.name}.part")
     if url.startswith("file:"):
-        body = Path(unquote(urlsplit(url).path)).read_bytes()
-    elif (found := _fetched(url, auth=_login(settings, url))) is not None:
-        _, body = found
-    else:
+        shutil.copyfile(Path(unquote(urlsplit(url).path)), part)
+    elif _fetched(url, part, auth=_login(settings, url)) is None:
         raise failing_status(host, HTTPStatus.NOT_FOUND)
-    if sha256 and hashlib.sha256(body).hexdigest() != sha256:
+    with part.open("rb") as file:
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if sha256 and digest != sha256:
+        part.unlink()
         raise no_list(host, f"{target.name} is not the file that the index lists")
-    target.write_bytes(body)
+    part.replace(target)
 
 
-def _fetched(url: str, **options: Any) -> tuple[Response, bytes] | None:
-    """A server's answer with its content; None if it has nothing at this address. Raises `NoNetwork`, `IndexFault`."""
+def _fetched(url: str, into: Path | None = None, **options: Any) -> tuple[Response, bytes] | None:
+    """A server's answer with its content; None if it has nothing at this address. Raises `NoNetwork`, `IndexFault`.
+
+    The content of a page is limited; that of a file goes `into` a path, whatever its size.
+    """
     import requests
 
     host = host_of(url)
@@ -367,7 +372,11 @@ def _fetched(url: str, **options: Any) -> tuple[Response, bytes] | None:
                 raise access_refused(host, status)
             if status != requests.codes.ok:
                 raise failing_status(host, status)
-            return response, b"".join(_pieces(response, host))
+            if into is None:
+                return response, b"".join(_pieces(response, host))
+            with into.open("wb") as file:
+                file.writelines(response.iter_content(_CHUNK))
+            return response, b""
     except requests.TooManyRedirects as error:
         raise no_list(host, "it redirects in a circle") from error
     except requests.RequestException as error:
