@@ -144,7 +144,7 @@ class BudgetedLanes(Lanes):
         super().__init__(inner.count)
         self.inner, self.budget, self.device = inner, budget, device
 
-    def submit_as(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
+    def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED) -> Future[T]:
         """Start a run on the lanes within. Raises `OutOfTimeError`."""
         if self.device is not None and self.budget.is_spent(self.device):
             raise OutOfTimeError
@@ -155,7 +155,7 @@ class BudgetedLanes(Lanes):
                 self.budget.used(ended)
             return ended
 
-        return self.inner.submit_as(priority, counted)
+        return self.inner.submit(counted, priority)
 
     def close(self) -> None:
         """Close the lanes within."""
