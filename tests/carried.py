@@ -39,9 +39,7 @@ def pack(
     if like is not None:
         shutil.copytree(like / "wheels", folder / "wheels")
         (folder / ".packing").touch()
-    return Packer(parts.prober, parts.index, parts.resolver.interpreter, node or InstalledVersions()).pack(
-        probes, folder
-    )
+    return Packer(parts.prober, parts.resolver.interpreter, node or InstalledVersions()).pack(probes, folder)
 
 
 @cache

@@ -20,10 +20,12 @@ from wheelhouse import Wheelhouse
 from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
-from harness.events import Event, Judged, Note, Started
+from harness.events import SILENT, Event, Judged, Note, Started
 from harness.model import Repro, Verdict
 from harness.probing import Prober
 from harness.search import Trial
+from harness.session import Session
+from harness.settings import Settings
 from harness.store import Store
 
 
@@ -266,6 +268,12 @@ class Parts:
     builder: Builder
     workspace: Workspace
     prober: Prober
+
+
+def sessions_of(parts: Parts) -> dict[str | None, Session]:
+    """The session of the harness's own Python, for the cells of a matrix."""
+    interpreter = parts.builder.interpreter
+    return {None: Session(Settings(), SILENT, parts.store, parts.index, interpreter, parts.prober, ())}
 
 
 @pytest.fixture(scope="session")

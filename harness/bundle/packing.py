@@ -1,6 +1,6 @@
 """Packs probes: resolves them here, and puts probes, wheels and the run script into one folder.
 
-The wheels that a machine without network lacks are downloaded with pip and checked.
+The wheels that a machine without network lacks are downloaded from where uv finds them, and checked.
 """
 
 from __future__ import annotations
@@ -8,11 +8,9 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 import json
-import os
 import re
 import shutil
 import stat
-import sys
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -23,9 +21,9 @@ from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness import __version__
 from harness.atomic import is_out_of_space
-from harness.environment.index import index_urls
-from harness.environment.uv import raise_surroundings
-from harness.errors import BadRepro, HarnessFault, NoSpace, UserMistake
+from harness.environment.attempt import locked_files
+from harness.environment.index import download
+from harness.errors import BadRepro, HarnessFault, IndexFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Device, Lock, Observation, Pin, normalized_name
 from harness.model.repro import parse_repro
@@ -34,17 +32,15 @@ from harness.probing import Probe, Prober, next_attempt, probe_key, seed_of
 from harness.probing.portable import PortableProbe, converter
 from harness.probing.prober import same_version
 from harness.run.devices.cuda import gpu_queries
-from harness.run.launch import Limits, repro_variables
-from harness.run.process import run_guarded
+from harness.run.launch import repro_variables
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from harness.environment import Index, Interpreter
+    from harness.environment import Interpreter, Uv
     from harness.store import StoredResolution
 
 
-_LONGEST_S = 6 * 3600.0
 _LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;#]+)")
 _HINT = "run there: python -m pip list --format=freeze, or python run.py --what-is-there"
 
@@ -105,30 +101,26 @@ class Wheels:
     """A folder of wheels for one interpreter; existing wheels are not downloaded again."""
 
     folder: Path
-    index: Index
+    uv: Uv
     interpreter: Interpreter
     _digests: dict[str, str] = field(factory=dict, init=False, repr=False, eq=False)
 
     def fetch(self, pins: Iterable[Pin]) -> tuple[PackedWheel, ...] | str:
-        """Download the wheels of these pins and check their hashes; returns pip's error message if that fails.
+        """Download the wheels of these pins and check their hashes; returns the reason if that fails.
 
         Raises `NoNetwork` and `NoSpace`.
         """
         wanted = tuple(pins)
-        missing = [pin for pin in wanted if self._find(pin) is None]
-        for file in (pin.wheel for pin in missing if pin.wheel):
-            # pip keeps an existing file with this name, even if it is incomplete or damaged.
-            (self.folder / file).unlink(missing_ok=True)
-            self._digests.pop(file, None)
-        # pip requires hashes for all files of one call, or for none.
-        for group in ([p for p in missing if p.sha256], [p for p in missing if not p.sha256]):
-            words = self._download(group) if group else ""
-            if words:
+        missing = {pin.name: pin for pin in wanted if self._find(pin) is None}
+        try:
+            if missing and (words := self._download(missing)):
                 return words
+        except IndexFault as fault:
+            return fault.message
         found = [self._find(pin) for pin in wanted]
         for pin, wheel in zip(wanted, found, strict=True):
             if wheel is None:
-                return f"pip found no wheel of {pin.name} {pin.version} with the hash in the lock"
+                return f"no index has a wheel of {pin.name} {pin.version} with the hash in the lock"
         return tuple(wheel for wheel in found if wheel is not None)
 
     def size(self, wheels: Iterable[PackedWheel]) -> int:
@@ -145,60 +137,17 @@ class Wheels:
                 return PackedWheel(pin.name, pin.version, path.name, digest)
         return None
 
-    def _download(self, pins: list[Pin]) -> str:
-        """Download these with pip; return pip's error message, "" if it succeeded."""
-        options = ["--no-deps", "--only-binary", ":all:", "--dest", str(self.folder.absolute())]
-        if pins[0].sha256:
-            options.append("--require-hashes")
+    def _download(self, missing: Mapping[str, Pin]) -> str:
+        """Download the files that uv would install for these pins; returns its error message, "" if it has them."""
+        asked = [f"{pin.name}=={pin.version}" for pin in missing.values()]
         with tempfile.TemporaryDirectory(prefix="harness-wheels-") as scratch:
-            here = Path(scratch)
-            (here / "requirements.txt").write_text(_lines(pins), encoding="utf-8")
-            ended = run_guarded(
-                [
-                    *(sys.executable, "-m", "pip", "--python", str(self.interpreter.path)),
-                    *("--disable-pip-version-check", "--no-input", "--no-color"),
-                    *("download", "--progress-bar", "off", *options, "--requirement", "requirements.txt"),
-                ],
-                env=self._environment(),
-                cwd=here,
-                limits=Limits(wall_s=_LONGEST_S),
-                output=here / "log",
-            )
-            words = (here / "log").read_text(encoding="utf-8", errors="replace")
-        if ended.returncode == 0:
-            return ""
-        raise_surroundings(words)
-        return spoken_by_pip(words)
-
-    def _environment(self) -> dict[str, str]:
-        """The environment variables for pip: the harness's own, and uv's index settings under pip's names."""
-        ours = self.index.environ
-        environment = {**os.environ, **_pip_settings(index_urls(self.index.settings, ours), self._links(ours))}
-        environment.pop("PYTHONPATH", None)
-        return environment
-
-    def _links(self, ours: Mapping[str, str]) -> list[str]:
-        given = [part for part in ours.get("UV_FIND_LINKS", "").split(",") if part]
-        return list(dict.fromkeys([*given, *self.index.settings.find_links]))
-
-
-def spoken_by_pip(words: str) -> str:
-    """Extract pip's error message from its output, on one line."""
-    lines = [line.strip() for line in words.splitlines() if line.strip()]
-    errors = [re.sub(r"^ERROR: ", "", line) for line in lines if line.startswith("ERROR: ")]
-    return " ".join((errors or lines[-1:] or ["pip failed without a message"])[-2:])
-
-
-def _pip_settings(urls: list[str], links: list[str]) -> dict[str, str]:
-    told = {"PIP_FIND_LINKS": " ".join(links)} if links else {}
-    if not urls:
-        return {**told, "PIP_NO_INDEX": "1"}
-    main, *extra = urls
-    return {**told, **({"PIP_INDEX_URL": main} if main else {}), "PIP_EXTRA_INDEX_URL": " ".join(extra)}
-
-
-def _lines(pins: list[Pin]) -> str:
-    return Lock(python="", platform="", pins=pins).as_requirements()
+            answer, lock = self.uv.compile(asked, "--no-deps", python=self.interpreter.path, folder=Path(scratch))
+            for file in locked_files(lock, self.interpreter):
+                digests = missing[file.pin.name].digests
+                if not digests or file.pin.sha256 in digests:
+                    self._digests.pop(file.pin.wheel, None)
+                    download(self.uv.settings, file.url, self.folder / file.pin.wheel, file.pin.sha256)
+        return " ".join(answer.words.split()) if answer.returncode else ""
 
 
 def _is_of(file: str, pin: Pin) -> bool:
@@ -312,7 +261,6 @@ class Packer:
     """Packs probes for machines with the same Python and platform; `node` is what they have already installed."""
 
     prober: Prober
-    index: Index
     interpreter: Interpreter
     node: InstalledVersions = field(factory=InstalledVersions)
     reporter: Reporter = SILENT
@@ -337,7 +285,7 @@ class Packer:
     def _pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool) -> Packed:
         kept: dict[str, PackedProbe] = {}
         known, failed = [], []
-        wheels = Wheels(output / "wheels", self.index, self.interpreter)
+        wheels = Wheels(output / "wheels", self.prober.builder.uv, self.interpreter)
         for i, one in enumerate(asked, 1):
             self.reporter.report(Note(f"{i} of {len(asked)}  {one.label}: resolving"))
             resolution = self.prober.resolve(one.probe)
@@ -462,7 +410,7 @@ def _given(portable: PortableProbe, output: Path) -> tuple[PackedFolder, ...]:
 
 
 def _pip() -> Path:
-    """The folder of the pip that downloads the wheels; the bundle has a copy, so that no environment needs pip."""
+    """The folder of our pip; the bundle has a copy, so that no environment needs pip."""
     spec = importlib.util.find_spec("pip")
     if spec is None or spec.origin is None:
         raise HarnessFault("pip is missing beside the harness", hint="reinstall the harness")

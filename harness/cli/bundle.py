@@ -68,7 +68,7 @@ def bundle(
     node = read_installed(installed) if installed else InstalledVersions()
     node.check(session.interpreter)
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
-    packed = Packer(session.local, session.index, session.interpreter, node, view).pack(asked, output, fresh=fresh)
+    packed = Packer(session.local, session.interpreter, node, view).pack(asked, output, fresh=fresh)
     print_packed(Console(soft_wrap=True), packed, output, session.store)
     sys.exit(3 if packed.failed else 0)
 

@@ -384,7 +384,7 @@ class _OlderForks:
         """Open them on a free lane, if there are several; `units` are what the first fork will advance."""
         lanes = self.search.trials.lanes
         if self._opening is None and lanes.count > 1:
-            self._opening = lanes.submit(self._open, units)
+            self._opening = lanes.submit(lambda: self._open(units))
             self.stack.callback(wait, [self._opening])
 
     def __call__(self, units: Candidate) -> ForkingProber | None:

@@ -323,21 +323,22 @@ def read_page(index_url: str, name: str) -> list[Release]:
 
 def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None:
     """Download a file of an index, of any size. Raises `NoNetwork`, and `IndexFault` if its hash is another one."""
-    host = host_of(url)
-    with contextlib.ExitStack() as unless_it_is_right:
-        unless_it_is_right.callback(target.unlink, missing_ok=True)
+    host, part = host_of(url), target.with_name(f"{target.name}.part")
+    try:
         if url.startswith("file:"):
-            shutil.copyfile(unquote(urlsplit(url).path), target)
+            shutil.copyfile(unquote(urlsplit(url).path), part)
         else:
-            with _opened(url, auth=_login(settings, url)) as response, target.open("wb") as file:
+            with _opened(url, auth=_login(settings, url)) as response, part.open("wb") as file:
                 if response is None:
                     raise failing_status(host, HTTPStatus.NOT_FOUND)
                 file.writelines(response.iter_content(_CHUNK))
-        with target.open("rb") as file:
+        with part.open("rb") as file:
             found = hashlib.file_digest(file, "sha256").hexdigest()
         if sha256 and found != sha256:
             raise no_list(host, f"{target.name} is not the file that the index lists")
-        unless_it_is_right.pop_all()
+        part.replace(target)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 @contextlib.contextmanager

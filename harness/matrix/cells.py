@@ -43,6 +43,7 @@ def project_of(axis: str) -> str:
 class Word(enum.StrEnum):
     """Which releases of a project to select; a range without a word selects all of its releases."""
 
+    VERSION = "=="
     LATEST = "latest"
     PRERELEASES = "prereleases"
     MONTHLY = "monthly"
@@ -53,12 +54,25 @@ class Word(enum.StrEnum):
 
 @frozen
 class Selection:
-    """A selection of releases: a word, a count (for `latest` only) and a range; or a commit by its `revision`."""
+    """A selection of releases: a word, a count (for `latest` only) and a range; or a commit by its `revision`.
+
+    A plain version selects itself.
+    """
 
     word: Word
     count: int = 1
     within: SpecifierSet = field(factory=SpecifierSet)
     revision: str = ""
+
+    @property
+    def is_version(self) -> bool:
+        """Whether it is a plain version, which is not looked up."""
+        return self.word is Word.VERSION
+
+    @property
+    def is_commit(self) -> bool:
+        """Whether it is a commit instead of releases."""
+        return self.word is Word.COMMIT
 
     @property
     def follows_the_index(self) -> bool:
@@ -87,8 +101,8 @@ _SELECTION = re.compile(
 )
 
 
-def selection(project: str, value: str) -> Selection | None:
-    """Parse a value into a selection; None if it is a plain version.
+def selection(project: str, value: str) -> Selection:
+    """Parse a value of an axis of releases.
 
     Raises `ValueError` with a text to append to the value ("names peft, but ...").
     """
@@ -96,7 +110,7 @@ def selection(project: str, value: str) -> Selection | None:
     if value[:1].isdigit():
         if parsed_version(value) is None:
             raise ValueError(_NEITHER)
-        return None
+        return Selection(Word.VERSION)
     if text == "main" or text.startswith("@"):
         if not re.fullmatch(r"main|@[\w.][\w./+-]*", text):
             raise ValueError(_NEITHER)
@@ -118,13 +132,13 @@ def selection(project: str, value: str) -> Selection | None:
 
 def matches(axis: str, pattern: Value, value: Value) -> bool:
     """Whether an exclude's value matches a value of an axis: it is equal, or a range that contains it."""
-    if project := project_of(axis):
-        wanted = selection(project, str(pattern))
-        if (is_commit := revision_of(str(value)) != value) or (wanted is not None and wanted.word is Word.COMMIT):
-            return is_commit and wanted is not None and wanted.revision == revision_of(str(value))
-        version = Version(str(value))
-        return version == Version(str(pattern)) if wanted is None else wanted.within.contains(version, prereleases=True)
-    return json.dumps(pattern) == json.dumps(value)  # since True == 1 in Python
+    if not (project := project_of(axis)):
+        return json.dumps(pattern) == json.dumps(value)  # since True == 1 in Python
+    wanted, revision = selection(project, str(pattern)), revision_of(str(value))
+    if wanted.is_commit or revision != value:
+        return wanted.is_commit and revision != value and wanted.revision == revision
+    version = Version(str(value))
+    return version == Version(str(pattern)) if wanted.is_version else wanted.within.contains(version, prereleases=True)
 
 
 @frozen
@@ -151,15 +165,15 @@ class Expansion:
         if not project:
             return values
         asked = {str(value): selection(project, str(value)) for value in values}
-        if not any(asked.values()):
+        if all(wanted.is_version for wanted in asked.values()):
             return values
         # A version in the file keeps its spelling, so that the cell keeps its name.
-        chosen = {Version(value): value for value, wanted in asked.items() if wanted is None}
+        chosen = {Version(value): value for value, wanted in asked.items() if wanted.is_version}
         commits: dict[str, PinnedCommit] = {}
         for value, wanted in asked.items():
-            if wanted is None:
+            if wanted.is_version:
                 continue
-            if wanted.word is Word.COMMIT:
+            if wanted.is_commit:
                 commit = self._commit(axis, wanted.revision)
                 commits.setdefault(commit.sha, commit)
                 continue
@@ -351,13 +365,16 @@ class Matrix:
     def _asks_for_releases(self) -> tuple[str, Value] | None:
         of_axes = ((axis, value) for axis, values in self.axes.items() for value in values)
         of_includes = (pair for inclusion in self.include for pair in inclusion.choice.items())
-        for axis, value in itertools.chain(of_axes, of_includes):
-            project = project_of(axis)
-            if not project or (axis, str(value)) in self.commits:
-                continue
-            if selection(project, str(value)) is not None:
-                return axis, value
-        return None
+        return next(
+            (
+                (axis, value)
+                for axis, value in itertools.chain(of_axes, of_includes)
+                if (project := project_of(axis))
+                and (axis, str(value)) not in self.commits
+                and not selection(project, str(value)).is_version
+            ),
+            None,
+        )
 
     def _product(self) -> Iterator[Cell]:
         if "repro" not in self.axes:  # all cells are included ones

@@ -28,7 +28,7 @@ from harness.repository.git import Repository, clone_of, is_url
 from harness.request.commands import read_folder, with_folders
 from harness.request.project import Project, Projects
 from harness.request.repros import find_repro
-from harness.run.devices import Gpu, choose_device
+from harness.run.devices import choose_device
 from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import ByNumber, Grid, Trial
 from harness.session import Session, joined, local_session
@@ -43,19 +43,13 @@ if TYPE_CHECKING:
 
 @frozen
 class CellProbes:
-    """Turns a cell into a probe, with the index, the interpreters by axis value (None: the harness's own) and the GPUs.
+    """Turns a cell into a probe, with the sessions by axis value (None: the harness's own Python).
 
-    `as_of` is the default date for cells (None: today's index). `projects` build commits, and `givers` run the first
-    steps of repros and fetch their inputs, by the same axis values. `timeout` (seconds) takes the place of the repros'.
+    `as_of` is the default date for cells (None: today's index).
     """
 
-    index: Index
-    interpreters: Mapping[str | None, Interpreter]
-    gpus: tuple[Gpu, ...] = ()
+    sessions: Mapping[str | None, Session]
     as_of: datetime | None = None
-    projects: Mapping[str | None, Projects] = field(factory=dict)
-    givers: Mapping[str | None, Giver] = field(factory=dict)
-    timeout: float | None = None
     _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
 
     def probe(self, cell: Cell, *, run: bool = True) -> Probe:
@@ -63,14 +57,15 @@ class CellProbes:
 
         Raises `BadRepro`, `UserMistake`, `NoInput`, `UnknownProject` and `NoNetwork`.
         """
-        repro = find_repro(cell.repro).with_params(dict(cell.params)).within(self.timeout)
+        session = self.sessions[cell.python]
+        repro = find_repro(cell.repro).with_params(dict(cell.params)).within(session.settings.timeout)
         built = [self.commit(cell, commit) for commit in cell.commits]
         repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
         flaws = [why for why in built if isinstance(why, str)]
-        device, _ = choose_device(cell.device, repro.device, self.gpus)
+        device, _ = choose_device(cell.device, repro.device, session.gpus)
         requirements = merged_requirements(repro.dependencies, cell.requirements)
         combination = Combination(
-            python=self.interpreters[cell.python].version,
+            python=session.interpreter.version,
             requirements=requirements,
             holds=merged_requirements((), cell.hold),
             as_of=self._date(cell),
@@ -79,17 +74,21 @@ class CellProbes:
         )
         if repro.made is not None or repro.inputs or cell.made:
             day = self.as_of.isoformat() if self.as_of is not None else None
-            repro = self.givers[cell.python].given_if_made(repro, combination, cell.as_of or day, cell.made, run=run)
+            giver = Giver(session.local, session.index)
+            repro = giver.given_if_made(repro, combination, cell.as_of or day, cell.made, run=run)
         return Probe(repro, combination, mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None)
+
+    def projects(self, cell: Cell) -> Projects:
+        """Return what builds commits for a cell's Python."""
+        session = self.sessions[cell.python]
+        return Projects(session.workspace, session.local.builder.uv, session.interpreter)
 
     def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
         """Build a commit; returns it with the requirements that it declares, or the reason why it can't be used."""
         key = (cell.python, commit.folder, commit.sha)
         if key not in self._built:
             try:
-                self._built[key] = read_folder(
-                    f"{commit.folder}@{commit.sha}", self.projects[cell.python], commit.project
-                )
+                self._built[key] = read_folder(f"{commit.folder}@{commit.sha}", self.projects(cell), commit.project)
             except UserMistake as error:
                 self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
         return self._built[key]
@@ -101,7 +100,7 @@ class CellProbes:
         if not wanted.is_era:
             return wanted.of(None)
         days = [datetime.fromisoformat(commit.date) for commit in cell.commits]
-        pinned = era_of(cell.requirements, self.index) if cell.requirements or not days else None
+        pinned = era_of(cell.requirements, self.sessions[cell.python].index) if cell.requirements or not days else None
         return wanted.of(max([*days, *([pinned] if pinned is not None else [])], default=None))
 
 
@@ -129,14 +128,7 @@ class Sessions:
     @property
     def probes(self) -> CellProbes:
         """Turns cells into probes."""
-        interpreters = {python: session.interpreter for python, session in self.by_python.items()}
-        projects = {
-            python: Projects(session.workspace, session.local.builder.uv, session.interpreter)
-            for python, session in self.by_python.items()
-        }
-        givers = {python: Giver(session.local, session.index) for python, session in self.by_python.items()}
-        first, limit = self.first, self.first.settings.timeout
-        return CellProbes(first.index, interpreters, first.gpus, self.as_of, projects, givers, limit)
+        return CellProbes(self.by_python, self.as_of)
 
     @property
     def probers(self) -> Probers:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable
 from typing import Any
 
 from attrs import fields, frozen
 from packaging.version import Version
 
 from harness.model.release import parsed_version
+from harness.model.table import Reader, filled, list_of, one_of, read_table, switch
 
 KINDS = ("crash", "import error", "wrong number", "changed default", "changed output", "slower", "more memory", "hang")
 _VERSIONS = ("last_good", "first_bad", "last_bad", "fixed_in", "good_again")
@@ -86,39 +86,29 @@ class Regression:
         return "in every release; not fixed" if self.never_worked else f"from {self.first_bad} on"
 
 
-def known_keys() -> list[str]:
-    """The keys of `[tool.harness.known]`."""
-    return [one.name.replace("_", "-") for one in fields(Regression)]
+def _is_address(text: str) -> bool:
+    return text.startswith("https://") and len(text.split()) == 1
 
 
-def checked(table: Any, name: str, keys: Iterable[str]) -> dict[str, Any]:
-    """Return a table of a repro's metadata. Raises `ValueError` if it is none, or has other keys than these."""
-    if not isinstance(table, dict):
-        raise ValueError(f"{name} must be a table, not {table!r}")  # noqa: TRY004 - the caller reports all alike
-    if unknown := sorted(set(table) - set(keys)):
-        raise ValueError(f"{name} has unknown keys: {', '.join(unknown)}; known keys: {', '.join(sorted(keys))}")
-    return table
+_SEEN: dict[str, Reader] = {
+    "release": filled,
+    "error": filled,
+    "frames": list_of(bool, "a list of 'file:function'"),
+}
+_KNOWN: dict[str, Reader] = {
+    **{one.name.replace("_", "-"): switch if one.default is False else filled for one in fields(Regression)},
+    "kind": one_of(*KINDS),
+    "upstream": list_of(_is_address, "a list of https addresses of the issue, pull request or changelog"),
+    "depth": one_of("release", "region"),
+    "seen": lambda value, where: Seen(**read_table(value, where, _SEEN, needs=("release", "error"))),
+}
 
 
-def parse_regression(table: Any) -> Regression:
+def regression(value: Any, where: str) -> Regression:
     """Read `[tool.harness.known]`. Raises `ValueError`, whose message says what to change."""
-    given = {key.replace("-", "_"): value for key, value in checked(table, "known", known_keys()).items()}
-    for one in fields(Regression):
-        value = given.get(one.name, one.default)
-        is_switch = isinstance(one.default, bool)
-        if is_switch and not isinstance(value, bool):
-            raise ValueError(f"known.{_shown(one.name)} must be true or false")
-        is_text = not is_switch and one.name in given.keys() - {"upstream", "seen"}
-        if is_text and not (isinstance(value, str) and value.strip()):
-            raise ValueError(f"known.{_shown(one.name)} must be a string in quotes, not {value!r}")
-    for key, known in (("kind", KINDS), ("depth", ("release", "region"))):
-        if given.get(key) not in known and (key in given or key == "kind"):
-            raise ValueError(f"known.{key} = {given.get(key)!r} must be one of: {', '.join(known)}")
-    upstream = given.get("upstream")
-    if not isinstance(upstream, list) or not upstream or not all(_is_address(one) for one in upstream):
-        raise ValueError("known.upstream must be a list of https addresses of the issue, pull request or changelog")
-    seen = _seen(given["seen"]) if "seen" in given else None
-    found = Regression(**{**given, "upstream": tuple(upstream), "seen": seen})
+    found = Regression(**read_table(value, where, _KNOWN, needs=("kind", "upstream")))
+    if not found.upstream:
+        raise ValueError(f"{where}.upstream must be a list of https addresses, not empty")
     _check_order(found)
     return found
 
@@ -141,19 +131,6 @@ def _check_order(found: Regression) -> None:
     for (one, lower), (other, higher) in itertools.pairwise(ordered):
         if lower > higher or (lower == higher and (one, other) != ("first_bad", "last_bad") and other != "good_again"):
             raise ValueError(f"known.{_shown(one)} = {lower} must be before known.{_shown(other)} = {higher}")
-
-
-def _seen(table: Any) -> Seen:
-    seen = checked(table, "known.seen", ("release", "error", "frames"))
-    frames = seen.get("frames", [])
-    texts = [seen.get("release"), seen.get("error"), *(frames if isinstance(frames, list) else [None])]
-    if not all(isinstance(text, str) and text for text in texts):
-        raise ValueError("known.seen needs release and error as text, and frames as a list of 'file:function'")
-    return Seen(seen["release"], seen["error"], tuple(frames))
-
-
-def _is_address(value: Any) -> bool:
-    return isinstance(value, str) and value.startswith("https://") and len(value.split()) == 1
 
 
 def _shown(key: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import math
 import posixpath
 import re
 import shlex
@@ -16,15 +15,31 @@ import tomllib
 from pathlib import PurePosixPath
 from typing import Any
 
-from attrs import evolve, field, fields_dict, frozen
-from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from attrs import evolve, field, frozen
+from packaging.specifiers import SpecifierSet
+from packaging.version import Version
 
 from harness.errors import BadRepro
-from harness.model.regression import Regression, checked, parse_regression
+from harness.model.regression import Regression, regression
 from harness.model.release import normalized_name
 from harness.model.signature import Signature, check_pattern
+from harness.model.table import (
+    Reader,
+    a_table,
+    each,
+    filled,
+    is_number,
+    list_of,
+    matching,
+    number,
+    one_of,
+    parsed,
+    read_table,
+    requirements,
+    switch,
+    text,
+    that,
+)
 from harness.model.text import parse_size
 
 MAKE, USE = "make", "use"
@@ -32,7 +47,6 @@ ARTIFACTS, INPUTS = "HARNESS_ARTIFACTS", "HARNESS_INPUTS"
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _HUB = re.compile(r"(?P<kind>(?:datasets|spaces)/)?(?P<id>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)")
 _NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-_KEYS = {"folder": (), "archive": ("sha256",), "hub": ("files",)}
 
 
 @frozen
@@ -84,52 +98,35 @@ class Given:
         return {"tree": self.digest, **({"by": self.by, "run": self.run} if self.by else {})}
 
 
-def _input(name: str, table: Any) -> Input:
-    where = f"inputs.{name}"
+_SOURCES: dict[str, dict[str, Reader]] = {
+    "folder": {"folder": filled},
+    "archive": {
+        "archive": filled,
+        "sha256": matching(_SHA256, "the archive's hash in 64 hexadecimal digits (sha256sum FILE shows it)"),
+    },
+    "hub": {
+        "hub": matching(_HUB, "'owner/name@revision', where revision is a commit"),
+        "files": list_of(bool, "a list of the files wanted, such as ['config.json', '*.safetensors']"),
+    },
+}
+
+
+def _input(value: Any, where: str) -> Input:
+    name = where.partition(".")[2]
     if not _NAME.fullmatch(name):
         raise ValueError(f"{where}: a name is letters, digits, dots and dashes, because it names a folder")
-    sources = [key for key in _KEYS if isinstance(table, dict) and key in table]
+    sources = [readers for source, readers in _SOURCES.items() if source in a_table(value, where)]
     if len(sources) != 1:
         raise ValueError(f"{where} must name one of folder, archive and hub")
-    (source,) = sources
-    given = checked(table, where, (source, *_KEYS[source]))
-    if not _text(given, source, where):
-        raise ValueError(f"{where}.{source} must not be empty")
-    sha256, files = given.get("sha256", ""), given.get("files", [])
-    if source == "archive" and not (isinstance(sha256, str) and _SHA256.fullmatch(sha256)):
-        raise ValueError(
-            f"{where} needs sha256 = the archive's hash in 64 hexadecimal digits (sha256sum FILE shows it)"
-        )
-    if source == "hub" and not _HUB.fullmatch(given["hub"]):
-        raise ValueError(f"{where}: hub = {given['hub']!r} must be 'owner/name@revision', where revision is a commit")
-    if source == "hub" and not (files and isinstance(files, list) and all(isinstance(one, str) for one in files)):
-        raise ValueError(f"{where} needs files = a list of the files wanted, such as ['config.json', '*.safetensors']")
-    return Input(name, **{source: given[source]}, sha256=sha256, files=tuple(files))
+    return Input(name, **read_table(value, where, sources[0], needs=sources[0]))
 
 
 # The regular expression for such a block in the specification:
 # Python packaging specifications, "Inline script metadata", reference implementation.
 _BLOCK = re.compile(r"(?m)^# /// (?P<type>[a-zA-Z0-9-]+)$\s(?P<content>(^#(| .*)$\s)+)^# ///$")
 
-_DEVICES = ("cpu", "cuda", "any")
-TOP_KEYS = (
-    "device",
-    "timeout",
-    "memory",
-    "gpu-memory",
-    "subjects",
-    "signature",
-    "cases",
-    "params",
-    "reported",
-    "known",
-    "made",
-    "inputs",
-)
 _DEFAULT_TIMEOUT_S = 600.0
 _LONGEST_TIMEOUT_S = 30 * 24 * 3600.0
-# Parts of a signature that are not text.
-_SIGNATURE_TYPES = {"above": int | float, "below": int | float, "exit_code": int, "hang": bool, "crash": bool}
 
 
 @frozen
@@ -168,9 +165,9 @@ class Made:
 class Case:
     """A named set of a repro's parameters with its own bounds and signature."""
 
-    params: dict[str, Any]
-    signature: Signature | None
-    subjects: dict[str, Bounds]
+    params: dict[str, Any] = field(factory=dict)
+    signature: Signature | None = None
+    subjects: dict[str, Bounds] = field(factory=dict)
     known: Regression | None = None
 
 
@@ -304,30 +301,16 @@ def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
 
 def _of_metadata(metadata: dict[str, Any], source: str, name: str, path: str) -> Repro:
     """Return a repro. Raises `ValueError` with a sentence that names the key."""
-    table = checked(_table(_table(metadata, "tool"), "harness"), "[tool.harness]", TOP_KEYS)
-    device = table.get("device", "cpu")
-    if device not in _DEVICES:
-        raise ValueError(f"device = {device!r} must be one of {', '.join(_DEVICES)}")
+    needs = {key: metadata[key] for key in _REQUIRES if key in metadata}
+    tool = a_table(a_table(metadata.get("tool", {}), "tool").get("harness", {}), "tool.harness")
     return Repro(
         name=name,
         digest=hashlib.sha256(source.encode()).hexdigest()[:16],
         source=source,
         path=path,
-        dependencies=_requirements(metadata, "dependencies"),
-        requires_python=_requires_python(metadata),
-        device=device,
-        timeout=_timeout(table),
-        memory=_bytes(table, "memory"),
-        gpu_memory=_bytes(table, "gpu-memory"),
-        subjects=_subjects(table),
-        signature=_signature(table),
-        cases={key: _case(key, case) for key, case in _table(table, "cases").items()},
-        params=_params(table),
         summary=_summary(source),
-        reported=_text(table, "reported") or "",
-        known=parse_regression(table["known"]) if "known" in table else None,
-        made=_made(table["made"]) if "made" in table else None,
-        inputs=tuple(_input(key, one) for key, one in _table(table, "inputs").items()),
+        **read_table(needs, "", _REQUIRES),
+        **read_table(tool, "", _TOOL),
     )
 
 
@@ -343,122 +326,81 @@ def command_repro(command: str, *, content_digest: str = "", timeout: float = _D
     return Repro(name=command, digest=digest, argv=argv, timeout=timeout, device="any")
 
 
-def _case(name: str, table: Any) -> Case:
-    case = checked(table, f"cases.{name}", ("params", "signature", "subjects", "known"))
-    known = parse_regression(case["known"]) if "known" in case else None
-    return Case(_params(case), _signature(case), _subjects(case), known)
-
-
-def _made(table: Any) -> Made:
-    made = checked(table, "[tool.harness.made]", ("with", "subjects"))
-    if not made.get("with"):
-        raise ValueError("[tool.harness.made] needs with = the requirements of the first step: ['peft==0.17.1']")
-    return Made(_requirements(made, "with"), _subjects(made))
-
-
-def _params(table: dict[str, Any]) -> dict[str, Any]:
-    params = dict(_table(table, "params"))
+def _params(value: Any, where: str) -> dict[str, Any]:
+    params = dict(a_table(value, where))
     try:
         json.dumps(params, allow_nan=False)  # the script gets them as JSON
     except (TypeError, ValueError, RecursionError) as error:
-        raise ValueError(f"params must be valid JSON; put dates in quotes ({error})") from error
+        raise ValueError(f"{where} must be valid JSON; put dates in quotes ({error})") from error
     return params
 
 
-def _requires_python(metadata: dict[str, Any]) -> str | None:
-    text = _text(metadata, "requires-python")
-    try:
-        SpecifierSet(text or "")
-    except InvalidSpecifier as error:
-        raise ValueError(f"requires-python = {text!r} is not a version specifier such as '>=3.10'") from error
-    return text
+def _version(value: Any, where: str) -> str:
+    return str(Version(parsed(Version, "a version")(value, where)))
 
 
-def _table(parent: dict[str, Any], key: str) -> dict[str, Any]:
-    value = parent.get(key, {})
-    if not isinstance(value, dict):
-        raise ValueError(f"{key} must be a table")  # noqa: TRY004 - the caller reports all alike
-    return value
+def _bytes(value: Any, where: str) -> int | None:
+    return parse_size(_size(value, where))
 
 
-def _requirements(table: dict[str, Any], key: str) -> tuple[str, ...]:
-    values = table.get(key, [])
-    if not isinstance(values, list):
-        raise ValueError(f"{key} must be a list of requirements")  # noqa: TRY004 - as above
-    for value in values:
-        try:
-            Requirement(value)
-        except (InvalidRequirement, TypeError) as error:
-            raise ValueError(f"{value!r} is not a requirement: {str(error).splitlines()[0]}") from error
-    return tuple(values)
+_size = that(lambda value: isinstance(value, str) and bool(parse_size(value)), "a size such as '8 GiB'")
+_BOUNDS: dict[str, Reader] = {"good": _version, "bad": _version, "as-of": text, "hold": requirements, "default": switch}
+_SIGNATURE: dict[str, Reader] = {
+    **dict.fromkeys(("exception", "message", "frame", "metric"), text),
+    **dict.fromkeys(("above", "below"), number),
+    **dict.fromkeys(("hang", "crash"), switch),
+    "exit-code": that(lambda value: is_number(value) and isinstance(value, int), "a whole number"),
+    "output": parsed(check_pattern, "a regular expression"),
+}
 
 
-def _subjects(table: dict[str, Any]) -> dict[str, Bounds]:
-    subjects = {}
-    for project, given in _table(table, "subjects").items():
-        where = f"subjects.{project}"
-        bounds = checked(given, where, ("good", "bad", "as-of", "hold", "default"))
-        subjects[normalized_name(project)] = Bounds(
-            good=_version(bounds, "good", where),
-            bad=_version(bounds, "bad", where),
-            as_of=_text(bounds, "as-of", where),
-            hold=_requirements(bounds, "hold"),
-            default=bounds.get("default", False) is True,
-        )
-    return subjects
+def _subjects(value: Any, where: str) -> dict[str, Bounds]:
+    bounds = each(lambda table, at: Bounds(**read_table(table, at, _BOUNDS)))(value, where)
+    return {normalized_name(project): one for project, one in bounds.items()}
 
 
-def _signature(table: dict[str, Any]) -> Signature | None:
-    if "signature" not in table:
-        return None
-    keys = [name.replace("_", "-") for name in fields_dict(Signature) if name != "captured"]
-    given = {key.replace("-", "_"): value for key, value in checked(table["signature"], "signature", keys).items()}
+def _signature(value: Any, where: str) -> Signature:
+    given = read_table(value, where, _SIGNATURE)
     if not given:
-        raise ValueError(f"the signature has nothing; it takes {', '.join(keys)}")
-    for key, value in given.items():
-        wanted = _SIGNATURE_TYPES.get(key, str)
-        is_wrong = not isinstance(value, wanted) or (isinstance(value, bool) and wanted is not bool)
-        if is_wrong or (isinstance(value, float) and not math.isfinite(value)):
-            raise ValueError(f"the signature's {key} can't be {value!r}")
+        raise ValueError(f"the {where} has nothing; it takes {', '.join(sorted(_SIGNATURE))}")
     if ("metric" in given) != ("above" in given or "below" in given):
-        raise ValueError("in a signature, metric needs above or below, and above or below need metric")
-    if "output" in given:
-        try:
-            check_pattern(given["output"])
-        except ValueError as error:
-            raise ValueError(f"the signature's output is not a regular expression: {error}") from error
+        raise ValueError(f"{where}: metric needs above or below, and above or below need metric")
     return Signature(**given)
 
 
-def _text(table: dict[str, Any], key: str, where: str = "") -> str | None:
-    value = table.get(key)
-    if value is None or isinstance(value, str):
-        return value
-    raise ValueError(f"{where}{'.' if where else ''}{key} must be a string in quotes, not {value!r}")
+_CASE: dict[str, Reader] = {
+    "params": _params,
+    "signature": _signature,
+    "subjects": _subjects,
+    "known": regression,
+}
 
 
-def _version(table: dict[str, Any], key: str, where: str) -> str | None:
-    text = _text(table, key, where)
-    try:
-        return text if text is None else str(Version(text))
-    except InvalidVersion as error:
-        raise ValueError(f"{where}.{key} = {text!r} is not a version") from error
+def _made(value: Any, where: str) -> Made:
+    made = read_table(value, where, {"with": requirements, "subjects": _subjects})
+    if not made.get("with"):
+        raise ValueError("[tool.harness.made] needs with = the requirements of the first step: ['peft==0.17.1']")
+    return Made(made["with"], made.get("subjects", {}))
 
 
-def _timeout(table: dict[str, Any]) -> float:
-    value = table.get("timeout", _DEFAULT_TIMEOUT_S)
-    if isinstance(value, int | float) and not isinstance(value, bool) and 0 < value <= _LONGEST_TIMEOUT_S:
-        return float(value)
-    raise ValueError(f"timeout must be a number of seconds above 0 and at most 30 days, not {value!r}")
-
-
-def _bytes(table: dict[str, Any], key: str) -> int | None:
-    """A size such as "8 GiB"."""
-    value = table.get(key)
-    size = parse_size(value) if isinstance(value, str) else None
-    if value is not None and not size:
-        raise ValueError(f"{key} must be a size such as '8 GiB', not {value!r}")
-    return size
+_REQUIRES: dict[str, Reader] = {
+    "dependencies": requirements,
+    "requires-python": parsed(SpecifierSet, "a version specifier such as '>=3.10'"),
+}
+_TOOL: dict[str, Reader] = {
+    **_CASE,
+    "device": one_of("cpu", "cuda", "any"),
+    "timeout": that(
+        lambda value: is_number(value) and 0 < value <= _LONGEST_TIMEOUT_S,
+        "a number of seconds above 0 and at most 30 days",
+    ),
+    "memory": _bytes,
+    "gpu-memory": _bytes,
+    "cases": each(lambda table, where: Case(**read_table(table, where, _CASE))),
+    "reported": text,
+    "made": _made,
+    "inputs": lambda value, where: tuple(each(_input)(value, where).values()),
+}
 
 
 def _summary(source: str) -> str:

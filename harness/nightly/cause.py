@@ -353,7 +353,7 @@ class _Cause:
             Sides(Side(lock, was, self.older), Side(lock, now, self.newer)),
             newer=_named(repository, pinned.sha),
             older=_named(repository, suspicion.before[project]),
-            files=CommitFiles(repository, Layout({}), {}, suspicion.bench.projects[suspicion.cell.python], project),
+            files=CommitFiles(repository, Layout({}), {}, suspicion.bench.projects(suspicion.cell), project),
             url=self._address(pinned),
         )
         chain = repository.first_parents(source.base, pinned.sha)

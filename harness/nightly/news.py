@@ -63,7 +63,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
 
 def one_line(night: Night, past: Past) -> str:
     """Summarise the night in one line."""
-    if past.nights == 0:
+    if past.last is None:
         compared = bool(night.breaks) or bool(_with(night, CellStatus.TURNED))
         lead = "first night; " if compared else "first night, so there is nothing to compare with; "
         if _with(night, CellStatus.BEFORE):
@@ -88,7 +88,7 @@ def as_json(night: Night, past: Past, breaks: Mapping[str, Break]) -> dict[str, 
     return {
         "schema": 1,
         **picked(night, "matrix start left ran wall_s gpu_s"),
-        "first_night": past.nights == 0,
+        "first_night": past.last is None,
         "exit_code": exit_code(night, past),
         "news": {heading: list(lines) for heading, lines in news_of(night, past).items()},
         "cells": [
@@ -210,7 +210,7 @@ def _night_row(night: Night, past: Past, results: Path) -> dict[str, Any]:
         "state": {NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
         "counts": _counts(night),
         "news": news_of(night, past),
-        "quiet": "nothing changed" if past.nights else "the first night: nothing to compare with",
+        "quiet": "nothing changed" if past.last else "the first night: nothing to compare with",
     }
 
 

@@ -153,32 +153,34 @@ class Night:
 class Past:
     """What earlier nights found: each cell as the last night that judged it recorded it, and every break.
 
-    `cells` belong to one matrix, `breaks` to all; `left` are the cells that the last night left; `unjudged` maps the
-    cells that it could not judge to the reason; `nights` is the number of nights.
+    `cells` belong to one matrix, `breaks` to all; `last` is the last night of the matrix, None before the first.
     """
 
     cells: dict[str, CellRecord] = field(factory=dict)
     breaks: dict[str, Break] = field(factory=dict)
-    left: tuple[str, ...] = ()
-    unjudged: dict[str, str] = field(factory=dict)
-    nights: int = 0
+    last: Night | None = None
 
     @classmethod
     def of(cls, nights: tuple[Night, ...], matrix: str) -> Past:
         """Return the past of a matrix, from all earlier nights."""
-        cells: dict[str, CellRecord] = {}
-        breaks: dict[str, Break] = {}
-        left: tuple[str, ...] = ()
-        unjudged: dict[str, str] = {}
-        count = 0
-        for night in sorted(nights, key=lambda night: night.start):
-            breaks.update((known.id, known) for known in night.breaks)
-            if night.matrix == matrix:
-                cells.update((cell.name, cell) for cell in night.cells if cell.standing.is_judged)
-                left = night.left
-                unjudged = {cell.name: cell.reason for cell in night.cells if cell.standing is CellStatus.UNJUDGED}
-                count += 1
-        return cls(cells, breaks, left, unjudged, count)
+        nights = tuple(sorted(nights, key=lambda night: night.start))
+        mine = [night for night in nights if night.matrix == matrix]
+        return cls(
+            {cell.name: cell for night in mine for cell in night.cells if cell.standing.is_judged},
+            {known.id: known for night in nights for known in night.breaks},
+            mine[-1] if mine else None,
+        )
+
+    @property
+    def left(self) -> tuple[str, ...]:
+        """The cells that the last night left."""
+        return self.last.left if self.last is not None else ()
+
+    @property
+    def unjudged(self) -> dict[str, str]:
+        """The cells that the last night could not judge, with the reason."""
+        cells = self.last.cells if self.last is not None else ()
+        return {cell.name: cell.reason for cell in cells if cell.standing is CellStatus.UNJUDGED}
 
 
 @frozen

@@ -15,7 +15,7 @@ from harness.nightly.record import Past, version_on
 from harness.scheduling.scheduler import Lanes, Priority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
     from concurrent.futures import Future
 
     from harness.matrix import Cell, Matrix
@@ -33,29 +33,48 @@ def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
     A package axis that already follows the index (`latest`, `prereleases`) or has a single version is kept, and so are
     commits on every axis. Excludes and includes that name versions of a replaced axis are dropped.
     """
-    replaced = {axis for axis, values in matrix.axes.items() if axis.startswith(PACKAGES) and _is_dated(axis, values)}
-    sentences = [
-        f"{axis.removeprefix(PACKAGES)}: latest and pre-releases instead of {_counted(axis, matrix.axes[axis])}"
-        for axis in matrix.axes
-        if axis in replaced
-    ]
+    axes, sentences = dict(matrix.axes), []
+    for axis, values in matrix.axes.items():
+        releases = {value: one for value in values if (one := _selected(axis, value)) and not one.is_commit}
+        if not _is_dated(tuple(releases.values())):
+            continue
+        axes[axis] = (*NEWEST, *(value for value in values if value not in releases))
+        are_versions = all(one.is_version for one in releases.values())
+        named = f"{len(releases)} versions" if are_versions else " and ".join(map(str, releases))
+        sentences.append(f"{axis.removeprefix(PACKAGES)}: latest and pre-releases instead of {named}")
+    replaced = {axis for axis, values in axes.items() if values != matrix.axes[axis]}
     exclude, include = [], []
     for number, exclusion in enumerate(matrix.exclude, start=1):
-        named = [
-            axis for axis in exclusion if axis in replaced and not all(_is_commit(axis, v) for v in exclusion[axis])
-        ]
-        if named:
-            sentences.append(f"exclude {number} is ignored because it names versions of {_projects(named)}")
+        if named := _projects(replaced, exclusion, kept=lambda one: one.is_commit):
+            sentences.append(f"exclude {number} is ignored because it names versions of {named}")
         else:
             exclude.append(exclusion)
     for number, inclusion in enumerate(matrix.include, start=1):
-        asked = [(axis, v) for axis, v in inclusion.choice.items() if axis in replaced]
-        if named := [axis for axis, v in asked if not _follows(axis, v) and not _is_commit(axis, v)]:
-            sentences.append(f"include {number} is not run because it names a version of {_projects(named)}")
+        choice = {axis: (value,) for axis, value in inclusion.choice.items()}
+        if named := _projects(replaced, choice, kept=lambda one: one.is_commit or one.follows_the_index):
+            sentences.append(f"include {number} is not run because it names a version of {named}")
         else:
             include.append(inclusion)
-    axes = {axis: _newest(axis, values) if axis in replaced else values for axis, values in matrix.axes.items()}
     return evolve(matrix, axes=axes, exclude=tuple(exclude), include=tuple(include)), tuple(sentences)
+
+
+def _selected(axis: str, value: Value) -> Selection | None:
+    return selection(axis.removeprefix(PACKAGES), str(value)) if axis.startswith(PACKAGES) else None
+
+
+def _is_dated(releases: Sequence[Selection]) -> bool:
+    """Whether an axis names other releases than the newest: not a single version, which is held."""
+    is_held = len(releases) == 1 and releases[0].is_version
+    return bool(releases) and not is_held and not any(one.follows_the_index for one in releases)
+
+
+def _projects(
+    replaced: Collection[str], choice: Mapping[str, tuple[Value, ...]], kept: Callable[[Selection], bool]
+) -> str:
+    """The projects of replaced axes of which a choice has other values than `kept` ones; "" if none."""
+    axes = (axis for axis in choice if axis in replaced)
+    selections = {axis: [one for value in choice[axis] if (one := _selected(axis, value))] for axis in axes}
+    return " and ".join(axis.removeprefix(PACKAGES) for axis, found in selections.items() if not all(map(kept, found)))
 
 
 def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
@@ -125,7 +144,7 @@ class BudgetedLanes(Lanes):
         super().__init__(inner.count)
         self.inner, self.budget, self.device = inner, budget, device
 
-    def submit_as(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
+    def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED) -> Future[T]:
         """Start a run on the lanes within. Raises `OutOfTimeError`."""
         if self.device is not None and self.budget.is_spent(self.device):
             raise OutOfTimeError
@@ -136,45 +155,11 @@ class BudgetedLanes(Lanes):
                 self.budget.used(ended)
             return ended
 
-        return self.inner.submit_as(priority, counted)
+        return self.inner.submit(counted, priority)
 
     def close(self) -> None:
         """Close the lanes within."""
         self.inner.close()
-
-
-def _newest(axis: str, values: tuple[Value, ...]) -> tuple[Value, ...]:
-    return (*NEWEST, *(value for value in values if _is_commit(axis, value)))
-
-
-def _selected(axis: str, value: Value) -> Selection | None:
-    return selection(axis.removeprefix(PACKAGES), str(value))
-
-
-def _is_commit(axis: str, value: Value) -> bool:
-    return (wanted := _selected(axis, value)) is not None and wanted.word is Word.COMMIT
-
-
-def _follows(axis: str, value: Value) -> bool:
-    return (wanted := _selected(axis, value)) is not None and wanted.follows_the_index
-
-
-def _is_dated(axis: str, values: tuple[Value, ...]) -> bool:
-    releases = [value for value in values if not _is_commit(axis, value)]
-    if not releases or (len(releases) == 1 and _selected(axis, releases[0]) is None):
-        return False
-    return not any(_follows(axis, value) for value in releases)
-
-
-def _counted(axis: str, values: tuple[Value, ...]) -> str:
-    values = tuple(value for value in values if not _is_commit(axis, value))
-    if any(_selected(axis, value) for value in values):
-        return " and ".join(map(str, values))
-    return f"{len(values)} versions"
-
-
-def _projects(axes: list[str]) -> str:
-    return " and ".join(axis.removeprefix(PACKAGES) for axis in axes)
 
 
 def _share(seconds: float, minutes: float | None) -> float:

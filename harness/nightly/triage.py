@@ -133,33 +133,24 @@ class Triage:
         if older is None or older.lock is None or newer.lock is None or signature is None:
             return "not known: the record of its last bad run is missing"
         changes = older.lock.diff(newer.lock)
-        if suspicion.moved:
-            return self._fixed_by_commit(suspicion, older, signature)
-        if not changes:
+        if not changes and not suspicion.moved:
             return "no package: the same packages were bad before"
         for packages in self._fixes_found.get(known.id, ()):
-            if came_between(packages, older.lock, newer.lock):
+            if not suspicion.moved and came_between(packages, older.lock, newer.lock):
                 return releases_of(packages)
-        if self._is_spent(suspicion.probe):
-            return f"one of {len(changes)} packages that changed; not bisected: the time budget ran out"
-        found = self._find(suspicion, older, signature)
+        found = None if self._is_spent(suspicion.probe) else self._find(suspicion, older, signature)
         if found is None:
-            return f"one of {len(changes)} packages that changed; the search stopped: the time budget ran out"
+            among = "" if suspicion.moved else f"one of {len(changes)} packages that changed; "
+            return f"{among}not bisected: the time budget ran out"
+        if found.culprit is None and suspicion.moved:
+            return f"not known: {found.sentence}"
         if found.culprit is None and len(found.lock_changes) != 1:
             return f"one of: {releases_of(found.lock_changes)}"
+        if found.culprit is not None and (commits := found.culprit.finest.commits):
+            return listed(f"{found.subject} commit {commit.described}" for commit in commits)
         packages = found.culprit.packages if found.culprit is not None else found.lock_changes
         self._fixes_found.setdefault(known.id, []).append(packages)
         return releases_of(packages)
-
-    def _fixed_by_commit(self, suspicion: Suspicion, older: Observation, signature: Signature) -> str:
-        """Name the commit or the releases that fixed a cell with a changed commit, or say why that is not known."""
-        if self._is_spent(suspicion.probe) or (found := self._find(suspicion, older, signature)) is None:
-            return "not bisected: the time budget ran out"
-        culprit = found.culprit
-        if culprit is None:
-            return f"not known: {found.sentence}"
-        named = [f"{found.subject} commit {commit.described}" for commit in culprit.finest.commits]
-        return listed(named) if named else releases_of(culprit.packages)
 
     def _new(self, suspicion: Suspicion, answer: Answer) -> CellRecord:
         record = suspicion.record

@@ -16,7 +16,7 @@ from harness.probing.probe import Around, Prepared, Probe, observation_without_r
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Iterable
+    from collections.abc import Callable, Iterable
 
     from harness.probing.prober import Prober
 
@@ -56,25 +56,15 @@ class ByWriter(Around):
     def known(self, probe: Probe) -> Observation | None:
         """Return what the reader made of an earlier first step, or None."""
         wrote = self.prober.known(probe)
-        if wrote is None:
-            return None
-        if not wrote.wrote:
-            return self._unmade(probe, wrote)
-        seen = self.prober.known(self._reading(probe, wrote))
-        return _of_both(seen, wrote) if seen is not None else None
+        return None if wrote is None else self._read(probe, wrote, self.prober.known)
 
     def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
         """Prepare a first step, or return what the reader made of an earlier one."""
         prepared = self.prober.prepare(probe, cancel=cancel)
-        wrote = prepared.observation
-        if wrote is None:
+        if prepared.observation is None:
             return prepared
-        if not wrote.wrote:
-            return evolve(prepared, observation=self._unmade(probe, wrote))
-        reading = self.prober.prepare(self._reading(probe, wrote), cancel=cancel)
-        if reading.observation is None:
-            return evolve(prepared, observation=None, cached=False, environment=None)
-        return evolve(prepared, observation=_of_both(reading.observation, wrote), cached=reading.cached)
+        read = self._read(probe, prepared.observation, lambda one: self.prober.prepare(one, cancel=cancel).observation)
+        return evolve(prepared, observation=read, cached=prepared.cached and read is not None)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
         """Run a first step unless that was done, then the reader. Raises `Cancelled` when `cancel` is set."""
@@ -83,10 +73,20 @@ class ByWriter(Around):
         probe = prepared.probe
         first = prepared if prepared.environment is not None else self.prober.prepare(probe, cancel=cancel)
         wrote = self.prober.execute(first, cancel=cancel)
+
+        def run(one: Probe) -> Observation:
+            return self.prober.execute(self.prober.prepare(one, cancel=cancel), cancel=cancel)
+
+        return self._read(probe, wrote, run) or wrote
+
+    def _read(
+        self, probe: Probe, wrote: Observation, reading: Callable[[Probe], Observation | None]
+    ) -> Observation | None:
+        """Return what the reader made of what a first step wrote, as `reading` observes it."""
         if not wrote.wrote:
             return self._unmade(probe, wrote)
-        reading = self.prober.prepare(self._reading(probe, wrote), cancel=cancel)
-        return _of_both(self.prober.execute(reading, cancel=cancel), wrote)
+        seen = reading(self._reading(probe, wrote))
+        return _of_both(seen, wrote) if seen is not None else None
 
     def _reading(self, probe: Probe, wrote: Observation) -> Probe:
         given = artifacts_of(wrote, self.prober, self.names, probe.combination.requirements)

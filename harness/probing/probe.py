@@ -79,10 +79,7 @@ class Prepares(Protocol):
 
 
 class Probing(Prepares, Knows, Protocol):
-    """A prober whose probes run on this machine or on others: `Prober`, `ForkingProber`, `ClusterProber`.
-
-    Another executor for other machines needs no prober of its own, only a module in `harness/scheduling/cluster`.
-    """
+    """A prober whose probes run on this machine or on others: `Prober`, `ForkingProber`, `ClusterProber`."""
 
     @property
     def store(self) -> Store:

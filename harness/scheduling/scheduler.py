@@ -21,7 +21,7 @@ import time
 from collections import deque
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from functools import partial
-from typing import TYPE_CHECKING, Any, Generic, ParamSpec, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 from attrs import define, field, frozen
 
@@ -39,7 +39,6 @@ if TYPE_CHECKING:
     from harness.search import Search
 
 
-P = ParamSpec("P")
 T = TypeVar("T")
 
 
@@ -65,12 +64,11 @@ class Lanes:
     def __attrs_post_init__(self) -> None:
         self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="lane")
 
-    def submit(self, function: Callable[P, T], /, *args: P.args, **kwargs: P.kwargs) -> Future[T]:
-        """Start a call that a search needs now as soon as a lane is free. Raises `RuntimeError` after `close`."""
-        return self.submit_as(Priority.ASKED, partial(function, *args, **kwargs))
+    def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED) -> Future[T]:
+        """Start a call as soon as a lane is free and no call with a higher priority waits for one.
 
-    def submit_as(self, priority: Priority, call: Callable[[], T]) -> Future[T]:
-        """Start a call as soon as a lane is free and no call with a higher priority waits for one."""
+        Raises `RuntimeError` after `close`.
+        """
         future: Future[T] = Future()
         with self._lock:
             self._pool.submit(self._run_next)
@@ -122,7 +120,7 @@ class SpareLane:
             is_free = self._last is None or (self._last.done() and self._last.exception() is None)
             if not (is_free and self.left) or self._holds or self._cancel.is_set() or self.lanes.count < 2:
                 return
-            self._last = self.lanes.submit_as(Priority.REPETITION, self._run_next)
+            self._last = self.lanes.submit(self._run_next, Priority.REPETITION)
         self._last.add_done_callback(lambda _: self.begin())
 
     @contextlib.contextmanager
@@ -279,7 +277,7 @@ class Engine(Generic[C]):
             if candidate not in works or (priority is Priority.ASKED and works[candidate].has_failed_ahead):
                 cancel = threading.Event()
                 prepare = partial(self.prober.prepare, self.probe_of(candidate), cancel=cancel)
-                works[candidate] = _Work(desk.submit_as(priority, prepare), cancel, priority)
+                works[candidate] = _Work(desk.submit(prepare, priority), cancel, priority)
                 if priority is Priority.ASKED and not self.is_proof:
                     self.reporter.report(Preparing(self.label_of(candidate)))
 
@@ -296,7 +294,7 @@ class Engine(Generic[C]):
                 self.reporter.report(Started(self.label_of(candidate)))
                 work.begun = self.clock()
                 run = partial(self.prober.execute, prepared, cancel=work.cancel)
-                work.running = self.lanes.submit_as(Priority.PROOF if self.is_proof else Priority.ASKED, run)
+                work.running = self.lanes.submit(run, Priority.PROOF if self.is_proof else Priority.ASKED)
                 keys.add(prepared.key)
 
     def _collect(

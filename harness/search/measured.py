@@ -20,7 +20,7 @@ from statistics import NormalDist, median
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.protocol import Search, Trial, record
+from harness.search.protocol import Repeated, Search, Trial, record
 
 _ENOUGH = 5  # repetitions of each side: the fewest that yield a 0.99 interval
 _MOST = 12  # repetitions of each side, after which the number is reported as too variable
@@ -180,7 +180,7 @@ _NEAR = 20.0  # two runs are enough if they are this many times nearer to each o
 _CONFIDENCE = 0.99
 
 
-class ByNumber:
+class ByNumber(Repeated):
     """Search over the positions of another search, each run until its side of the bound is clear (see `Readings`).
 
     Its candidates are `Trial`s, and the wrapped search is told one verdict for each position. A position whose first
@@ -189,25 +189,8 @@ class ByNumber:
     """
 
     def __init__(self, search: Search[int], reading: Callable[[Trial], Reading | None]) -> None:
-        self._search = search
+        super().__init__(search)
         self._reading = reading
-        self._told: dict[Trial, Verdict] = {}
-        self._asked: tuple[Trial, ...] = ()
-        self._settled: dict[int, Verdict] = {}
-
-    def ask(self, n: int = 1) -> tuple[Trial, ...]:
-        """Up to n trials to run now; earlier requests that still matter come first."""
-        positions = self._search.ask(n)
-        missing = [trial for position in positions for trial in self._missing(position)]
-        still = [trial for trial in self._asked if trial in missing]
-        wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
-        return wanted
-
-    def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
-        fresh = (Trial(position) for position in self._search.foresee(n))
-        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
@@ -225,10 +208,6 @@ class ByNumber:
     def remaining(self) -> int:
         """Upper estimate of the runs left, if the number of each position is the same in every run."""
         return self._search.remaining() * (2 if any(map(self._reading, self._told)) else 1)
-
-    def is_settled(self, position: int) -> bool:
-        """Whether a position has its final verdict."""
-        return position in self._settled
 
     def _side(self, position: int) -> Verdict | None:
         """The verdict of a position, None while runs are missing."""

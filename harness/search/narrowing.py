@@ -21,7 +21,7 @@ from typing import Generic, TypeVar
 from attrs import frozen
 
 from harness.model.verdict import Verdict
-from harness.search.protocol import record
+from harness.search.protocol import entropy, record
 
 H = TypeVar("H", bound=Hashable)
 
@@ -287,13 +287,6 @@ def _gain(candidate: frozenset[H], weight: Mapping[H, float], rate: float) -> fl
     """The expected information of a set in bits, if each of its changes makes it a skip with probability `rate`."""
     inside = sum(weight.get(change, 0.0) for change in candidate)
     return entropy(min(inside / sum(weight.values()), 1.0)) * (1 - rate) ** len(candidate)
-
-
-def entropy(chance: float) -> float:
-    """The entropy in bits of a question that is answered yes with this probability."""
-    if not 0 < chance < 1:
-        return 0.0
-    return -chance * math.log2(chance) - (1 - chance) * math.log2(1 - chance)
 
 
 class AloneFirst(Generic[H]):

@@ -16,7 +16,7 @@ from attrs import frozen
 
 from harness.model.verdict import Verdict
 from harness.search.bisection import BisectionResult, BisectionStatus
-from harness.search.protocol import PositionState, Trial, record, state_of
+from harness.search.protocol import PositionState, Trial, entropy, record, state_of
 from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior, Prior
 
 _MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
@@ -383,23 +383,16 @@ def informs(cuts: Sequence[float], none: float, rates: Posterior) -> tuple[float
     count = len(cuts)
     # Position x lies on the bad side of cuts 1..x and on the good side of the others.
     bad_rate = [0.0, *accumulate(w * r for w, r in zip(cuts, rates.bad, strict=True))]
-    bad_left = [0.0, *accumulate(w * _entropy(r) for w, r in zip(cuts, rates.bad, strict=True))]
+    bad_left = [0.0, *accumulate(w * entropy(r) for w, r in zip(cuts, rates.bad, strict=True))]
     good_rate = [0.0, *accumulate(w * r for w, r in zip(cuts, rates.good, strict=True))]
-    good_left = [0.0, *accumulate(w * _entropy(r) for w, r in zip(cuts, rates.good, strict=True))]
-    same, same_left = none * rates.same, none * _entropy(rates.same)
+    good_left = [0.0, *accumulate(w * entropy(r) for w, r in zip(cuts, rates.good, strict=True))]
+    same, same_left = none * rates.same, none * entropy(rates.same)
     told = []
     for x in range(count):
         rate = bad_rate[x + 1] + good_rate[-1] - good_rate[x + 1] + same
         left = bad_left[x + 1] + good_left[-1] - good_left[x + 1] + same_left
-        told.append(max(0.0, _entropy(rate) - left))
+        told.append(max(0.0, entropy(rate) - left))
     return tuple(told)
-
-
-def _entropy(rate: float) -> float:
-    """The entropy of one verdict in bits."""
-    if rate <= 0.0 or rate >= 1.0:
-        return 0.0
-    return -rate * math.log2(rate) - (1 - rate) * math.log2(1 - rate)
 
 
 def _split(branches: Sequence[_Branch], index: int, rates: Posterior) -> list[_Branch]:

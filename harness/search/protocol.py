@@ -6,6 +6,7 @@ Here is also what all searches share: the trial, the states of positions for dis
 from __future__ import annotations
 
 import enum
+import math
 from collections import deque
 from collections.abc import Callable, Collection, Hashable, Mapping
 from typing import Protocol, TypeVar
@@ -52,6 +53,13 @@ def record(told: dict[C, Verdict], candidate: C, verdict: Verdict) -> None:
     before = told.setdefault(candidate, verdict)
     if before is not verdict:
         raise ValueError(f"{candidate!r} was told {before.value} before, and now {verdict.value}")
+
+
+def entropy(chance: float) -> float:
+    """The entropy in bits of a question that is answered yes with this probability."""
+    if not 0 < chance < 1:
+        return 0.0
+    return -chance * math.log2(chance) - (1 - chance) * math.log2(1 - chance)
 
 
 @frozen(order=True)
@@ -128,6 +136,41 @@ class Grid:
 
     def _untold(self) -> tuple[int, ...]:
         return tuple(position for position in range(self._count) if position not in self._told)
+
+
+class Repeated:
+    """A search whose candidates are runs, over `search`, whose candidates are positions: each until it is settled."""
+
+    def __init__(self, search: Search[int]) -> None:
+        self._search = search
+        self._told: dict[Trial, Verdict] = {}
+        self._settled: dict[int, Verdict] = {}
+        self._asked: tuple[Trial, ...] = ()
+
+    def ask(self, n: int = 1) -> tuple[Trial, ...]:
+        """Up to n runs to make now; earlier requests that still matter come first."""
+        missing = [trial for position in self._search.ask(n) for trial in self._missing(position)] or self._further()
+        still = [trial for trial in self._asked if trial in missing]
+        wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
+        self._asked = tuple(dict.fromkeys((*still, *wanted)))
+        return wanted
+
+    def foresee(self, n: int) -> tuple[Trial, ...]:
+        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
+        fresh = (Trial(position) for position in self._search.foresee(n))
+        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
+
+    def is_settled(self, position: int) -> bool:
+        """Whether a position has its final verdict."""
+        return position in self._settled
+
+    def _missing(self, position: int) -> tuple[Trial, ...]:
+        """The runs that a position needs before it has a verdict."""
+        raise NotImplementedError
+
+    def _further(self) -> list[Trial]:
+        """The runs that are needed once no position is left to settle."""
+        return []
 
 
 def foresee(n: int, *, plan: Callable[[Mapping[C, Verdict]], tuple[C, ...]], asked: Collection[C]) -> tuple[C, ...]:

@@ -24,7 +24,7 @@ from attrs import evolve, frozen
 
 from harness.model.verdict import Verdict
 from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
-from harness.search.protocol import PositionState, Trial, foresee, record, state_of
+from harness.search.protocol import PositionState, Repeated, Trial, foresee, record, state_of
 from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior, wary
 
 
@@ -252,29 +252,15 @@ class _Edge(NamedTuple):
     bad: int
 
 
-class SureScan:
+class SureScan(Repeated):
     """Search like `WindowScan` with runs (`Trial`) as candidates. Raises ValueError as `WindowScan` does."""
 
+    _search: WindowScan
+
     def __init__(self, count: int, max_gap: int | None = None) -> None:
+        super().__init__(WindowScan(count, max_gap=max_gap))
         self._count, self._max_gap = count, max_gap
-        self._told: dict[Trial, Verdict] = {}
         self._counts: dict[int, Counter[Verdict]] = {}
-        self._settled: dict[int, Verdict] = {}
-        self._scan = WindowScan(count, max_gap=max_gap)
-        self._asked: tuple[Trial, ...] = ()
-
-    def ask(self, n: int = 1) -> tuple[Trial, ...]:
-        """Up to n runs to make now; earlier requests that still matter come first."""
-        missing = [trial for position in self._scan.ask(n) for trial in self._missing(position)] or self._repetitions()
-        still = [trial for trial in self._asked if trial in missing]
-        wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
-        self._asked = tuple(dict.fromkeys((*still, *wanted)))
-        return wanted
-
-    def foresee(self, n: int) -> tuple[Trial, ...]:
-        """Up to n first runs that may be requested next. Repetitions need no preparation and are left out."""
-        fresh = (Trial(position) for position in self._scan.foresee(n))
-        return tuple(trial for trial in fresh if trial not in self._told and trial not in self._asked)
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
@@ -286,30 +272,26 @@ class SureScan:
         settled = {p: side for p in self._positions() if (side := self._side(p)) is not None}
         if self._settled.items() <= settled.items():
             for position in settled.keys() - self._settled.keys():
-                self._scan.tell(position, settled[position])
+                self._search.tell(position, settled[position])
         else:  # a release that was good failed, or needs more runs now
-            self._scan = WindowScan(self._count, settled, self._max_gap)
+            self._search = WindowScan(self._count, settled, self._max_gap)
         self._settled = settled
 
     @property
     def done(self) -> bool:
         """Whether all windows are found and all changes were run again."""
-        return self._scan.done and not self._repetitions()
+        return self._search.done and not self._further()
 
     def remaining(self) -> int:
         """Upper estimate of the runs left, if no two runs of a release disagree from now on."""
-        if self._scan.done:
-            return len(self._repetitions())
-        return self._scan.remaining() * (self._needed() if self.is_flaky else 1)
-
-    def is_settled(self, position: int) -> bool:
-        """Whether a position has its final verdict."""
-        return position in self._settled
+        if self._search.done:
+            return len(self._further())
+        return self._search.remaining() * (self._needed() if self.is_flaky else 1)
 
     @property
     def result(self) -> WindowsResult:
         """The windows found so far. `doubtful` are the good and bad positions at changes that runs did not confirm."""
-        found = self._scan.result
+        found = self._search.result
         doubtful = {p for window in found.windows for p in self._edges(window) if not self._is_sure(window, p)}
         doubtful |= {window.first_bad for window in found.windows if self._has_two_rates(window)}
         doubtful |= {position for edge in self._unlikely() for position in (edge.good, edge.bad)}
@@ -332,7 +314,7 @@ class SureScan:
         waiting = {trial.position for trial in self._asked}
         return tuple(
             state_of(self._settled.get(p), matters=state is PositionState.UNTRIED or p in waiting)
-            for p, state in enumerate(self._scan.states)
+            for p, state in enumerate(self._search.states)
         )
 
     def _positions(self) -> list[int]:
@@ -377,9 +359,9 @@ class SureScan:
         chances = (exp(_beta(fails, passes + more) - _beta(fails, passes)) for more in _REPEATED)
         return next((more for more, chance in zip(_REPEATED, chances, strict=True) if chance <= doubt), _MOST + 1)
 
-    def _repetitions(self) -> list[Trial]:
+    def _further(self) -> list[Trial]:
         """The runs that the changes still need."""
-        windows = self._scan.result.windows
+        windows = self._search.result.windows
         wanted: dict[Trial, None] = {}
         for window in windows:
             for position in self._edges(window):
@@ -391,7 +373,7 @@ class SureScan:
 
     def _unlikely(self) -> list[_Edge]:
         """The changes that may well be elsewhere, if good releases fail now and then, too: by all runs beside them."""
-        windows = self._scan.result.windows
+        windows = self._search.result.windows
         found: list[_Edge] = []
         for window, before, after in zip(windows, (None, *windows), (*windows[1:], None), strict=False):
             if window.started_after is not None:
@@ -449,7 +431,7 @@ class SureScan:
         repeated = {window.first_bad, window.last_bad}
         fails = sum(map(self._fails, bad)) + sum(max(0, _BAD_AGAIN - self._fails(p)) for p in repeated)
         # Any of the runs so far may be the lucky one.
-        doubt = _DOUBT / (2 * len(self._scan.result.windows) * len(self._counts))
+        doubt = _DOUBT / (2 * len(self._search.result.windows) * len(self._counts))
         goods = sum(good is not None for good in (window.started_after, window.fixed_at))
         return min(_enough(fails, doubt), key=lambda both: both[0] + goods * both[1])
 

@@ -47,7 +47,7 @@ def test_an_unpackable_probe_is_reported_and_the_rest_is_packed(parts, tmp_path,
     packed = pack(parts, tmp_path / "carry", unmet, damaged, one, again, like=run_once)
     assert [probe.label for probe in packed.probes] == ["brittle 1.2"]
     assert [label for label, _ in packed.failed] == ["damaged", "again"]
-    assert "HASHES" in packed.failed[0][1]
+    assert "is not the file that the index lists" in packed.failed[0][1]
     assert "same as brittle 1.2" in packed.failed[1][1]
     assert [(known.label, seen.outcome.value) for known, seen in packed.known] == [("unmet", "unresolvable")]
     assert not list((tmp_path / "carry").rglob("*.pyc"))

@@ -10,14 +10,14 @@ from wheelhouse import Wheelhouse, free_port_url
 
 from harness.bundle import InstalledVersions, read_installed
 from harness.bundle.packing import Wheels
-from harness.environment import Index, PipSettings
+from harness.environment import PipSettings, Uv
 from harness.errors import NoNetwork, UserMistake
 from harness.model import Pin
 
 
 def wheels(folder, interpreter, **settings):
     (folder / "wheels").mkdir(exist_ok=True)
-    return Wheels(folder / "wheels", Index(PipSettings(**settings), folder / "index", environ={}), interpreter)
+    return Wheels(folder / "wheels", Uv(PipSettings(**settings)), interpreter)
 
 
 @pytest.fixture
@@ -64,8 +64,7 @@ def test_a_damaged_wheel_is_fetched_again(tmp_path, small, interpreter):
     assert wheel.sha256 == digest
 
 
-def test_an_unreachable_index_is_not_blamed_on_the_release(tmp_path, interpreter, monkeypatch):
-    monkeypatch.setenv("PIP_RETRIES", "1")
+def test_an_unreachable_index_is_not_blamed_on_the_release(tmp_path, interpreter):
     with pytest.raises(NoNetwork):
         wheels(tmp_path, interpreter, index_url=free_port_url()).fetch([Pin("tiny", "1.0")])
 

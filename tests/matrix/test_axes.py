@@ -11,8 +11,8 @@ from harness.matrix.cells import Selection, Word, selection
 @pytest.mark.parametrize(
     ("value", "meant"),
     [
-        ("4.53.0", None),
-        ("5.0.0rc1", None),
+        ("4.53.0", Selection(Word.VERSION)),
+        ("5.0.0rc1", Selection(Word.VERSION)),
         ("latest", Selection(Word.LATEST)),
         ("latest 5", Selection(Word.LATEST, 5)),
         ("latest 5 <5", Selection(Word.LATEST, 5, SpecifierSet("<5"))),

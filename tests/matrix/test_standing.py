@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from support import SIGNED, repro_text
+from support import SIGNED, repro_text, sessions_of
 
 from harness.matrix import Cell
 from harness.matrix.running import CellProbes, CellResult, known_runs, standings
@@ -12,7 +12,7 @@ from harness.model import Verdict
 
 @pytest.fixture
 def bench(parts, interpreter):
-    return CellProbes(parts.index, {None: interpreter})
+    return CellProbes(sessions_of(parts))
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.errors import BadRepro
-from harness.model.regression import parse_regression
+from harness.model.regression import regression
 from harness.model.repro import parse_repro
 
 WHOLE = {
@@ -21,7 +21,7 @@ WHOLE = {
 
 
 def test_a_window_and_what_was_seen() -> None:
-    known = parse_regression(WHOLE)
+    known = regression(WHOLE, "known")
     assert known.seen is not None
     assert (known.seen.exception, known.seen.message) == ("Gone", "no f in g")
     assert [known.has(version) for version in ("1.0", "1.1", "1.3", "1.4", "local")] == [False, True, True, False, None]
@@ -29,7 +29,7 @@ def test_a_window_and_what_was_seen() -> None:
 
 
 def test_a_bug_that_every_release_has() -> None:
-    known = parse_regression({"kind": "crash", "upstream": ["https://example.org"], "never-worked": True})
+    known = regression({"kind": "crash", "upstream": ["https://example.org"], "never-worked": True}, "known")
     assert known.has("0.1")
     assert known.since == "in every release; not fixed"
 
@@ -37,7 +37,7 @@ def test_a_bug_that_every_release_has() -> None:
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
-        ({"kind": "bug"}, "known.kind = 'bug' must be one of: crash"),
+        ({"kind": "bug"}, "known.kind must be one of crash"),
         ({"upstream": []}, "known.upstream must be a list of https addresses"),
         ({"upstream": ["issue 12"]}, "known.upstream must be a list of https addresses"),
         ({"since": "1.0"}, "known has unknown keys: since"),
@@ -47,22 +47,22 @@ def test_a_bug_that_every_release_has() -> None:
         ({"fixed-in": "1.3"}, "known.last-bad = 1.3 must be before known.fixed-in = 1.3"),
         ({"never-worked": True}, "known needs either last-good and first-bad, or never-worked = true"),
         ({"never-worked": "yes"}, "known.never-worked must be true or false"),
-        ({"depth": "line"}, "known.depth = 'line' must be one of: release, region"),
+        ({"depth": "line"}, "known.depth must be one of release, region, not 'line'"),
         ({"workaround": " "}, "known.workaround must be a string in quotes"),
-        ({"seen": {"release": "1.2"}}, "known.seen needs release and error as text"),
+        ({"seen": {"release": "1.2"}}, "known.seen.error must be a string in quotes"),
         ({"seen": {"trace": "1.2"}}, "known.seen has unknown keys: trace; known keys: error, frames, release"),
     ],
 )
 def test_a_mistake_is_reported(changes: dict[str, object], said: str) -> None:
     with pytest.raises(ValueError, match=r"known") as caught:
-        parse_regression({**WHOLE, **changes})
+        regression({**WHOLE, **changes}, "known")
     assert said in str(caught.value)
 
 
 @pytest.mark.parametrize("key", ["last-good", "last-bad", "fixed-in"])
 def test_both_releases_of_an_edge_are_needed(key: str) -> None:
     with pytest.raises(ValueError, match=r"go together|needs"):
-        parse_regression({name: value for name, value in WHOLE.items() if name != key})
+        regression({name: value for name, value in WHOLE.items() if name != key}, "known")
 
 
 def test_a_repro_names_its_file_in_the_sentence() -> None:

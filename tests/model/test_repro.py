@@ -70,7 +70,7 @@ def test_the_digest_follows_the_text():
     [
         ("timeout = ", "not valid TOML"),
         ("timeuot = 1", "unknown keys: timeuot"),
-        ("device = 'gpu'", "device = 'gpu' must be one of cpu, cuda, any"),
+        ("device = 'gpu'", "device must be one of cpu, cuda, any, not 'gpu'"),
         ("timeout = 0", "timeout must be a number of seconds above 0"),
         ("timeout = true", "timeout must be a number"),
         ("memory = 8", "memory must be a size such as '8 GiB', not 8"),
@@ -88,8 +88,8 @@ def test_the_digest_follows_the_text():
         ("[tool.harness.signature]\nmetric = 'loss'", "needs above or below"),
         ("[tool.harness.signature]\nabove = 3", "needs above or below"),
         ("[tool.harness.signature]\noutput = '('", "not a regular expression"),
-        ("[tool.harness.signature]\nexception = 3", "the signature's exception can't be 3"),
-        ("[tool.harness.signature]\nmetric = 'loss'\nabove = '3'", "the signature's above can't be '3'"),
+        ("[tool.harness.signature]\nexception = 3", "signature.exception must be a string in quotes, not 3"),
+        ("[tool.harness.signature]\nmetric = 'loss'\nabove = '3'", "signature.above must be a number, not '3'"),
         ("[tool.harness.subjects.a]\ngood = 'new'", "not a version"),
     ],
 )

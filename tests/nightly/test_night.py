@@ -11,7 +11,7 @@ from commit_project import BACKEND, app, needs
 from git_project import new_project
 from night_cells import FIRST, SECOND, THIRD
 from simulation import BROKEN, MESSAGE, REPRO
-from support import make_parts
+from support import make_parts, sessions_of
 
 from harness.environment import PipSettings
 from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
@@ -25,7 +25,6 @@ from harness.nightly.tonight import Budget
 from harness.nightly.triage import Triage
 from harness.probing.probe import Probers
 from harness.report.archive import Archive
-from harness.request.project import Projects
 from harness.scheduling.scheduler import Lanes
 
 
@@ -97,8 +96,7 @@ def night(nights, tmp_path, uv_cache, interpreter):
             budget=Budget(clock, minutes),
             reporter=diary,
         )
-        projects = {None: Projects(parts.workspace, parts.builder.uv, interpreter)}
-        bench = CellProbes(parts.index, {None: interpreter}, as_of=datetime.fromisoformat(start), projects=projects)
+        bench = CellProbes(sessions_of(parts), datetime.fromisoformat(start))
         ended = Nightly(cells, bench, triage).run()
         history.append(ended)
         run.diary = diary.lines

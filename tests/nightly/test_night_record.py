@@ -20,7 +20,7 @@ def test_a_cell_keeps_the_verdict_of_the_last_night_that_judged_it():
     )
     assert past.cells["a"].standing is CellStatus.BROKEN
     assert past.cells["b"].standing is CellStatus.GOOD
-    assert (past.left, past.nights, past.unjudged) == (("a",), 3, {})
+    assert (past.left, past.last, past.unjudged) == (("a",), night(record("a", CellStatus.LEFT), start=THIRD), {})
 
 
 def test_breaks_span_all_matrices_and_cells_belong_to_one():

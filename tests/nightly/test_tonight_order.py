@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from night_cells import record
+from night_cells import night, record
 
 from harness.matrix import Cell
-from harness.nightly.record import Past
+from harness.nightly.record import CellStatus, Past
 from harness.nightly.tonight import in_order
 
 
@@ -18,7 +18,10 @@ def names(cells) -> list[str]:
 
 
 def test_remaining_cells_come_first_in_order():
-    past = Past(cells={name: record(name) for name in "abcd"}, left=("d", "b"))
+    past = Past(
+        cells={name: record(name) for name in "abcd"},
+        last=night(record("d", CellStatus.TURNED), record("b", CellStatus.LEFT)),
+    )
     assert names(in_order([cell(name) for name in "abcd"], past)) == ["d", "b", "a", "c"]
 
 

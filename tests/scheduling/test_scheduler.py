@@ -28,9 +28,9 @@ def test_lanes_run_side_by_side_and_close():
 
 def test_waiting_calls_start_by_priority():
     lanes, go, started = Lanes(1), threading.Event(), []
-    first = lanes.submit(go.wait, WAIT_S)
+    first = lanes.submit(partial(go.wait, WAIT_S))
     order = [Priority.AHEAD, Priority.REPETITION, Priority.ASKED, Priority.PROOF, Priority.ASKED]
-    calls = [lanes.submit_as(why, partial(started.append, (why, i))) for i, why in enumerate(order)]
+    calls = [lanes.submit(partial(started.append, (why, i)), why) for i, why in enumerate(order)]
     go.set()
     for call in [first, *calls]:
         call.result(WAIT_S)
@@ -40,15 +40,15 @@ def test_waiting_calls_start_by_priority():
 
 def test_a_call_that_waits_can_be_cancelled_and_its_error_is_raised():
     lanes, go = Lanes(1), threading.Event()
-    lanes.submit(go.wait, WAIT_S)
-    cancelled, failing = lanes.submit(int, "1"), lanes.submit(int, "x")
+    lanes.submit(partial(go.wait, WAIT_S))
+    cancelled, failing = lanes.submit(partial(int, "1")), lanes.submit(partial(int, "x"))
     assert cancelled.cancel()
     go.set()
     with pytest.raises(ValueError, match="invalid literal"):
         failing.result(WAIT_S)
     go.clear()
     begun = threading.Event()
-    running, left = lanes.submit(lambda: begun.set() or go.wait(WAIT_S)), lanes.submit(int, "1")
+    running, left = lanes.submit(lambda: begun.set() or go.wait(WAIT_S)), lanes.submit(partial(int, "1"))
     assert begun.wait(WAIT_S)
     threading.Timer(0.2, go.set).start()
     lanes.close()
