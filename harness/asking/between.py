@@ -24,9 +24,9 @@ from harness.asking.advice import (
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
 from harness.asking.boundaries import certainty_of
-from harness.asking.failures import Group, Groups, Standing, failures_between, ranked, shown_of
+from harness.asking.failures import Group, Groups, Standing, ranked, shown_of
 from harness.asking.observing import Observer
-from harness.asking.packages import FlakyError, Guilt, PackageSearch
+from harness.asking.packages import FlakyError, PackageSearch
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
@@ -45,7 +45,6 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _MOST_GROUPS = 12
-_DISAGREE = "it is flaky, and its runs do not agree on a release"
 
 
 def ask_between(session: Session, question: Inquiry) -> Answer:
@@ -109,7 +108,6 @@ class Between:
     question: Inquiry
     bounds: tuple[str, ...] = field(default=(), init=False)
     _found: dict[str, Guilty] = field(factory=dict, init=False)
-    _searches: dict[tuple[str, ...], PackageSearch] = field(factory=dict, init=False)
 
     @property
     def repro(self) -> Repro:
@@ -240,15 +238,8 @@ class Between:
             run = self._verify(groups, bad, constraints)
             left = self.ends.left_in(run)
             verified = run if run.outcome.ran and passes_whole(left, run) else None
-            sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
-            ways = zip(sure, each, whole, strict=True)
+            ways = zip(now, each, whole, strict=True)
             found += [evolve(one, tests=shown_of(some, group, left)) for one, some, group in ways]
-            if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
-                culprits = [culprit for failure in sure for culprit in failure.culprits]
-                constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
-                run = self._verify(groups, bad, constraints) if constraints else run
-                left = self.ends.left_in(run)
-                verified = run if constraints and run.outcome.ran and passes_whole(left, run) else None
             if verified is not None:
                 break
             new = _lowest(culprits)
@@ -301,42 +292,17 @@ class Between:
 
     def _until_steady(self, group: Group, setup: _Setup) -> Failure:
         """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""
-        self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
         try:
             return self._search(group, setup)
         except FlakyError as error:
-            return self._search_flaky(group, setup, error)
-
-    def _search_flaky(self, group: Group, setup: _Setup, error: FlakyError) -> Failure:
-        if self.ends.observer.is_flaky:
-            return _unsure(group, _DISAGREE)
-        self.ends.note_flaky(error.failures, error.runs)
+            self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
         if not self.ends.flaky(Groups((group,)), setup.repro, setup.good).groups:
             return _unsure(group, "it is flaky, and also fails at the good end")
-        self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
         try:
             return self._search(group, setup)
         except FlakyError:
-            return _unsure(group, _DISAGREE)
-
-    def _assured(self, failure: Failure, group: Group, setup: _Setup, verified: Observation) -> Failure:
-        """Repeat both sides of each boundary of a failure until it is certain; `verified` is one more run."""
-        search = self._searches.get(group.tests)
-        if search is None:
-            return failure
-        search.observer.count.seen = [*search.seen, verified]
-        try:
-            return evolve(failure, culprits=tuple(map(search.assured, failure.culprits)))
-        except FlakyError as error:
-            found = self._search_flaky(group, setup, error)
-            again = self._searches[group.tests]
-            try:
-                found = evolve(found, culprits=tuple(map(again.assured, found.culprits)))
-            except FlakyError:
-                return _unsure(group, _DISAGREE)
-            deeper = (self._deeper(culprit, group, setup.bad, setup.repro) for culprit in found.culprits)
-            return evolve(found, culprits=tuple(deeper))
+            return _unsure(group, "it is flaky, and its runs do not agree on a release")
 
     def _search(self, group: Group, setup: _Setup) -> Failure:
         bad, good, repro, held = setup.bad, setup.good, setup.repro, setup.held
@@ -357,37 +323,14 @@ class Between:
             label, judge = "the failing tests again, at the bad end", group.judge(store)
             log = store.log(self.ends.observer.observe(label, bad.itself(repro), judge))
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
+        order = tuple(sorted(order, key=lambda name: name not in self._found))
         search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
         if held and search.passes(held) is not None:
             return _unsure(group, f"it passes with what is held back for other failures: {listed(held)}")
-        versions = self._already(search) or search.held_back(lambda run: self._other_failure(group, run))
+        versions = search.held_back()
         if versions is None:
             return _unsure(group, "the tests fail at the bad end even with every package of the good end")
-        narrowed = evolve(
-            search,
-            units={
-                name: evolve(change, before=versions[name]) if versions.get(name) else change
-                for name, change in units.items()
-            },
-        )
-        found = Guilt(narrowed).culprits(versions)
-        self._searches[group.tests] = evolve(narrowed, seen=tuple(self.ends.observer.count.seen))
-        return Failure(group.tests, group.signature, Status.FOUND, tuple(found))
-
-    def _already(self, search: PackageSearch) -> dict[str, str | None] | None:
-        """Return a culprit of an earlier failure with its good version, if holding it back makes this one pass too."""
-        for name in self._found:
-            if name in search.units and search.passes(found := {name: search.units[name].before}) is not None:
-                return found
-        return None
-
-    def _other_failure(self, group: Group, run: Observation) -> Group | None:
-        """Return another failure of the group's tests in a run, or None."""
-        if not self.ends.good_runs:
-            return None
-        left = failures_between(self.ends.good_runs[:1], [run], self.ends.observer.prober.store)
-        wanted = set(group.tests)
-        return next((one for one in left.groups if not wanted or wanted & set(one.tests)), None)
+        return Failure(group.tests, group.signature, Status.FOUND, tuple(search.culprits(versions)))
 
     def _deeper(self, culprit: Guilty, group: Group, bad: World, repro: Repro) -> Guilty:
         """Search below the release of a culprit, if its first bad release fails like the bad end."""

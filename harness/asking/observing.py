@@ -75,19 +75,14 @@ class Repeating(Around):
 
 @define
 class Count:
-    """Counts the probes that were run rather than answered by the store, and the failures still to search.
-
-    `seen` are the observations of the failure that is being searched.
-    """
+    """Counts the probes that were run rather than answered by the store, and the failures still to search."""
 
     ran_now: int = 0
     open_failures: int = 0
-    seen: list[Observation] = field(factory=list)
 
     def add(self, observation: Observation, *, cached: bool) -> None:
         """Count one probe."""
         self.ran_now += not cached and observation.outcome.ran
-        self.seen.append(observation)
 
 
 @frozen
