@@ -67,7 +67,7 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
         f"{len(plan.releases)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
     )
     details = list(plan.choices)
-    lock = find_anchor(plan, session.prober).lock
+    lock, _ = find_anchor(plan, session.prober)
     estimate = session.prober.builder.estimate(lock) if lock is not None else None
     if estimate is not None and not estimate.is_nothing:
         details.append(f"disk space for the first environment: {estimate} (--max-disk limits the harness's own cache)")

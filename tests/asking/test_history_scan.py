@@ -6,7 +6,7 @@ import pytest
 from support import MESSAGE, SIGNED, repro_text
 
 from harness.asking.history import HistoryStatus, RowState
-from harness.asking.history_scan import Scanning, make_history_plan
+from harness.asking.history_scan import make_history_plan, scanned
 from harness.culprit.axis import Axis, AxisSearch
 from harness.events import SILENT
 from harness.model import Device, Verdict
@@ -28,7 +28,7 @@ def lanes():
 def scan(parts, interpreter, lanes):
     """Scan a project and return its history."""
 
-    def scanned(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
+    def scan_of(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
         made = make_history_plan(
             Inquiry(subject, repro),
@@ -39,9 +39,9 @@ def scan(parts, interpreter, lanes):
             interpreter=interpreter,
             device=Device.CPU,
         )
-        return Scanning(made, parts.prober, lanes, SILENT).run()
+        return scanned(made, parts.prober, lanes, SILENT)
 
-    return scanned
+    return scan_of
 
 
 def edges(history):
