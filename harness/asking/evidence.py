@@ -8,7 +8,6 @@ from attrs import evolve
 
 from harness.asking.answer import Answer, Failure, Guilty
 from harness.asking.failures import Group, seen_by
-from harness.asking.wording import sentence_between
 from harness.culprit.api_evidence import api_evidence
 from harness.environment import Environment
 from harness.environment.workspace import site_packages
@@ -25,10 +24,7 @@ if TYPE_CHECKING:
 
 
 def with_evidence(answer: Answer, prober: Probing) -> Answer:
-    """Add evidence to each culprit that is one package and has runs of both of its releases.
-
-    The sentence about two worlds names it.
-    """
+    """Add evidence to each culprit that is one package and has runs of both of its releases."""
     failures = tuple(
         evolve(
             failure,
@@ -39,8 +35,7 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
         )
         for failure in answer.failures
     )
-    answer = evolve(answer, failures=failures)
-    return evolve(answer, sentence=sentence_between(answer)) if answer.ends else answer
+    return evolve(answer, failures=failures)
 
 
 def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
