@@ -45,24 +45,31 @@ if TYPE_CHECKING:
     from harness.session import Session
 
 
+@frozen
+class Range:
+    """The range of a scan: the oldest and newest release, and the largest allowed gap between runs."""
+
+    since: str | None = None
+    until: str | None = None
+    max_gap: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        check_fields(self)
+        check_between("max_gap", self.max_gap, 1)
+
+
 def make_history_plan(
-    question: Inquiry,
-    *,
-    since: str | None,
-    until: str | None,
-    max_gap: int | None,
-    index: Index,
-    interpreter: Interpreter,
-    device: Device,
+    question: Inquiry, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
 ) -> Plan:
     """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
     if possible with under a third of them run.
 
-    `since` and `until` are versions; `max_gap` is the stride. The plan's bad end is the release whose other packages
+    The plan's bad end is the release whose other packages
     are kept for all probes; None: the newest release that can be resolved. Raises the same errors as `make_plan`.
     """
     bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
     choices: list[str] = []
+    since, until = wanted.since, wanted.until
     if since is None:
         since = _older_bound(bounds, until)
         where = f"{since} (from the repro" if since else "the oldest release (the repro has no bounds"
@@ -77,8 +84,8 @@ def make_history_plan(
     bad = str(version_of(bounds.bad)) if bounds.bad is not None else None
     near = bad if bad in plan.names else None
     choices = [*plan.choices, *told_packages(plan, near or until or "the newest release")]
-    stride = max_gap or stride_for(len(plan.releases))
-    if max_gap is None and stride > 1:
+    stride = wanted.max_gap or stride_for(len(plan.releases))
+    if wanted.max_gap is None and stride > 1:
         choices.append(f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)")
     anchored = plan.names.index(near) if near is not None else None
     return evolve(plan, good=None, bad=anchored, stride=stride, choices=tuple(choices))
@@ -93,32 +100,11 @@ def _older_bound(bounds: Bounds, until: str | None) -> str | None:
 _BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
 
 
-@frozen
-class Range:
-    """The range of a scan: the oldest and newest release, and the largest allowed gap between runs."""
-
-    since: str | None = None
-    until: str | None = None
-    max_gap: int | None = None
-
-    def __attrs_post_init__(self) -> None:
-        check_fields(self)
-        check_between("max_gap", self.max_gap, 1)
-
-
 def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[Plan, History]:
     """Plan and run a scan for windows. Raises the same errors as `harness.asking.ask.ask`."""
     device, why = session.device_for(question.repro)
     with names_meant(question):
-        plan = make_history_plan(
-            question,
-            since=wanted.since,
-            until=wanted.until,
-            max_gap=wanted.max_gap,
-            index=session.index,
-            interpreter=session.interpreter,
-            device=device,
-        )
+        plan = make_history_plan(question, wanted, index=session.index, interpreter=session.interpreter, device=device)
     plan = evolve(plan, choices=(*plan.choices, why))
     with session.lanes(device, question.repro) as lanes:
         return plan, scanned(plan, session.prober, lanes, session.reporter)

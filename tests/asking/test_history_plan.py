@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import repro_text
 
-from harness.asking.history_scan import make_history_plan
+from harness.asking.history_scan import Range, make_history_plan
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Device
 from harness.model.repro import parse_repro
@@ -21,9 +21,7 @@ def planned(parts, interpreter):
         repro = parse_repro(repro_text(subject, tool=tool), name="step")
         return make_history_plan(
             Inquiry(subject, repro, **more),
-            since=since,
-            until=until,
-            max_gap=max_gap,
+            Range(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,
             device=Device.CPU,

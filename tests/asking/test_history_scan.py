@@ -6,7 +6,7 @@ import pytest
 from support import MESSAGE, SIGNED, repro_text
 
 from harness.asking.history import HistoryStatus, RowState
-from harness.asking.history_scan import make_history_plan, scanned
+from harness.asking.history_scan import Range, make_history_plan, scanned
 from harness.culprit.axis import Axis, AxisSearch
 from harness.events import SILENT
 from harness.model import Device, Verdict
@@ -32,9 +32,7 @@ def scan(parts, interpreter, lanes):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
         made = make_history_plan(
             Inquiry(subject, repro),
-            since=since,
-            until=until,
-            max_gap=max_gap,
+            Range(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,
             device=Device.CPU,
