@@ -200,21 +200,24 @@ def asked_in(
 def inquiry_of(session: Session, question: Question, kind: QuestionKind, ends: Ends | None) -> Inquiry:
     """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
     chosen = command_of(session, question, ends)
-    settings = evolve(session.settings, with_=chosen.with_)
+    settings = session.settings
     good, bad = (ends.good, ends.bad) if ends is not None else (question.good, question.bad)
     repro, policy = chosen.repro, question.policy
     if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
         repro = evolve(repro, signature=BY_HAND)
         policy = evolve(policy, confirm=policy.confirm or 0)
-    return Inquiry.under(
-        settings,
+    return Inquiry(
         question.subject or "",
         repro,
         good=good,
         bad=bad,
         depth=_depth(question, kind),
         policy=policy,
-        typed=(*typed_words(question.repro, question.run, session.settings.params), *session.settings.typed),
+        with_=chosen.with_,
+        hold=settings.hold,
+        as_of=settings.as_of,
+        from_source=settings.buildable,
+        typed=(*typed_words(question.repro, question.run, settings.params), *settings.typed),
         told=chosen.told,
     )
 

@@ -19,12 +19,11 @@ from harness.asking.advice import (
     advice_on_limits,
     install_missing,
     searched_with,
-    without_good_end,
 )
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
 from harness.asking.boundaries import certainty_of
-from harness.asking.failures import Group, Groups, Standing, ranked, shown_of
+from harness.asking.failures import Group, Groups, Standing, ranked, seen_by, shown_of
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
 from harness.culprit.descent import find_culprit
@@ -205,7 +204,11 @@ class Between:
         """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
         steps, typed = self.ends.steps, self.question.typed
         if steps is None:
-            return without_good_end(self.ends.good.end if self.ends.good else None, self.ends.bad.end, typed)
+            good, bad = self.ends.good, self.ends.bad.end
+            if good is None or good.end.kind is not EndKind.DAY:
+                return ""
+            until = [] if bad.text == TODAY else ["--bad", bad.text]
+            return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
         return f"To look further back: {' '.join(['harness bisect', *typed, steps.way_on])}" if steps.way_on else ""
 
     # -- failures and their culprits
@@ -275,8 +278,8 @@ class Between:
         def fails(one: Observation) -> bool:
             return any(judge.standing(one) is Standing.FAILS for judge in judges)
 
-        times = self.ends.observer.passes - 1
-        more = self.ends.observer.observe_again(label, probe, times, fails) if not fails(run) else ()
+        attempts = range(1, self.ends.observer.passes)
+        more = self.ends.observer.observe_again(label, probe, attempts, fails) if not fails(run) else ()
         return more[-1] if more and fails(more[-1]) else run
 
     def _failure(self, group: Group, number: int, whole: Sequence[Group], setup: _Setup) -> Failure:
@@ -340,7 +343,7 @@ class Between:
         if until is Level.RELEASE or len(locks) != 2 or judge(boundary.sides[1]).verdict is not Verdict.BAD:
             return culprit
         good_side = Side(locks[0], Verdict.GOOD, boundary.sides[0])
-        bad_side = Side(locks[1], Verdict.BAD, group.seen_in(boundary.sides[1]))
+        bad_side = Side(locks[1], Verdict.BAD, seen_by(boundary.sides[1], group))
         sides = Sides(bad_side, good_side) if self.question.policy.find_fix else Sides(good_side, bad_side)
         scope = evolve(
             bad.scope,

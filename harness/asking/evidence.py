@@ -43,9 +43,8 @@ def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probi
     found: dict[tuple[str, str], RaisedException] = {}
     side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
     for observation in (*answer.ends[-1:], *side):
-        one = observation
-        if failure.tests and failure.signature is not None:
-            one = seen_by(observation, Group(failure.tests, failure.signature))
+        group = Group(failure.tests, failure.signature) if failure.signature is not None else None
+        one = seen_by(observation, group) if group is not None else observation
         raised = one.exception
         if raised is None and one.outcome is Outcome.EXITED:
             raised = last_exception(prober.store.log(observation))

@@ -22,6 +22,7 @@ from harness.asking.failures import (
     failing_of,
     packages_of_frames,
     packages_of_log,
+    seen_by,
 )
 from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Certainty, Searched
 from harness.culprit.sides import exchanged
@@ -101,15 +102,18 @@ class PackageSearch:
             self.order,
             lambda names: self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro),
             Verdict.GOOD,
-            (told, "held back"),
+            told,
+            "held back",
         )
-        return {name: self.units[name].before for name in names} if names is not None else None
+        return {name: self.units[name].before for name in self.order if name in names} if names is not None else None
 
     def fewest(
-        self, order: Sequence[str], probe_of: Callable[[Names], Probe], flipped: Verdict, words: tuple[str, str]
+        self, order: Sequence[str], probe_of: Callable[[Names], Probe], flipped: Verdict, told: str, how: str
     ) -> Names | None:
-        """Return the fewest packages of `order` that lead to the verdict `flipped`; None if all together do not."""
-        told, how = words
+        """Return the fewest packages of `order` that lead to the verdict `flipped`; None if all together do not.
+
+        `told` says what is searched, `how` what is done to the packages of a run.
+        """
         self.observer.reporter.report(LevelBegan(Level.PACKAGE, told))
 
         def label_of(names: Names) -> str:
@@ -149,7 +153,7 @@ class PackageSearch:
             first_bad=change.after,
             suspects=(change.after,) if change.after else (),
         )
-        line = self._line(change.name, {**self.held, **others}, change)
+        line = self._line(change, {**self.held, **others})
         if line is None:
             return ends
         axis, releases, left_out = line
@@ -180,17 +184,14 @@ class PackageSearch:
         result = self._searched(later, judge, ONE_RUN, known).search.result
         return axis.names[result.first_bad] if result.first_bad is not None else None
 
-    def _line(
-        self, name: str, held: Versions, change: Change | None = None
-    ) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
+    def _line(self, change: Change, held: Versions) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
         """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
 
         Also returns the releases themselves, and the reasons why others are left out.
         """
-        change = change or self.units[name]
         if change.before is None or change.after is None:
             return None
-        observer, bad = self.observer, self.bad
+        name, observer, bad = change.name, self.observer, self.bad
         scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
         releases, left_out = releases_on_line(
             observer.index, scope, observer.interpreter, name, (change.before, change.after), self._until
@@ -251,7 +252,7 @@ class PackageSearch:
         Raises `FlakyError`.
         """
         held = dict(versions)
-        waiting = list(versions) if len(versions) > 1 else sorted(versions)
+        waiting = list(versions)
         found: list[Guilty] = []
         while waiting:
             name = waiting.pop(0)
@@ -373,7 +374,8 @@ class PackageSearch:
             rest,
             lambda names: older.at({name: after, **{other: self.units[other].after for other in names}}, self.repro),
             Verdict.BAD,
-            (f"{name} alone does not make the tests fail: which other package is needed?", "upgraded too"),
+            f"{name} alone does not make the tests fail: which other package is needed?",
+            "upgraded too",
         )
         return tuple(sorted(names or ()))
 
@@ -425,6 +427,6 @@ class PackageSearch:
 
     def _code_in(self, run: Observation) -> frozenset[str]:
         """Return the packages in the traceback of a run, from its log if nothing else has one."""
-        raised = self.group.seen_in(run).exception
+        raised = seen_by(run, self.group).exception
         frames = packages_of_frames(list(raised.chain())) if raised is not None else []
         return frozenset(frames) or packages_of_log(self.observer.prober.store.log(run))
