@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -64,17 +65,12 @@ def _evidence(culprit: Guilty, exceptions: Collection[RaisedException], prober: 
     before, after = (_place(lock, prober) for lock in locks)
     if before is None or after is None:
         return ()
-    told = (one for raised in exceptions for one in _told(raised, package, (older, before), (newer, after)))
-    return tuple({(one.kind, one.name): one for one in told}.values())
-
-
-def _told(
-    raised: RaisedException, package: str, older: tuple[str, Path], newer: tuple[str, Path]
-) -> tuple[Evidence, ...]:
-    try:
-        return api_evidence(raised, package, older=older, newer=newer)
-    except OSError:  # another process removed the environment
-        return ()
+    found: dict[tuple[str, str], Evidence] = {}
+    with contextlib.suppress(OSError):  # another process removed the environment
+        for raised in exceptions:
+            told = api_evidence(raised, package, older=(older, before), newer=(newer, after))
+            found |= {(one.kind, one.name): one for one in told}
+    return tuple(found.values())
 
 
 def _place(lock: Lock, prober: Probing) -> Path | None:
