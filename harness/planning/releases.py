@@ -173,12 +173,12 @@ def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
             raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
 
 
-def why_left_out(release: Release, question: Inquiry, interpreter: Interpreter) -> str | None:
-    """Return why a release of the subject can't be tried, or None if it can."""
+def why_left_out(release: Release, asked: Inquiry | Scope, interpreter: Interpreter) -> str | None:
+    """Return why a release can't be tried, or None if it can."""
     return release.left_out_because(
         interpreter.target,
-        prereleases=question.policy.prereleases,
-        build_from_source=normalized_name(question.subject) in question.from_source,
+        prereleases=asked.policy.prereleases,
+        build_from_source=normalized_name(release.project) in asked.from_source,
     )
 
 
@@ -193,22 +193,24 @@ def releases_on_line(
     known, named = index.known_releases(project), tuple(map(public_version, filter(None, map(parsed_version, ends))))
     if not known or len(named) < 2:
         return (), {}
-    kept: list[Release] = []
-    left_out: dict[str, str] = {}
-    for release in known:
-        if not min(named) <= release.version <= max(named):
-            continue
-        reason = release.left_out_because(
-            interpreter.target,
-            prereleases=scope.policy.prereleases,
-            build_from_source=project in scope.from_source,
-        )
+
+    def why(release: Release) -> str | None:
+        if release.version in named:
+            return None
         is_later = until is not None and release.uploaded is not None and release.uploaded > until
-        if release.version in named or (reason is None and not is_later):
-            kept.append(release)
-        else:
-            left_out[str(release.version)] = reason or f"uploaded after {_last_day(until)}"
+        return why_left_out(release, scope, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
+
+    kept, left_out = _split((one for one in known if min(named) <= one.version <= max(named)), why)
     return tuple(kept if named[0] <= named[1] else reversed(kept)), left_out
+
+
+def _split(
+    releases: Iterable[Release], why: Callable[[Release], str | None]
+) -> tuple[tuple[Release, ...], dict[str, str]]:
+    """Return the releases that can be tried, and why the others are left out."""
+    reasons = [(release, why(release)) for release in releases]
+    kept = tuple(release for release, reason in reasons if reason is None)
+    return kept, {str(release.version): reason for release, reason in reasons if reason is not None}
 
 
 def _last_day(until: datetime | None) -> str:
@@ -228,25 +230,24 @@ def _usable(
         if (oldest is None or release.version >= version_of(oldest))
         and (newest is None or release.version <= version_of(newest))
     ]
-    usable: list[Release] = []
-    left_out: dict[str, str] = {}
-    for release in inside:
+
+    def why(release: Release) -> str | None:
         reason = why_left_out(release, question, interpreter)
         # A user who names a pre-release or a yanked release as an end wants it tried.
         named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
-        if reason is None or named:
-            usable.append(release)
-        else:
-            left_out[str(release.version)] = reason
-            if release.version in ends:
-                raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
+        return None if named else reason
+
+    usable, left_out = _split(inside, why)
+    for release in inside:
+        if release.version in ends and (reason := left_out.get(str(release.version))) is not None:
+            raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
     if not usable:
         reasons = sorted(set(left_out.values())) or ["no releases"]
         raise UnknownRelease(
             normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
             hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
         )  # fmt: skip
-    return tuple(usable), left_out
+    return usable, left_out
 
 
 def merged_requirements(
