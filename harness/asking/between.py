@@ -268,19 +268,17 @@ class Between:
         )
 
     def _verify(self, groups: Groups, bad: World, constraints: tuple[str, ...]) -> Observation:
-        """Run everything with the newest packages that the constraints allow; returns the first run that fails."""
+        """Run everything with the newest packages that the constraints allow, as often as a pass has to be repeated.
+
+        Returns the first run that fails, or else the last one.
+        """
         label, probe = f"the newest packages with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
-        run = self.ends.observer.observe(label, probe)
-        if not self.ends.observer.is_flaky or not run.outcome.ran:
-            return run
         judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
 
-        def fails(one: Observation) -> bool:
-            return any(judge.standing(one) is Standing.FAILS for judge in judges)
+        def decides(run: Observation) -> bool:
+            return not run.outcome.ran or any(judge.standing(run) is Standing.FAILS for judge in judges)
 
-        attempts = range(1, self.ends.observer.passes)
-        more = self.ends.observer.observe_again(label, probe, attempts, fails) if not fails(run) else ()
-        return more[-1] if more and fails(more[-1]) else run
+        return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
 
     def _failure(self, group: Group, number: int, whole: Sequence[Group], setup: _Setup) -> Failure:
         """Find the culprits of one failure, and what is below their releases; `whole` are the groups with all tests."""
