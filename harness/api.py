@@ -109,12 +109,19 @@ def history(
         raise UserMistake(
             f"history() takes no argument {sorted(unknown)[0]!r}", hint="it takes max_gap, prereleases and made"
         )
-    question = Question(subject, repro, run, policy=Policy(**more))
-    with open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session:
-        session, inquiry = asking.asked_in(session, question)
-        made, found = scan.ask(session, inquiry, wanted)
-    keep_history_report(session.store, made, found)
+    found, _ = kept_history(Question(subject, repro, run, policy=Policy(**more)), wanted, settings, reporter)
     return found
+
+
+def kept_history(
+    question: Question, wanted: Range, settings: Settings, reporter: Reporter
+) -> tuple[History, tuple[Path, ...]]:
+    """Return a history and the pages that were written: the function behind `harness history`."""
+    required = required_python(question.repro, question.run, question.subject)
+    with open_session(settings, reporter, requires_python=required) as session:
+        session, inquiry = asking.asked_in(session, question)
+        plan, found = scan.ask(session, inquiry, wanted)
+        return found, keep_history_report(session.store, plan, found)
 
 
 @checked

@@ -13,7 +13,6 @@ from harness.model import Observation, Outcome, RaisedException, Repro, Verdict
 from harness.model.observation import WHOLE_RUN
 from harness.model.text import listed, one_line
 from harness.request.project_requirements import declaring
-from harness.request.question import TODAY, End, EndKind
 
 if TYPE_CHECKING:
     from harness.planning.releases import Plan
@@ -56,17 +55,6 @@ def _hidden_by(answer: Answer) -> list[str]:
     """The reasons why suspects, or all candidates if there is no suspect, were skipped."""
     suspects = answer.suspects or [step.release for step in answer.steps]
     return [step.reason for step in answer.steps if step.verdict is Verdict.SKIP and step.release in suspects]
-
-
-def without_good_end(good: End | None, bad: End | None, typed: Sequence[str]) -> str:
-    """Advise to leave out a day as the good end where it fails, too; "" for another kind of end.
-
-    `typed` are the words of the command without its ends.
-    """
-    if good is None or good.kind is not EndKind.DAY:
-        return ""
-    until = [] if bad is None or bad.text == TODAY else ["--bad", bad.text]
-    return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
 
 
 def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:

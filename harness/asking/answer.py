@@ -457,11 +457,6 @@ class Answer:
         """The constraints that exclude the culprits, in one line."""
         return " ".join(self.constraints)
 
-    @property
-    def evidence(self) -> tuple[Evidence, ...]:
-        """What the APIs of the first culprit's releases say about the failure."""
-        return self.culprits[0].evidence if self.culprits else ()
-
     def _repr_html_(self) -> str:
         from harness.asking.wording import html_of  # it needs this module
 

@@ -92,20 +92,17 @@ def ask_in(session: Session, question: Question) -> Answer:
 
 def _with_another_python(session: Session, question: Question, answer: Answer, day: str, python: str) -> Answer:
     """Ask again with an older Python of this machine, for which packages of an earlier day can be installed."""
-    ours = session.interpreter.minor
-    why = f"Python {ours} can't go back to {day}, Python {python} can"
+    why = f"Python {session.interpreter.minor} can't go back to {day}, Python {python} can"
     session.reporter.report(Note(f"{why}: asked again with it"))
-    try:
+
+    def again() -> Answer:
         other = at_python(session, python)
         kind, ends = kind_of(question, other.settings)
-        found = ask_inquiry(other, inquiry_of(other, question, kind, ends), kind)
-    except UserMistake as error:
-        return evolve(answer, told=(*answer.told, f"with Python {python} it can't be run: {error}"))
-    if not found.failures:
-        outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
-        return evolve(answer, advice="", told=(*answer.told, f"with Python {python}: {outcome} either"))
-    told = (*found.told, f"{why}: this is the answer for Python {python}")
-    return evolve(found, told=told, probes=answer.probes + found.probes, wall_s=answer.wall_s + found.wall_s)
+        return ask_inquiry(other, inquiry_of(other, question, kind, ends), kind)
+
+    found = _asked_again(again, answer, f"with Python {python}", advice="")
+    told = (f"{why}: this is the answer for Python {python}",) if found.failures else ()
+    return evolve(found, told=(*found.told, *told))
 
 
 def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answer:
@@ -114,15 +111,26 @@ def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answe
     session.reporter.report(Note(f"nothing fails, but the project's own {limits} may hide it: asked again without"))
     names = tuple(unbounded(text) for text in answer.limits)
     typed = (*inquiry.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
+    free = evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed)
+
+    def again() -> Answer:
+        return ask_inquiry(session, free, QuestionKind.WORLDS)
+
+    found = _asked_again(again, answer, f"without {limits}", advice=answer.advice)
+    found = evolve(found, lifted=answer.limits if found.failures else ())
+    return evolve(found, sentence=sentence_between(found))
+
+
+def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
+    """Return another answer if it has failures, else the first one with what came of it, and `advice`."""
     try:
-        free = ask_inquiry(session, evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed), QuestionKind.WORLDS)
+        found = again()
     except UserMistake as error:
-        return evolve(answer, told=(*answer.told, f"without {limits} it can't be run: {error}"))
-    if not free.failures:
-        outcome = "nothing fails" if free.status is Status.NO_FAILURE else "no regression was found"
-        return evolve(answer, told=(*answer.told, f"without {limits}: {outcome} either"))
-    free = evolve(free, lifted=answer.limits, probes=answer.probes + free.probes, wall_s=answer.wall_s + free.wall_s)
-    return evolve(free, sentence=sentence_between(free))
+        return evolve(answer, told=(*answer.told, f"{how} it can't be run: {error}"))
+    if found.failures:
+        return evolve(found, probes=answer.probes + found.probes, wall_s=answer.wall_s + found.wall_s)
+    outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
+    return evolve(answer, advice=advice, told=(*answer.told, f"{how}: {outcome} either"))
 
 
 def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind, *, refuse: bool = True) -> Answer:
@@ -192,21 +200,24 @@ def asked_in(
 def inquiry_of(session: Session, question: Question, kind: QuestionKind, ends: Ends | None) -> Inquiry:
     """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
     chosen = command_of(session, question, ends)
-    settings = evolve(session.settings, with_=chosen.with_)
+    settings = session.settings
     good, bad = (ends.good, ends.bad) if ends is not None else (question.good, question.bad)
     repro, policy = chosen.repro, question.policy
     if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
         repro = evolve(repro, signature=BY_HAND)
         policy = evolve(policy, confirm=policy.confirm or 0)
-    return Inquiry.under(
-        settings,
+    return Inquiry(
         question.subject or "",
         repro,
         good=good,
         bad=bad,
         depth=_depth(question, kind),
         policy=policy,
-        typed=(*typed_words(question.repro, question.run, session.settings.params), *session.settings.typed),
+        with_=chosen.with_,
+        hold=settings.hold,
+        as_of=settings.as_of,
+        from_source=settings.buildable,
+        typed=(*typed_words(question.repro, question.run, settings.params), *settings.typed),
         told=chosen.told,
     )
 

@@ -19,14 +19,13 @@ from harness.asking.advice import (
     advice_on_limits,
     install_missing,
     searched_with,
-    without_good_end,
 )
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
 from harness.asking.boundaries import certainty_of
-from harness.asking.failures import Group, Groups, Standing, failures_between, ranked, shown_of
+from harness.asking.failures import Group, Groups, Standing, ranked, seen_by, shown_of
 from harness.asking.observing import Observer
-from harness.asking.packages import FlakyError, Guilt, PackageSearch
+from harness.asking.packages import FlakyError, PackageSearch
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
@@ -45,7 +44,6 @@ if TYPE_CHECKING:
 
 _ROUNDS = 5
 _MOST_GROUPS = 12
-_DISAGREE = "it is flaky, and its runs do not agree on a release"
 
 
 def ask_between(session: Session, question: Inquiry) -> Answer:
@@ -109,7 +107,6 @@ class Between:
     question: Inquiry
     bounds: tuple[str, ...] = field(default=(), init=False)
     _found: dict[str, Guilty] = field(factory=dict, init=False)
-    _searches: dict[tuple[str, ...], PackageSearch] = field(factory=dict, init=False)
 
     @property
     def repro(self) -> Repro:
@@ -207,7 +204,11 @@ class Between:
         """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
         steps, typed = self.ends.steps, self.question.typed
         if steps is None:
-            return without_good_end(self.ends.good.end if self.ends.good else None, self.ends.bad.end, typed)
+            good, bad = self.ends.good, self.ends.bad.end
+            if good is None or good.end.kind is not EndKind.DAY:
+                return ""
+            until = [] if bad.text == TODAY else ["--bad", bad.text]
+            return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
         return f"To look further back: {' '.join(['harness bisect', *typed, steps.way_on])}" if steps.way_on else ""
 
     # -- failures and their culprits
@@ -240,15 +241,8 @@ class Between:
             run = self._verify(groups, bad, constraints)
             left = self.ends.left_in(run)
             verified = run if run.outcome.ran and passes_whole(left, run) else None
-            sure = [self._assured(failure, group, setup, run) for failure, group in zip(now, each, strict=True)]
-            ways = zip(sure, each, whole, strict=True)
+            ways = zip(now, each, whole, strict=True)
             found += [evolve(one, tests=shown_of(some, group, left)) for one, some, group in ways]
-            if sure != now and constraints_of(c for one in sure for c in one.culprits) != constraints_of(culprits):
-                culprits = [culprit for failure in sure for culprit in failure.culprits]
-                constraints = _tightest((*self.bounds, *constraints_of(c for one in found for c in one.culprits)))
-                run = self._verify(groups, bad, constraints) if constraints else run
-                left = self.ends.left_in(run)
-                verified = run if constraints and run.outcome.ran and passes_whole(left, run) else None
             if verified is not None:
                 break
             new = _lowest(culprits)
@@ -274,19 +268,17 @@ class Between:
         )
 
     def _verify(self, groups: Groups, bad: World, constraints: tuple[str, ...]) -> Observation:
-        """Run everything with the newest packages that the constraints allow; returns the first run that fails."""
+        """Run everything with the newest packages that the constraints allow, as often as a pass has to be repeated.
+
+        Returns the first run that fails, or else the last one.
+        """
         label, probe = f"the newest packages with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
-        run = self.ends.observer.observe(label, probe)
-        if not self.ends.observer.is_flaky or not run.outcome.ran:
-            return run
         judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
 
-        def fails(one: Observation) -> bool:
-            return any(judge.standing(one) is Standing.FAILS for judge in judges)
+        def decides(run: Observation) -> bool:
+            return not run.outcome.ran or any(judge.standing(run) is Standing.FAILS for judge in judges)
 
-        times = self.ends.observer.passes - 1
-        more = self.ends.observer.observe_again(label, probe, times, fails) if not fails(run) else ()
-        return more[-1] if more and fails(more[-1]) else run
+        return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
 
     def _failure(self, group: Group, number: int, whole: Sequence[Group], setup: _Setup) -> Failure:
         """Find the culprits of one failure, and what is below their releases; `whole` are the groups with all tests."""
@@ -301,42 +293,17 @@ class Between:
 
     def _until_steady(self, group: Group, setup: _Setup) -> Failure:
         """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""
-        self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
         try:
             return self._search(group, setup)
         except FlakyError as error:
-            return self._search_flaky(group, setup, error)
-
-    def _search_flaky(self, group: Group, setup: _Setup, error: FlakyError) -> Failure:
-        if self.ends.observer.is_flaky:
-            return _unsure(group, _DISAGREE)
-        self.ends.note_flaky(error.failures, error.runs)
+            self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
         if not self.ends.flaky(Groups((group,)), setup.repro, setup.good).groups:
             return _unsure(group, "it is flaky, and also fails at the good end")
-        self.ends.observer.count.seen = [*self.ends.good_runs, *self.ends.bad_runs]
         try:
             return self._search(group, setup)
         except FlakyError:
-            return _unsure(group, _DISAGREE)
-
-    def _assured(self, failure: Failure, group: Group, setup: _Setup, verified: Observation) -> Failure:
-        """Repeat both sides of each boundary of a failure until it is certain; `verified` is one more run."""
-        search = self._searches.get(group.tests)
-        if search is None:
-            return failure
-        search.observer.count.seen = [*search.seen, verified]
-        try:
-            return evolve(failure, culprits=tuple(map(search.assured, failure.culprits)))
-        except FlakyError as error:
-            found = self._search_flaky(group, setup, error)
-            again = self._searches[group.tests]
-            try:
-                found = evolve(found, culprits=tuple(map(again.assured, found.culprits)))
-            except FlakyError:
-                return _unsure(group, _DISAGREE)
-            deeper = (self._deeper(culprit, group, setup.bad, setup.repro) for culprit in found.culprits)
-            return evolve(found, culprits=tuple(deeper))
+            return _unsure(group, "it is flaky, and its runs do not agree on a release")
 
     def _search(self, group: Group, setup: _Setup) -> Failure:
         bad, good, repro, held = setup.bad, setup.good, setup.repro, setup.held
@@ -357,37 +324,14 @@ class Between:
             label, judge = "the failing tests again, at the bad end", group.judge(store)
             log = store.log(self.ends.observer.observe(label, bad.itself(repro), judge))
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
+        order = tuple(sorted(order, key=lambda name: name not in self._found))
         search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
         if held and search.passes(held) is not None:
             return _unsure(group, f"it passes with what is held back for other failures: {listed(held)}")
-        versions = self._already(search) or search.held_back(lambda run: self._other_failure(group, run))
+        versions = search.held_back()
         if versions is None:
             return _unsure(group, "the tests fail at the bad end even with every package of the good end")
-        narrowed = evolve(
-            search,
-            units={
-                name: evolve(change, before=versions[name]) if versions.get(name) else change
-                for name, change in units.items()
-            },
-        )
-        found = Guilt(narrowed).culprits(versions)
-        self._searches[group.tests] = evolve(narrowed, seen=tuple(self.ends.observer.count.seen))
-        return Failure(group.tests, group.signature, Status.FOUND, tuple(found))
-
-    def _already(self, search: PackageSearch) -> dict[str, str | None] | None:
-        """Return a culprit of an earlier failure with its good version, if holding it back makes this one pass too."""
-        for name in self._found:
-            if name in search.units and search.passes(found := {name: search.units[name].before}) is not None:
-                return found
-        return None
-
-    def _other_failure(self, group: Group, run: Observation) -> Group | None:
-        """Return another failure of the group's tests in a run, or None."""
-        if not self.ends.good_runs:
-            return None
-        left = failures_between(self.ends.good_runs[:1], [run], self.ends.observer.prober.store)
-        wanted = set(group.tests)
-        return next((one for one in left.groups if not wanted or wanted & set(one.tests)), None)
+        return Failure(group.tests, group.signature, Status.FOUND, tuple(search.culprits(versions)))
 
     def _deeper(self, culprit: Guilty, group: Group, bad: World, repro: Repro) -> Guilty:
         """Search below the release of a culprit, if its first bad release fails like the bad end."""
@@ -397,7 +341,7 @@ class Between:
         if until is Level.RELEASE or len(locks) != 2 or judge(boundary.sides[1]).verdict is not Verdict.BAD:
             return culprit
         good_side = Side(locks[0], Verdict.GOOD, boundary.sides[0])
-        bad_side = Side(locks[1], Verdict.BAD, group.seen_in(boundary.sides[1]))
+        bad_side = Side(locks[1], Verdict.BAD, seen_by(boundary.sides[1], group))
         sides = Sides(bad_side, good_side) if self.question.policy.find_fix else Sides(good_side, bad_side)
         scope = evolve(
             bad.scope,

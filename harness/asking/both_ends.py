@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 
 from attrs import define, evolve, field
@@ -26,7 +26,6 @@ from harness.asking.failures import (
 )
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.errors import UserMistake
-from harness.events import run_label
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
@@ -101,7 +100,8 @@ class BothEnds:
         run = self.observer.observe(label, probe)
         self.bad_runs = [run]
         if not self._fails(run):
-            again = self._passes_at_bad_end()
+            confirm = self.observer.certainty.confirm
+            again = range(1, _PASSES if confirm is None else confirm + 1)
             self.bad_runs += self.observer.observe_again(label, probe, again, self._fails)
             if not self._fails(self.bad_runs[-1]):
                 return False
@@ -114,11 +114,6 @@ class BothEnds:
 
     def _fails(self, run: Observation) -> bool:
         return fails(run, self.observer.prober.store, self.repro.signature)
-
-    def _passes_at_bad_end(self) -> int:
-        """Return how often a bad end that passed is run again before there is no failure."""
-        confirm = self.observer.certainty.confirm
-        return confirm if confirm is not None else _PASSES - 1
 
     def run_good(self) -> bool:
         """Run the good end; without one, worlds before the bad one until one passes more. Returns whether there is one.
@@ -319,7 +314,7 @@ class BothEnds:
         def differs(run: Observation) -> bool:
             return bool(tests & disagreeing((first, run)))
 
-        runs = self.observer.observe_again(label, probe, _AGAIN, differs)
+        runs = self.observer.observe_again(label, probe, range(1, _AGAIN + 1), differs)
         return None if differs(runs[-1]) else runs
 
     def some_of(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
@@ -345,36 +340,38 @@ class BothEnds:
 
     def flaky(self, groups: Groups, repro: Repro, good: World) -> Groups:
         """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""
-        judges = [group.judge(self.observer.prober.store) for group in groups.groups]
-        probe = self.bad.itself(repro)
+        observer = self.observer
+        judges = [group.judge(observer.prober.store) for group in groups.groups]
         seen = {run.key: run for run in self.bad_runs[-1:]}
-        failed = [1] * len(judges)
-        for number in range(RATE_RUNS[1] - 1):
-            if number >= RATE_RUNS[0] - 1 and min(failed) >= RATE_FAILURES:
-                break
-            run = self.observer.observe(run_label("the bad end", number + 1), evolve(probe, attempt=number))
+
+        def failures(runs: Collection[Observation]) -> list[int]:
+            return [sum(judge.standing(run) is Standing.FAILS for run in runs) for judge in judges]
+
+        def tells_the_rate(run: Observation) -> bool:
             seen[run.key] = run
-            failed = [sum(judge.standing(one) is Standing.FAILS for one in seen.values()) for judge in judges]
-        bad_runs = list(seen.values())
-        steady = evolve(self.observer, certainty=evolve(self.observer.certainty, flaky=self.is_noisy))
-        probe = good.itself(repro)
+            count = run.attempt + 1
+            return count >= RATE_RUNS[0] - 1 and min(failures(seen.values())) >= RATE_FAILURES
+
+        observer.observe_again("the bad end", self.bad.itself(repro), range(RATE_RUNS[1] - 1), tells_the_rate)
+        bad_runs, failed = list(seen.values()), failures(seen.values())
         needed = [passes_needed(number, len(bad_runs)) for number in failed]
         times = max((passes for passes in needed if passes <= MOST_PASSES), default=0)
         good_runs = [*self.good_runs]
-        for number in range(times):
-            run = self.observer.observe(run_label("the good end", number + 1), evolve(probe, attempt=number))
+
+        def all_fail(run: Observation) -> bool:
             good_runs.append(run)
-            if all(any(judge.standing(one) is Standing.FAILS for one in good_runs) for judge in judges):
-                break
+            return all(failures(good_runs))
+
+        observer.observe_again("the good end", good.itself(repro), range(times), all_fail)
         kept: list[Group] = []
         unstable: list[Group] = []
-        for group, judge, passes in zip(groups.groups, judges, needed, strict=True):
-            fails = any(judge.standing(run) is Standing.FAILS for run in good_runs)
+        for group, at_good, passes in zip(groups.groups, failures(good_runs), needed, strict=True):
             # Too rare a failure can't be told from none: it would name an innocent package.
-            (unstable if fails or passes > MOST_PASSES else kept).append(group)
+            (unstable if at_good or passes > MOST_PASSES else kept).append(group)
         rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in kept]
         if rates and min(rates) == len(bad_runs):
-            self.observer = steady  # only tests that fail at both ends were flaky
+            # Only tests that fail at both ends were flaky.
+            self.observer = evolve(observer, certainty=evolve(observer.certainty, flaky=self.is_noisy))
         elif rates:
             self.note_flaky(min(rates), len(bad_runs))
         self.bad_runs += bad_runs[1:]

@@ -3,10 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import time
 from collections import deque
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
-from harness.asking.answer import Boundary, Candidate, Failure, Guilty, Status
+from attrs import evolve, frozen
+
+from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty, Status
+from harness.asking.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Certainty, Searched, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
@@ -16,7 +21,7 @@ from harness.scheduling.scheduler import SpareLane
 from harness.search import BisectionStatus
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Mapping
 
     from harness.environment import Index
     from harness.model.culprit import Culprit
@@ -37,34 +42,31 @@ _STATUS = {
 
 
 _PROOFS = 2  # on each side: of the package, and of its lines
+Find = Callable[[Trials, Sides, Searched], "Culprit | None"]
 
 
-def with_levels_below(
-    line: AxisSearch,
-    searched: Searched,
-    scope: Scope,
-    index: Index,
-    find: Callable[[Trials, Sides], Culprit | None],
-    *,
-    beside: bool = False,
-) -> tuple[Searched, Culprit | None, int]:
-    """Find what is below a change on a line, and end the search with the proofs of that as further runs of its sides.
+def search_line(
+    line: AxisSearch, scope: Scope, index: Index, announced: tuple[str, tuple[str, ...]], find: Find | None
+) -> OnLine:
+    """Search a line, then what is below its change with `find`, whose proofs are further runs of the two sides.
 
-    With `beside`, the repetitions that will be missing then run where a search for lines leaves a lane free. Returns
-    the ended search, the culprit, and how many runs it took. The culprit is None, too, if single runs, with which it
-    was found, turn out not to tell good from bad. Raises `Interrupted`, `NoNetwork` and `NoSpace`.
+    The repetitions that will be missing then run where a search for lines leaves a lane free. No culprit is returned if
+    single runs, with which it was found, turn out not to tell good from bad. Raises `Interrupted`, `NoNetwork` and
+    `NoSpace`.
     """
-    sides, culprit, ran_now, spare = sides_of(searched), None, 0, None
-    judge = searched.record.judge
+    begun, ran_now, culprit, spare = time.monotonic(), 0, None, None
+    searched = line.begin(patient=find is not None, captured_from="the bad end")
+    line.announce(*announced, searched)
+    searched = line.run(searched)
+    sides, judge = sides_of(searched), searched.record.judge
     with contextlib.ExitStack() as stack:
-        if sides is not None and judge.signature is not None and not searched.search.is_noisy:
-            if beside:
-                missing = searched.search.repetitions(_PROOFS, _PROOFS)
-                spare = SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in missing))
-                stack.enter_context(contextlib.closing(spare))
+        if find is not None and sides is not None and judge.signature is not None and not searched.search.is_noisy:
+            missing = searched.search.repetitions(_PROOFS, _PROOFS)
+            spare = SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in missing))
+            stack.enter_context(contextlib.closing(spare))
             trials = Trials(scope, line.prober, line.lanes, index, judge, line.reporter, spare=spare)
             trials.tally.seen.update(run.key for run in searched.record.observations.values())
-            culprit = find(trials, sides)
+            culprit = find(trials, sides, searched)
             ran_now = trials.tally.ran_now
             count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
@@ -72,20 +74,42 @@ def with_levels_below(
             if spare is not None:
                 spare.finish()
             searched = line.run(searched, spare.ran if spare is not None else ())
-    return searched, None if searched.search.is_noisy else culprit, ran_now
+    culprit = None if searched.search.is_noisy else culprit
+    return OnLine(searched, culprit, ran_now, time.monotonic() - begun)
+
+
+@frozen
+class OnLine:
+    """A finished search over a line, with the culprit below its change, which took `ran_now` runs; `wall_s` seconds."""
+
+    searched: Searched
+    culprit: Culprit | None
+    ran_now: int
+    wall_s: float
+
+    def answer(self, asked: Asked, boundary: Boundary) -> Answer:
+        """Return the answer; its sentence does not name what is below the boundary."""
+        searched, status = self.searched, status_of(self.searched)
+        found = (Guilty(boundary, self.culprit),) if status.is_change else ()
+        signature = searched.record.signature
+        failure = Failure((), signature, status, found, boundary=None if found else boundary)
+        answer = Answer(
+            asked,
+            status,
+            failures=(failure,),
+            constraints=tuple(one.constraint for one in found if one.constraint),
+            constraints_verified=any(one.boundary.constraint for one in found),
+            probes=searched.record.ran,
+            culprit_probes=self.ran_now,
+            wall_s=self.wall_s,
+        )
+        names = dict(enumerate(searched.axis.names))
+        return evolve(answer, sentence=sentence_for(answer, searched.search.result, names))
 
 
 def certainty_of(policy: Policy) -> Certainty:
     """Return how sure a search over a line has to be."""
     return Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
-
-
-def failure_of(searched: Searched, boundary: Boundary, culprit: Culprit | None = None) -> Failure:
-    """Return the one failure of a question over a line, with the culprit below its boundary."""
-    status, signature = status_of(searched), searched.record.signature
-    if not status.is_change:
-        return Failure((), signature, status, boundary=boundary)
-    return Failure((), signature, status, (Guilty(boundary, culprit),))
 
 
 def status_of(searched: Searched) -> Status:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 from typing import TYPE_CHECKING
 
 from attrs import evolve
 
 from harness.asking.answer import Answer, Failure, Guilty
 from harness.asking.failures import Group, seen_by
-from harness.asking.wording import sentence_between
 from harness.culprit.api_evidence import api_evidence
 from harness.environment import Environment
 from harness.environment.workspace import site_packages
@@ -25,10 +25,7 @@ if TYPE_CHECKING:
 
 
 def with_evidence(answer: Answer, prober: Probing) -> Answer:
-    """Add evidence to each culprit that is one package and has runs of both of its releases.
-
-    The sentence about two worlds names it.
-    """
+    """Add evidence to each culprit that is one package and has runs of both of its releases."""
     failures = tuple(
         evolve(
             failure,
@@ -39,8 +36,7 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
         )
         for failure in answer.failures
     )
-    answer = evolve(answer, failures=failures)
-    return evolve(answer, sentence=sentence_between(answer)) if answer.ends else answer
+    return evolve(answer, failures=failures)
 
 
 def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
@@ -48,9 +44,8 @@ def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probi
     found: dict[tuple[str, str], RaisedException] = {}
     side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
     for observation in (*answer.ends[-1:], *side):
-        one = observation
-        if failure.tests and failure.signature is not None:
-            one = seen_by(observation, Group(failure.tests, failure.signature))
+        group = Group(failure.tests, failure.signature) if failure.signature is not None else None
+        one = seen_by(observation, group) if group is not None else observation
         raised = one.exception
         if raised is None and one.outcome is Outcome.EXITED:
             raised = last_exception(prober.store.log(observation))
@@ -70,17 +65,12 @@ def _evidence(culprit: Guilty, exceptions: Collection[RaisedException], prober: 
     before, after = (_place(lock, prober) for lock in locks)
     if before is None or after is None:
         return ()
-    told = (one for raised in exceptions for one in _told(raised, package, (older, before), (newer, after)))
-    return tuple({(one.kind, one.name): one for one in told}.values())
-
-
-def _told(
-    raised: RaisedException, package: str, older: tuple[str, Path], newer: tuple[str, Path]
-) -> tuple[Evidence, ...]:
-    try:
-        return api_evidence(raised, package, older=older, newer=newer)
-    except OSError:  # another process removed the environment
-        return ()
+    found: dict[tuple[str, str], Evidence] = {}
+    with contextlib.suppress(OSError):  # another process removed the environment
+        for raised in exceptions:
+            told = api_evidence(raised, package, older=(older, before), newer=(newer, after))
+            found |= {(one.kind, one.name): one for one in told}
+    return tuple(found.values())
 
 
 def _place(lock: Lock, prober: Probing) -> Path | None:

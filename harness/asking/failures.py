@@ -194,10 +194,6 @@ class Group:
         """Return the judge of this failure; `store` has the logs of the runs."""
         return FailureJudge(self.signature, store, tests=self.tests, bad_is=bad_is)
 
-    def seen_in(self, observation: Observation) -> Observation:
-        """Return the run as if it had only run the group's tests, with their exception as that of the run."""
-        return seen_by(observation, self) if self.tests else observation
-
 
 @frozen
 class Groups:
@@ -226,7 +222,7 @@ def failures_between(
     Each end has one run or more of one environment; further runs show which tests are flaky.
     """
     if good[0].tests and given is None:
-        return newly_failing(good[0], bad[0], good_again=good[1:], bad_again=bad[1:])
+        return newly_failing(good, bad)
     if given is not None and not any(Judge(given, store)(run).verdict is Verdict.BAD for run in bad):
         return Groups(())
     failing = next((run for run in bad if fails(run, store, given)), bad[0])
@@ -243,20 +239,14 @@ def fails(run: Observation, store: Store, given: Signature | None) -> bool:
     return Judge(given, store)(run).verdict is Verdict.BAD
 
 
-def newly_failing(
-    good: Observation,
-    bad: Observation,
-    *,
-    good_again: Sequence[Observation] = (),
-    bad_again: Sequence[Observation] = (),
-) -> Groups:
+def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
     """Group the tests that pass at the good end and fail at the bad one by how they fail.
 
-    `good_again` and `bad_again` are further runs in the same two environments; a test with contradicting results is
-    flaky. The failure of a module that can't be imported counts for all its tests.
+    The first run of each end counts; a test with contradicting results in further ones is flaky. The failure of a
+    module that can't be imported counts for all its tests.
     """
-    flaky = disagreeing((good, *good_again)) | disagreeing((bad, *bad_again))
-    at_good, at_bad = _Results(good), _Results(bad)
+    flaky = disagreeing(good) | disagreeing(bad)
+    at_good, at_bad = _Results(good[0]), _Results(bad[0])
     found: dict[tuple[str, ...], list[tuple[str, RaisedException]]] = {}
     both: list[str] = []
     not_run: list[str] = []
@@ -277,7 +267,7 @@ def newly_failing(
         Group(tuple(test for test, _ in failing), _signature([raised for _, raised in failing]))
         for failing in found.values()
     )
-    groups = tuple(evolve(group, exceptions=_raised_by(bad, group)) for group in groups)
+    groups = tuple(evolve(group, exceptions=_raised_by(bad[0], group)) for group in groups)
     return Groups(
         groups=tuple(sorted(groups, key=lambda group: (-len(group.tests), group.tests))),
         failing_at_both=tuple(both),
@@ -311,10 +301,13 @@ def standing_of(observation: Observation, group: Group) -> tuple[Standing, str]:
 
 
 def seen_by(observation: Observation, group: Group) -> Observation:
-    """Return the run as if it had only run the group's tests, with their exception as that of the run.
+    """Return the run as if it had only run the group's tests, with their exception as that of the run; as it is if the
+    group is a whole command.
 
     So code for repros, such as a `Judge` with the group's signature, also works for a group of tests.
     """
+    if not group.tests:
+        return observation
     standing, reason = standing_of(observation, group)
     if standing is Standing.PASSES:
         return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=reason)

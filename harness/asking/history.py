@@ -201,17 +201,15 @@ def window_text(window: BrokenWindow) -> str:
 
 
 def _doubts(window: BrokenWindow) -> list[str]:
-    doubts = []
-    if window.last_good and window.unsure_before:
-        which = listed(window.unsure_before, _NAMED)
-        doubts.append(
-            f"Not sure where it began: {which}, between {window.last_good} and {window.first_bad}, could not be judged."
-        )
-    if window.fixed_in and window.unsure_after:
-        which = listed(window.unsure_after, _NAMED)
-        doubts.append(
-            f"Not sure where it ended: {which}, between {window.last_bad} and {window.fixed_in}, could not be judged."
-        )
+    edges = (
+        ("began", window.last_good, window.unsure_before, window.first_bad),
+        ("ended", window.last_bad, window.unsure_after, window.fixed_in),
+    )
+    doubts = [
+        f"Not sure where it {what}: {listed(hidden, _NAMED)}, between {before} and {after}, could not be judged."
+        for what, before, hidden, after in edges
+        if hidden and before and after
+    ]
     if window.unconfirmed:
         doubts.append(f"Not sure on which side of a change {listed(window.unconfirmed, _NAMED)} is: the bug is flaky.")
     return doubts

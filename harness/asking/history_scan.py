@@ -22,13 +22,13 @@ from harness.asking.history import (
     notes_for,
     sentence_for,
 )
-from harness.culprit.axis import RunLog, left_out_words
+from harness.culprit.axis import Axis, RunLog, left_out_words
 from harness.errors import UserMistake
-from harness.events import Judged, Progress, Reporter, SearchBegan, run_label
+from harness.events import Judged, Progress, Reporter, SearchBegan
 from harness.model import Device, Judgement, Observation, Verdict, normalized_name
 from harness.model.repro import Bounds
-from harness.planning.releases import Anchor, Plan, check_ends, fill_plan, find_anchor, why_left_out
-from harness.probing import Judge, Probe
+from harness.planning.releases import Plan, check_ends, fill_plan, told_packages
+from harness.probing import Judge
 from harness.probing.probe import Probing, known_attempts
 from harness.request.parsing import version_of
 from harness.scheduling.scheduler import Engine
@@ -37,97 +37,12 @@ from harness.search.bisection import gaps_of
 from harness.search.windows import stride_for
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Mapping, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.planning.inquiry import Inquiry
     from harness.scheduling.scheduler import Lanes
     from harness.session import Session
-
-
-@frozen
-class HistoryPlan:
-    """The plan of a scan; of `stride` adjacent releases at least one is run or known.
-
-    `plan.bad` is the position of the release whose other packages are kept for all probes; None: the newest release
-    that can be resolved.
-    """
-
-    plan: Plan
-    stride: int
-
-
-def make_history_plan(
-    question: Inquiry,
-    *,
-    since: str | None,
-    until: str | None,
-    max_gap: int | None,
-    index: Index,
-    interpreter: Interpreter,
-    device: Device,
-) -> HistoryPlan:
-    """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
-    if possible with under a third of them run.
-
-    `since` and `until` are versions; `max_gap` is the stride. Raises the same errors as `make_plan`.
-    """
-    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
-    choices: list[str] = []
-    if since is None:
-        since = _older_bound(bounds, until)
-        where = f"{since} (from the repro" if since else "the oldest release (the repro has no bounds"
-        choices.append(f"from {where}; --from changes it)")
-    if until is None:
-        choices.append("up to the newest release (--to changes it)")
-    check_ends(index, question.subject, (since, until))
-    if since is not None and until is not None and version_of(since) > version_of(until):
-        raise UserMistake(f"--from {since} is newer than --to {until}", hint="swap them")
-    near = _kept_near(question, bounds, since, until, index, interpreter)
-    plan = fill_plan(
-        question,
-        since,
-        until,
-        choices,
-        index=index,
-        interpreter=interpreter,
-        device=device,
-        near=near or until or "the newest release",
-    )
-    versions = [str(release.version) for release in plan.releases]
-    stride = max_gap or stride_for(len(versions))
-    if max_gap is None and stride > 1:
-        choice = f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)"
-        plan = evolve(plan, choices=(*plan.choices, choice))
-    anchored = versions.index(str(version_of(near))) if near is not None else None
-    return HistoryPlan(evolve(plan, good=None, bad=anchored), stride)
-
-
-def _older_bound(bounds: Bounds, until: str | None) -> str | None:
-    """Return the older of the repro's bounds if it is before `until`, else None."""
-    known = sorted((end for end in (bounds.good, bounds.bad) if end is not None), key=Version)
-    return known[0] if known and (until is None or Version(known[0]) < version_of(until)) else None
-
-
-def _kept_near(
-    question: Inquiry, bounds: Bounds, since: str | None, until: str | None, index: Index, interpreter: Interpreter
-) -> str | None:
-    """Return the repro's bad bound if it is in the range and can be tried, else None.
-
-    A bisection keeps other packages near the same release, so the two share their runs.
-    """
-    if bounds.bad is None:
-        return None
-    bad = version_of(bounds.bad)
-    release = index.release(question.subject, str(bad))
-    inside = (since is None or version_of(since) <= bad) and (until is None or bad <= version_of(until))
-    if release is None or not inside:
-        return None
-    left_out = why_left_out(release, question, interpreter)
-    return bounds.bad if left_out is None else None
-
-
-_BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
 
 
 @frozen
@@ -143,89 +58,101 @@ class Range:
         check_between("max_gap", self.max_gap, 1)
 
 
-def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[HistoryPlan, History]:
+def make_history_plan(
+    question: Inquiry, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
+) -> Plan:
+    """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
+    if possible with under a third of them run.
+
+    The plan's bad end is the release whose other packages
+    are kept for all probes; None: the newest release that can be resolved. Raises the same errors as `make_plan`.
+    """
+    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    choices: list[str] = []
+    since, until = wanted.since, wanted.until
+    if since is None:
+        since = _older_bound(bounds, until)
+        where = f"{since} (from the repro" if since else "the oldest release (the repro has no bounds"
+        choices.append(f"from {where}; --from changes it)")
+    if until is None:
+        choices.append("up to the newest release (--to changes it)")
+    check_ends(index, question.subject, (since, until))
+    if since is not None and until is not None and version_of(since) > version_of(until):
+        raise UserMistake(f"--from {since} is newer than --to {until}", hint="swap them")
+    plan = fill_plan(question, since, until, choices, index=index, interpreter=interpreter, device=device)
+    # A bisection keeps other packages near the repro's bad bound, too, so the two share their runs.
+    bad = str(version_of(bounds.bad)) if bounds.bad is not None else None
+    near = bad if bad in plan.names else None
+    choices = [*plan.choices, *told_packages(plan, near or until or "the newest release")]
+    stride = wanted.max_gap or stride_for(len(plan.releases))
+    if wanted.max_gap is None and stride > 1:
+        choices.append(f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)")
+    anchored = plan.names.index(near) if near is not None else None
+    return evolve(plan, good=None, bad=anchored, stride=stride, choices=tuple(choices))
+
+
+def _older_bound(bounds: Bounds, until: str | None) -> str | None:
+    """Return the older of the repro's bounds if it is before `until`, else None."""
+    known = sorted((end for end in (bounds.good, bounds.bad) if end is not None), key=Version)
+    return known[0] if known and (until is None or Version(known[0]) < version_of(until)) else None
+
+
+_BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
+
+
+def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[Plan, History]:
     """Plan and run a scan for windows. Raises the same errors as `harness.asking.ask.ask`."""
     device, why = session.device_for(question.repro)
     with names_meant(question):
-        made = make_history_plan(
-            question,
-            since=wanted.since,
-            until=wanted.until,
-            max_gap=wanted.max_gap,
-            index=session.index,
-            interpreter=session.interpreter,
-            device=device,
-        )
-    made = evolve(made, plan=evolve(made.plan, choices=(*made.plan.choices, why)))
+        plan = make_history_plan(question, wanted, index=session.index, interpreter=session.interpreter, device=device)
+    plan = evolve(plan, choices=(*plan.choices, why))
     with session.lanes(device, question.repro) as lanes:
-        return made, Scanning(made, session.prober, lanes, session.reporter).run()
+        return plan, scanned(plan, session.prober, lanes, session.reporter)
 
 
-@frozen
-class Scanning:
-    """One scan over the releases of a plan."""
+def scanned(plan: Plan, prober: Probing, lanes: Lanes, reporter: Reporter) -> History:
+    """Scan the releases of a plan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+    begun = time.monotonic()
+    signature = plan.repro.signature
+    record = RunLog(Judge(signature, prober.store), reporter=reporter)
+    axis = Axis(plan.subject, plan.names, plan.probes(prober))
+    scan: WindowScan | SureScan
+    search: ByNumber | SureScan
+    if signature is not None and signature.metric is not None:
+        scan = WindowScan(len(plan.releases), max_gap=plan.stride)
+        search = ByNumber(scan, lambda trial: record.judge.reading(record.observations[trial]))
+    else:
+        scan = search = SureScan(len(plan.releases), max_gap=plan.stride)
 
-    history_plan: HistoryPlan
-    prober: Probing
-    lanes: Lanes
-    reporter: Reporter
+    def progress() -> Progress:
+        return Progress(scan.states, search.remaining())
 
-    def run(self) -> History:
-        """Run the whole scan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
-        begun = time.monotonic()
-        plan, store = self.history_plan.plan, self.prober.store
-        record = RunLog(Judge(plan.repro.signature, store), reporter=self.reporter)
-        anchor = find_anchor(plan, self.prober)
-        scan: WindowScan | SureScan
-        search: ByNumber | SureScan
-        if plan.repro.signature is not None and plan.repro.signature.metric is not None:
-            scan = WindowScan(len(plan.releases), max_gap=self.history_plan.stride)
-            search = ByNumber(scan, lambda trial: record.judge.reading(record.observations[trial]))
-        else:
-            scan = search = SureScan(len(plan.releases), max_gap=self.history_plan.stride)
+    headline = (
+        f"looking for every window in which {plan.repro.name} was broken: {plan.subject} {axis.names[0]} to "
+        f"{axis.names[-1]}, {len(axis.names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
+    )
+    recognised = (f"the bug is recognised by: {signature}",) if signature is not None else ()
+    reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out_words(plan.left_out)), progress()))
 
-        def progress() -> Progress:
-            return Progress(scan.states, search.remaining())
+    def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+        return record.take(trial, axis.names[trial.position], observation, cached=cached)
 
-        names = plan.names
-        headline = (
-            f"looking for every window in which {plan.repro.name} was broken: {plan.subject} {names[0]} to "
-            f"{names[-1]}, {len(names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
-        )
-        recognised = (f"the bug is recognised by: {plan.repro.signature}",) if plan.repro.signature is not None else ()
-        left_out = left_out_words(plan.left_out)
-        self.reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out), progress()))
-
-        def probe_of(trial: Trial) -> Probe:
-            return plan.probe(trial.position, anchor.near(trial.position), trial.attempt)
-
-        def label_of(trial: Trial) -> str:
-            return run_label(names[trial.position], trial.attempt)
-
-        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            return record.take(trial, names[trial.position], observation, cached=cached)
-
-        engine = Engine(self.prober, self.lanes, probe_of, label_of, judged, self.reporter, progress)
-        # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
-        # or the same question could be judged differently the next time.
-        engine.drive(search, width=1, until=lambda: record.signature is not None)
-        known = []
-        for position in reversed(range(len(names))):
-            for trial, observation in self._attempts(position, anchor):
-                if trial not in record.observations and not search.is_settled(position):
-                    known.append((trial, observation, judged(trial, observation, cached=True)))
-                    search.tell(trial, known[-1][2].verdict)
-        for trial, observation, judgement in known:
-            self.reporter.report(Judged(label_of(trial), judgement, observation, cached=True, progress=progress()))
-        engine.drive(search)
-        rows = runs_of_positions(record, search.is_settled)
-        return history_of(self.history_plan, scan.result, record, rows, time.monotonic() - begun)
-
-    def _attempts(self, position: int, anchor: Anchor) -> Iterator[tuple[Trial, Observation]]:
-        """Yield the stored runs of a release."""
-        probe = self.history_plan.plan.probe(position, anchor.near(position))
-        for attempt, observation in enumerate(known_attempts(probe, self.prober)):
-            yield Trial(position, attempt), observation
+    engine = Engine(prober, lanes, axis.probe, axis.label_of, judged, reporter, progress)
+    # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
+    # or the same question could be judged differently the next time.
+    engine.drive(search, width=1, until=lambda: record.signature is not None)
+    known = []
+    for position in reversed(range(len(axis.names))):
+        for attempt, observation in enumerate(known_attempts(axis.probe(Trial(position)), prober)):
+            trial = Trial(position, attempt)
+            if trial not in record.observations and not search.is_settled(position):
+                known.append((trial, observation, judged(trial, observation, cached=True)))
+                search.tell(trial, known[-1][2].verdict)
+    for trial, observation, judgement in known:
+        reporter.report(Judged(axis.label_of(trial), judgement, observation, cached=True, progress=progress()))
+    engine.drive(search)
+    runs = runs_of_positions(record, search.is_settled)
+    return history_of(plan, scan.result, record, runs, time.monotonic() - begun)
 
 
 @frozen
@@ -259,14 +186,13 @@ def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
 
 
 def history_of(
-    history_plan: HistoryPlan, result: WindowsResult, record: RunLog, runs: Mapping[int, ReleaseRuns], wall_s: float
+    plan: Plan, result: WindowsResult, record: RunLog, runs: Mapping[int, ReleaseRuns], wall_s: float
 ) -> History:
     """Build the history of a finished scan; `runs` are the releases that have a verdict, `wall_s` is in seconds."""
-    plan = history_plan.plan
     verdicts = {position: run.judgement.verdict for position, run in runs.items()}
-    drift = {_name(plan, trial.position): seen.drift for trial, seen in record.observations.items() if seen.drift}
+    drift = {plan.names[trial.position]: seen.drift for trial, seen in record.observations.items() if seen.drift}
     ran = {seen.key for seen in record.observations.values() if seen.outcome.ran}
-    altered = {_name(plan, trial.position): seen.altered for trial, seen in record.observations.items() if seen.altered}
+    altered = {plan.names[trial.position]: seen.altered for trial, seen in record.observations.items() if seen.altered}
     windows = tuple(_window(plan, window, result.doubtful) for window in result.windows)
     history = History(
         subject=plan.subject,
@@ -282,10 +208,10 @@ def history_of(
         python=plan.scope.python,
         platform=plan.interpreter.platform,
         as_of=plan.as_of,
-        stride=history_plan.stride,
+        stride=plan.stride,
         drift=drift,
         altered=altered,
-        flaky=tuple(_name(plan, position) for position, run in runs.items() if run.is_flaky),
+        flaky=tuple(plan.names[position] for position, run in runs.items() if run.is_flaky),
         probes=len({step.release for step in record.steps if not step.cached and step.observation in ran}),
         wall_s=wall_s,
     )
@@ -302,7 +228,7 @@ def _status(windows: tuple[BrokenWindow, ...], verdicts: Mapping[int, Verdict]) 
 
 def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow:
     def name(position: int | None) -> str | None:
-        return None if position is None else _name(plan, position)
+        return None if position is None else plan.names[position]
 
     # A release that was left out may come just before the first bad or the first good one.
     edges = [(window.started_after, window.first_bad), (window.last_bad, window.fixed_at)]
@@ -312,15 +238,15 @@ def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow
             low, high = plan.releases[old].version, plan.releases[new].version
             left_out |= {name: why for name, why in plan.left_out.items() if low < Version(name) < high}
     return BrokenWindow(
-        first_bad=_name(plan, window.first_bad),
-        last_bad=_name(plan, window.last_bad),
+        first_bad=plan.names[window.first_bad],
+        last_bad=plan.names[window.last_bad],
         last_good=name(window.started_after),
         fixed_in=name(window.fixed_at),
-        unsure_before=tuple(_name(plan, p) for p in window.suspects if p < window.first_bad),
-        unsure_after=tuple(_name(plan, p) for p in window.suspects if p > window.last_bad),
+        unsure_before=tuple(plan.names[p] for p in window.suspects if p < window.first_bad),
+        unsure_after=tuple(plan.names[p] for p in window.suspects if p > window.last_bad),
         left_out=left_out,
         unconfirmed=tuple(
-            _name(plan, p)
+            plan.names[p]
             for p in doubtful
             if p in (window.started_after, window.fixed_at) or window.first_bad <= p <= window.last_bad
         ),
@@ -337,7 +263,7 @@ def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[UntestedGaps]:
             fresh = True
             continue
         gaps = tuple(
-            tuple(_name(plan, p) for p in gap) for gap in gaps_of(p for p in range(old + 1, new) if p not in verdicts)
+            tuple(plan.names[p] for p in gap) for gap in gaps_of(p for p in range(old + 1, new) if p not in verdicts)
         )
         if gaps and fresh:
             found.append(UntestedGaps(verdicts[old], gaps, new - old - 1))
@@ -368,9 +294,5 @@ def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[i
     if before is None or after is None or verdicts[before] is not verdicts[after]:
         return ReleaseRow(name, RowState.UNKNOWN, "not run", day)
     verdict = verdicts[before].value
-    words = f"not run: {_name(plan, before)} and {_name(plan, after)} around it are {verdict}"
+    words = f"not run: {plan.names[before]} and {plan.names[after]} around it are {verdict}"
     return ReleaseRow(name, _BETWEEN[verdicts[before]], words, day)
-
-
-def _name(plan: Plan, position: int) -> str:
-    return str(plan.releases[position].version)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from attrs import fields_dict
 
@@ -58,6 +58,7 @@ _FLAGS = {
     "groups": "--group",
 }
 _PROJECT = frozenset({"--project", "--extra", "--group", "--unpin"})
+_FORKS = frozenset({"--fork", "--no-fork"})
 _SETTINGS = ("as_of", "made_with", "python", "scheduler", "from_source", "no_build")
 
 
@@ -100,19 +101,18 @@ def refuse_meaningless(
         why = _MEANINGLESS.get((option, kind))
         if why is not None:
             raise UserMistake(f"{option} does not apply to {kind.value}: {why}", hint=f"leave out {option}")
-    if question.run is None and (mine := given & _PROJECT):
-        first = sorted(mine)[0]
-        raise UserMistake(f"{first} goes with --run: a repro has no project", hint='for example --run "pytest"')
     policy, depth = question.policy, question.depth
-    if policy.trust_ends and not policy.flaky:
-        raise UserMistake("--trust-ends goes with --flaky", hint="add --flaky, or leave out --trust-ends")
-    _refuse_with_made(question, given)
-    if policy.ask:
-        _refuse_with_ask(given - {"--git"} if kind is QuestionKind.COMMITS else given, depth)
-    if kind is QuestionKind.COMMITS and depth is not None and depth.value != "commit":
+    plain = given - {"--git"} if kind is QuestionKind.COMMITS else given
+    for applies, options, why, hint in _rules(question):
+        if applies and (mine := sorted(options & plain)):
+            raise UserMistake(f"{mine[0]} {why}", hint=hint or f"leave out {mine[0]}")
+    if policy.ask and depth is not None and depth is not Level.RELEASE:
+        raise UserMistake(
+            f"--depth {depth.value} can't go with --ask: it would take more runs than anybody can judge",
+            hint="leave out --depth, or describe the bug in a repro that the harness can judge",
+        )
+    if kind is QuestionKind.COMMITS and depth is not None and depth is not Level.COMMIT:
         raise UserMistake(f"--depth {depth.value} does not apply to commits: a commit is what is searched")
-    if depth is not None and depth.value in ("release", "package") and (mine := given & {"--no-fork", "--fork"}):
-        raise UserMistake(f"{sorted(mine)[0]} does not apply with --depth {depth.value}: no lines are searched")
     if kind is QuestionKind.WORLDS and ends is not None:
         _refuse_fix(question, ends)
     # With --made, the releases that are searched write; --with is for what reads.
@@ -128,26 +128,19 @@ def refuse_meaningless(
         )
 
 
-def _refuse_with_made(question: Question, given: set[str]) -> None:
-    """Refuse a first step for a command, and what does not apply to releases that write. Raises `UserMistake`."""
-    if question.run is not None and (mine := sorted(given & {"--made", "--made-with"})):
-        raise UserMistake(f"{mine[0]} goes with a repro: --run has no first step", hint=f"leave out {mine[0]}")
-    if question.policy.made and (mine := sorted(given & {"--ask", "--git", "--scheduler", "--fork", "--no-fork"})):
-        raise UserMistake(
-            f"{mine[0]} does not apply with --made: each release writes files of its own, on this machine",
-            hint=f"leave out {mine[0]}",
-        )
-
-
-def _refuse_with_ask(given: set[str], depth: Level | None) -> None:
-    """Refuse what would need more runs than a person can judge. Raises `UserMistake`."""
-    if mine := sorted(given & {"--flaky", "--scheduler", "--git", "--fork", "--no-fork", "--time"}):
-        raise UserMistake(f"{mine[0]} does not apply with --ask: you judge each run", hint=f"leave out {mine[0]}")
-    if depth is not None and depth is not Level.RELEASE:
-        raise UserMistake(
-            f"--depth {depth.value} can't go with --ask: it would take more runs than anybody can judge",
-            hint="leave out --depth, or describe the bug in a repro that the harness can judge",
-        )
+def _rules(question: Question) -> Iterable[tuple[bool, frozenset[str], str, str]]:
+    """Yield the options that other parts of a question exclude: whether they do, the options, why, and what to do."""
+    policy, depth = question.policy, question.depth
+    yield question.run is None, _PROJECT, "goes with --run: a repro has no project", 'for example --run "pytest"'
+    yield not policy.flaky, frozenset({"--trust-ends"}), "goes with --flaky", "add --flaky, or leave out --trust-ends"
+    made = frozenset({"--made", "--made-with"})
+    yield question.run is not None, made, "goes with a repro: --run has no first step", ""
+    why = "does not apply with --made: each release writes files of its own, on this machine"
+    yield policy.made, _FORKS | {"--ask", "--git", "--scheduler"}, why, ""
+    judged = _FORKS | {"--flaky", "--scheduler", "--git", "--time"}
+    yield policy.ask, judged, "does not apply with --ask: you judge each run", ""
+    if depth in (Level.RELEASE, Level.PACKAGE):
+        yield True, _FORKS, f"does not apply with --depth {depth.value}: no lines are searched", ""
 
 
 def _refuse_fix(question: Question, ends: Ends) -> None:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
@@ -75,19 +75,14 @@ class Repeating(Around):
 
 @define
 class Count:
-    """Counts the probes that were run rather than answered by the store, and the failures still to search.
-
-    `seen` are the observations of the failure that is being searched.
-    """
+    """Counts the probes that were run rather than answered by the store, and the failures still to search."""
 
     ran_now: int = 0
     open_failures: int = 0
-    seen: list[Observation] = field(factory=list)
 
     def add(self, observation: Observation, *, cached: bool) -> None:
         """Count one probe."""
         self.ran_now += not cached and observation.outcome.ran
-        self.seen.append(observation)
 
 
 @frozen
@@ -148,11 +143,11 @@ class Observer:
         return observation
 
     def observe_again(
-        self, label: str, probe: Probe, times: int, until: Callable[[Observation], bool]
+        self, label: str, probe: Probe, attempts: Iterable[int], until: Callable[[Observation], bool]
     ) -> Sequence[Observation]:
-        """Repeat a probe that has run, at most `times`, until one of the runs is as wanted; returns these runs."""
+        """Run these attempts of a probe until one of the runs is as wanted; returns these runs."""
         found: list[Observation] = []
-        for number in range(1, times + 1):
+        for number in attempts:
             found.append(self.observe(run_label(label, number), evolve(probe, attempt=number)))
             if until(found[-1]):
                 break

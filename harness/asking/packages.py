@@ -1,8 +1,7 @@
 """The package and release levels between two worlds: what must be held back for a failure to go, and since when.
 
-A search for the packages that must be held back takes about 2 log2(r) runs if the culprit is the r-th most likely.
-Often fewer are enough, because a failure usually names the package that it is about: with that package held back to a
-release without the message, the tests pass or fail with the message of the next culprit.
+A search for the packages that must be held back takes about 2 log2(r) runs if the culprit is the r-th most likely: one
+if the failure names the package that it is about.
 """
 
 from __future__ import annotations
@@ -10,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.asking.answer import Boundary, Guilty
@@ -21,11 +20,11 @@ from harness.asking.failures import (
     Group,
     Standing,
     failing_of,
-    named_in,
     packages_of_frames,
     packages_of_log,
+    seen_by,
 )
-from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
+from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Certainty, Searched
 from harness.culprit.sides import exchanged
 from harness.events import LevelBegan, Progress
 from harness.model import Change, Judgement, Lock, Observation, Release, Repro, Verdict, name_of
@@ -44,9 +43,6 @@ if TYPE_CHECKING:
 
 
 _FEW = 4
-_ELSEWHERE = 1000  # the first attempt number of runs that were not made by the search over a line
-_DEPTH = 3
-_SUSPECTS = 2
 _STEPS = 3
 Names = frozenset[str]
 
@@ -67,8 +63,7 @@ class PackageSearch:
     """The search for the culprits of one failure.
 
     `units` are the changes by package, `order` the packages with the most likely first. `held` is also held back in
-    every run. `lines` has the search over each package's releases, until `assured` has ended it, and
-    `seen` are all runs that were made.
+    every run.
     """
 
     observer: Observer
@@ -79,8 +74,6 @@ class PackageSearch:
     order: Sequence[str]
     repro: Repro
     held: Versions
-    lines: dict[str, tuple[AxisSearch, Searched]] = field(factory=dict)
-    seen: tuple[Observation, ...] = ()
 
     @property
     def judge(self) -> FailureJudge:
@@ -102,91 +95,25 @@ class PackageSearch:
         run = self.observe(f"held back: {names}", probe)
         return run if self.standing(run) is Standing.PASSES else None
 
-    # -- which packages must be held back
-
-    def held_back(self, failing: Callable[[Observation], Group | None]) -> dict[str, str | None] | None:
-        """Return the versions at which packages must be held back for the tests to pass; None if that is not enough.
-
-        `failing` returns the failure of a run that fails differently.
-        """
-        versions = self._by_names(failing)
-        if versions is not None:
-            return versions
+    def held_back(self) -> dict[str, str | None] | None:
+        """Return the versions at which packages must be held back for the tests to pass; None if that is not enough."""
         told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
         names = self.fewest(
             self.order,
             lambda names: self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro),
             Verdict.GOOD,
-            (told, "held back"),
+            told,
+            "held back",
         )
-        return {name: self.units[name].before for name in names} if names is not None else None
-
-    def _by_names(self, failing: Callable[[Observation], Group | None]) -> dict[str, str | None] | None:
-        """Follow the names in the failure from culprit to culprit; None if they don't show what must be held back.
-
-        A message can also disappear because an old release fails differently, so a package is only called a culprit
-        once its boundary is known.
-        """
-        held: dict[str, str | None] = {}
-        group = self.group
-        for _ in range(_DEPTH):
-            suspects = [name for name in named_in(group.exceptions, self.order) if name not in held][:_SUSPECTS]
-            step = self._without_message(group, suspects, held)
-            if step is None:
-                return None
-            name, version, run = step
-            held[name] = version
-            if self.standing(run) is Standing.PASSES:
-                return held
-            following = failing(run)
-            if following is None:
-                return None
-            group = following
-        return None
-
-    def _without_message(
-        self, group: Group, suspects: Sequence[str], held: dict[str, str | None]
-    ) -> tuple[str, str | None, Observation] | None:
-        """Return the first suspect whose older releases don't have the failure of `group`; None if there is none.
-
-        Returns it with a version and the run of that version: the good end's if the tests pass with it, else the newest
-        without the message.
-        """
-        judge = group.judge(self.observer.prober.store)
-        for name in suspects:
-            before = self.units[name].before
-            rest = {**self.held, **held}
-            probe = self.bad.near_versions({name: before}, rest, self.repro, self.observer.prober)
-            run = self.observe(f"held back: {name} {before or '(absent)'}", probe)
-            if self.standing(run) is Standing.PASSES:
-                return name, before, run
-            if judge.standing(run) is Standing.FAILS or not run.outcome.ran:
-                continue
-            found = self._newest_without(name, evolve(judge, bad_is=BadIs.THIS_MESSAGE), rest)
-            if found is not None:
-                return name, *found
-        return None
-
-    def _newest_without(self, name: str, judge: FailureJudge, held: Versions) -> tuple[str, Observation] | None:
-        """Return the newest release of a package without a message, and its run; None if there is none."""
-        line = self._line(name, held)
-        if line is None:
-            return None
-        axis, _, _ = line
-        told = f"{counted(len(axis.names), 'release')} of {name}: which one first fails with today's message?"
-        self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
-        _, searched = self._searched(axis, judge, is_sure=False)
-        position = searched.search.result.last_good
-        trial = searched.search.verdict_of(position, Verdict.GOOD) if position is not None else None
-        if position is None or trial is None or searched.search.result.first_bad is None:
-            return None
-        return axis.names[position], searched.record.observations[trial]
+        return {name: self.units[name].before for name in self.order if name in names} if names is not None else None
 
     def fewest(
-        self, order: Sequence[str], probe_of: Callable[[Names], Probe], flipped: Verdict, words: tuple[str, str]
+        self, order: Sequence[str], probe_of: Callable[[Names], Probe], flipped: Verdict, told: str, how: str
     ) -> Names | None:
-        """Return the fewest packages of `order` that lead to the verdict `flipped`; None if all together do not."""
-        told, how = words
+        """Return the fewest packages of `order` that lead to the verdict `flipped`; None if all together do not.
+
+        `told` says what is searched, `how` what is done to the packages of a run.
+        """
         self.observer.reporter.report(LevelBegan(Level.PACKAGE, told))
 
         def label_of(names: Names) -> str:
@@ -226,7 +153,7 @@ class PackageSearch:
             first_bad=change.after,
             suspects=(change.after,) if change.after else (),
         )
-        line = self._line(change.name, {**self.held, **others}, change)
+        line = self._line(change, {**self.held, **others})
         if line is None:
             return ends
         axis, releases, left_out = line
@@ -234,9 +161,10 @@ class PackageSearch:
         told = f"{counted(len(axis.names), 'release')} of {span}: which broke it?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         bad_is = BadIs.ANY_FAILURE if self.group.signature.captured else BadIs.THIS_FAILURE
-        search, searched = self._searched(axis, evolve(self.judge, bad_is=bad_is), is_sure=True)
-        self._refuse_flaky(searched)
-        self.lines[change.name] = search, searched
+        searched = self._searched(axis, evolve(self.judge, bad_is=bad_is), self.observer.certainty)
+        if searched.search.is_noisy and not self.observer.is_flaky:
+            bad = searched.search.result.bad_side
+            raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
         found = boundary_of(searched, candidates_of(releases), left_out)
         if found.first_bad is None or found.last_good is None:
             return evolve(found, last_good=change.before, first_bad=change.after)
@@ -253,20 +181,17 @@ class PackageSearch:
         told = f"since which release of {axis.subject} is the message that of the bad end?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
         known = {trial: run for trial, run in searched.record.observations.items() if trial.attempt == 0}
-        result = self._searched(later, judge, is_sure=False, known=known)[1].search.result
+        result = self._searched(later, judge, ONE_RUN, known).search.result
         return axis.names[result.first_bad] if result.first_bad is not None else None
 
-    def _line(
-        self, name: str, held: Versions, change: Change | None = None
-    ) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
+    def _line(self, change: Change, held: Versions) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
         """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
 
         Also returns the releases themselves, and the reasons why others are left out.
         """
-        change = change or self.units[name]
         if change.before is None or change.after is None:
             return None
-        observer, bad = self.observer, self.bad
+        name, observer, bad = change.name, self.observer, self.bad
         scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
         releases, left_out = releases_on_line(
             observer.index, scope, observer.interpreter, name, (change.before, change.after), self._until
@@ -291,48 +216,15 @@ class PackageSearch:
         return self.bad.as_of or (max(filter(None, days)) if all(days) else None)
 
     def _searched(
-        self, axis: Axis, judge: FailureJudge, *, is_sure: bool, known: Mapping[Trial, Observation] | None = None
-    ) -> tuple[AxisSearch, Searched]:
-        """Search a line; with `is_sure`, `assured` later repeats both sides of the change until it is certain."""
+        self, axis: Axis, judge: FailureJudge, certainty: Certainty, known: Mapping[Trial, Observation] | None = None
+    ) -> Searched:
+        """Search a line; `known` are runs that were made before."""
         observer = self.observer
-        certainty = observer.certainty if is_sure else ONE_RUN
         line = AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, certainty)
         likely = {} if known or observer.is_flaky else self._likely(axis, judge)
-        searched = line.run(line.begin({**likely, **(known or {})}, patient=is_sure))
+        searched = line.run(line.begin(known or likely))
         observer.count.ran_now += searched.record.ran
-        return line, searched
-
-    def assured(self, culprit: Guilty) -> Guilty:
-        """Repeat both sides of a culprit's boundary until it is certain; every run of the failure counts.
-
-        Raises `FlakyError`.
-        """
-        if culprit.package not in self.lines:
-            return culprit
-        line, searched = self.lines.pop(culprit.package)
-        before = searched.record.ran
-        searched.search.support(*self._support(searched))
-        searched.search.insist()
-        if not searched.search.done:
-            searched = line.run(searched)
-        self.observer.count.ran_now += searched.record.ran - before
-        self._refuse_flaky(searched)
-        now, boundary = boundary_of(searched), culprit.boundary
-        boundary = evolve(
-            boundary,
-            steps=now.steps,
-            confidence=now.confidence,
-            good_side=now.good_side,
-            bad_side=now.bad_side,
-            is_flaky=now.is_flaky,
-        )
-        return evolve(culprit, boundary=boundary)
-
-    def _refuse_flaky(self, searched: Searched) -> None:
-        """Raise `FlakyError` if runs disagree that were assumed to agree."""
-        if searched.search.is_noisy and not self.observer.is_flaky:
-            bad = searched.search.result.bad_side
-            raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
+        return searched
 
     def _likely(self, axis: Axis, judge: FailureJudge) -> dict[Trial, Observation]:
         """Run both sides of each step to another major version, from the newest on, until one is not bad.
@@ -352,34 +244,7 @@ class PackageSearch:
                 break
         return found
 
-    def _support(self, searched: Searched) -> tuple[int, int]:
-        """Return how many other runs passed with the release before the change, and failed with the one after it.
-
-        A run that failed with a later release is told to the search as one of that release.
-        """
-        axis, boundary = searched.axis, searched.search.result.boundary
-        if boundary is None:
-            return 0, 0
-        position = {name: number for number, name in enumerate(axis.names)}
-        told = {run.key for run in searched.record.observations.values()}
-        passed = failed = 0
-        for number, run in enumerate({run.key: run for run in self.observer.count.seen}.values(), _ELSEWHERE):
-            at = position.get((run.lock.version_of(axis.subject) if run.lock is not None else None) or "")
-            if run.key in told or at is None:
-                continue
-            standing = self.standing(run)
-            passed += standing is Standing.PASSES and at == boundary[0]
-            failed += standing is Standing.FAILS and at == boundary[1]
-            if standing is Standing.FAILS and at > boundary[1]:
-                searched.search.tell(Trial(at, number), Verdict.BAD)
-        return passed, failed
-
-
-@frozen
-class Guilt:
-    """Finds the culprits of one failure among the packages that a search found must be held back together."""
-
-    search: PackageSearch
+    # -- which of them are culprits
 
     def culprits(self, versions: Mapping[str, str | None]) -> list[Guilty]:
         """Find the culprits among packages that must be held back together; with `versions` the tests pass.
@@ -387,18 +252,18 @@ class Guilt:
         Raises `FlakyError`.
         """
         held = dict(versions)
-        waiting = list(versions) if len(versions) > 1 else sorted(versions)
+        waiting = list(versions)
         found: list[Guilty] = []
         while waiting:
             name = waiting.pop(0)
             if name not in held:
                 continue
             others = {other: version for other, version in held.items() if other != name}
-            culprit = self._culprit(self.search.units[name], others, {one.package for one in found})
+            culprit = self._culprit(self.units[name], others, {one.package for one in found})
             found.append(culprit)
             held[culprit.package] = culprit.boundary.last_good
             if culprit.package != name:  # the package found instead may be the only culprit
-                if self.search.passes({other: version for other, version in held.items() if other != name}) is not None:
+                if self.passes({other: version for other, version in held.items() if other != name}) is not None:
                     del held[name]
                 else:
                     waiting.insert(0, name)
@@ -415,8 +280,8 @@ class Guilt:
     def _is_not_needed(self, held: Mapping[str, str | None], name: str) -> bool:
         """Whether the tests pass with the others held back while this one stays at the version of the bad end."""
         rest = {other: version for other, version in held.items() if other != name}
-        run = self.search.passes(rest)
-        return run is not None and run.lock is not None and run.lock.version_of(name) == self.search.units[name].after
+        run = self.passes(rest)
+        return run is not None and run.lock is not None and run.lock.version_of(name) == self.units[name].after
 
     def _culprit(self, change: Change, others: Versions, known: Collection[str]) -> Guilty:
         """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
@@ -424,13 +289,13 @@ class Guilt:
         Packages in `known` are not searched again. A package that changed along with this one is searched with this one
         held back, because the two may break the tests one after the other.
         """
-        boundary = self.search.boundary(change, others)
+        boundary = self.boundary(change, others)
         owner = self._pinned_by(boundary)
         if owner is not None and owner.name not in {*known, *others}:
-            return self._culprit(self.search.units[owner.name], others, {*known, boundary.subject})
+            return self._culprit(self.units[owner.name], others, {*known, boundary.subject})
         instead = self._moved_along(boundary, others)
-        if instead is not None and instead.name in self.search.units and instead.name not in {*known, *others}:
-            unit = evolve(self.search.units[instead.name], before=instead.before)
+        if instead is not None and instead.name in self.units and instead.name not in {*known, *others}:
+            unit = evolve(self.units[instead.name], before=instead.before)
             return self._culprit(unit, {**others, boundary.subject: boundary.last_good}, {*known, boundary.subject})
         return Guilty(boundary, together_with=self._partners(boundary) if not others else ())
 
@@ -439,16 +304,13 @@ class Guilt:
 
         Neither can be upgraded or held back without the other, so the requested package is named as the culprit.
         """
-        asked = set(map(name_of, self.search.bad.requirements))
+        asked = set(map(name_of, self.bad.requirements))
         if boundary.subject in asked or boundary.first_bad is None or len(boundary.sides) != 2:
             return None
         for change in boundary.moved:
-            if change.name in self.search.units and change.name in asked and change.after is not None:
+            if change.name in self.units and change.name in asked and change.after is not None:
                 other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.first_bad}")
-                if (
-                    self.search.observer.prober.resolve(self.search.bad.constrained(other, self.search.repro)).lock
-                    is None
-                ):
+                if self.observer.prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
                     return change
         return None
 
@@ -472,9 +334,9 @@ class Guilt:
 
     def _passes_without(self, boundary: Boundary, change: Change, others: Versions) -> bool:
         """Whether the tests pass with only this package held back, and the boundary's on its bad side."""
-        if change.name not in self.search.units or boundary.first_bad is None:
+        if change.name not in self.units or boundary.first_bad is None:
             return False
-        run = self.search.passes({**others, change.name: change.before})
+        run = self.passes({**others, change.name: change.before})
         there = run.lock.version_of(boundary.subject) if run is not None and run.lock is not None else None
         return there is not None and Version(there) >= Version(boundary.first_bad)
 
@@ -486,37 +348,34 @@ class Guilt:
         """
         new = (change.name for change in boundary.moved if change.before is None)
         lock = exchanged(before, after, [name, *new])
-        run = self.search.observe(
+        run = self.observe(
             f"{boundary.subject} {boundary.last_good} with only {name} {lock.version_of(name)}",
-            Probe(self.search.repro, self.search.bad.at({}, self.search.repro).combination, lock=lock),
+            Probe(self.repro, self.bad.at({}, self.repro).combination, lock=lock),
         )
-        standing, first_bad = self.search.standing(run), boundary.sides[-1]
+        standing, first_bad = self.standing(run), boundary.sides[-1]
         different = Standing.FAILS_DIFFERENTLY
-        if standing is not different or self.search.standing(first_bad) is not different:
+        if standing is not different or self.standing(first_bad) is not different:
             return standing is Standing.FAILS
-        tests = self.search.group.tests
+        tests = self.group.tests
         return set(failing_of(run, tests)) >= set(failing_of(first_bad, tests))
 
     def _partners(self, boundary: Boundary) -> tuple[str, ...]:
         """Return the packages that a culprit needs to break the tests: none if it breaks them alone."""
         name = boundary.subject
-        after = self.search.units[name].after
-        rest = tuple(
-            other for other in self.search.order if other != name and self.search.units[other].after is not None
-        )
+        after = self.units[name].after
+        rest = tuple(other for other in self.order if other != name and self.units[other].after is not None)
         if after is None or not rest:
             return ()
-        older = evolve(self.search.good, as_of=self.search.bad.as_of, near=self.search.good.lock)
-        run = self.search.observe(f"the good end with only {name} {after}", older.at({name: after}, self.search.repro))
-        if self.search.standing(run) is not Standing.PASSES:
+        older = evolve(self.good, as_of=self.bad.as_of, near=self.good.lock)
+        run = self.observe(f"the good end with only {name} {after}", older.at({name: after}, self.repro))
+        if self.standing(run) is not Standing.PASSES:
             return ()
-        names = self.search.fewest(
+        names = self.fewest(
             rest,
-            lambda names: older.at(
-                {name: after, **{other: self.search.units[other].after for other in names}}, self.search.repro
-            ),
+            lambda names: older.at({name: after, **{other: self.units[other].after for other in names}}, self.repro),
             Verdict.BAD,
-            (f"{name} alone does not make the tests fail: which other package is needed?", "upgraded too"),
+            f"{name} alone does not make the tests fail: which other package is needed?",
+            "upgraded too",
         )
         return tuple(sorted(names or ()))
 
@@ -535,7 +394,7 @@ class Guilt:
                     if other.package != culprit.package and culprit.package not in other.together_with
                 }
                 along = tuple(sorted({culprit.package, *culprit.together_with} - {partner}))
-                found.append(Guilty(self.search.boundary(self.search.units[partner], others), together_with=along))
+                found.append(Guilty(self.boundary(self.units[partner], others), together_with=along))
         return found
 
     def _with_companions(self, culprits: Sequence[Guilty]) -> list[Guilty]:
@@ -563,11 +422,11 @@ class Guilt:
 
     def _only_differs(self, boundary: Boundary) -> bool:
         """Whether the first bad release fails, but never as the bad end does."""
-        is_other = bool(boundary.sides) and self.search.standing(boundary.sides[-1]) is Standing.FAILS_DIFFERENTLY
+        is_other = bool(boundary.sides) and self.standing(boundary.sides[-1]) is Standing.FAILS_DIFFERENTLY
         return is_other and boundary.since is None
 
     def _code_in(self, run: Observation) -> frozenset[str]:
         """Return the packages in the traceback of a run, from its log if nothing else has one."""
-        raised = self.search.group.seen_in(run).exception
+        raised = seen_by(run, self.group).exception
         frames = packages_of_frames(list(raised.chain())) if raised is not None else []
-        return frozenset(frames) or packages_of_log(self.search.observer.prober.store.log(run))
+        return frozenset(frames) or packages_of_log(self.observer.prober.store.log(run))

@@ -6,16 +6,14 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.asking.answer import Answer, Asked, Boundary, Candidate
-from harness.asking.boundaries import boundary_of, certainty_of, failure_of, with_levels_below
-from harness.asking.wording import sentence_for
+from harness.asking.answer import Answer, Asked
+from harness.asking.boundaries import boundary_of, certainty_of, search_line
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
@@ -78,7 +76,6 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
 
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    begun = time.monotonic()
     named = {option: _minor(text, option) for option, text in _named(question)}
     check_order(
         question.good,
@@ -107,22 +104,27 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
         f"looking for the Python that {verb} {newest.inquiry.repro.name}: {axis.names[0]} to {axis.names[-1]}, "
         f"{newest.scope.device.value}"
     )
+
+    def find(trials: Trials, sides: Sides, searched: Searched) -> Culprit | None:
+        older, newer = (pythons[position] for position in searched.search.result.boundary or ())
+        until = question.depth or Level.PACKAGE
+        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, until)
+
     with session.lanes(newest.scope.device, newest.inquiry.repro) as lanes:
         line = AxisSearch(axis, judge, Probers(by_version), lanes, session.reporter, certainty_of(question.policy))
-        searched = line.begin(patient=question.depth is not Level.RELEASE, captured_from="the bad end")
-        line.announce(headline, (*newest.inquiry.told, *left_out_words(left_out)), searched)
-
-        def find(trials: Trials, sides: Sides) -> Culprit | None:
-            if question.depth is Level.RELEASE:
-                return None
-            older, newer = (pythons[position] for position in searched.search.result.boundary or ())
-            until = question.depth or Level.PACKAGE
-            return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, until)
-
-        searched, culprit, ran = with_levels_below(line, line.run(searched), newest.scope, session.index, find)
-    boundary = boundary_of(searched, tuple(map(Candidate, axis.names)), left_out)
-    answer = _answer(question, newest, searched, boundary, culprit)
-    return evolve(answer, culprit_probes=ran, wall_s=time.monotonic() - begun)
+        announced = headline, (*newest.inquiry.told, *left_out_words(left_out))
+        below = find if question.depth is not Level.RELEASE else None
+        found = search_line(line, newest.scope, session.index, announced, below)
+    ends = {
+        end: {"kind": "python", "text": text} if text else None
+        for end, text in (("good", question.good), ("bad", question.bad))
+    }
+    depth = (question.depth or Level.PACKAGE).value
+    asked = Asked.of(newest.scope, ends=ends, depth=depth, typed=newest.inquiry.typed)
+    answer = found.answer(asked, boundary_of(found.searched, left_out=left_out))
+    sentence = answer.sentence.replace(f"{SUBJECT} 3.", "Python 3.")
+    sentence = f"{sentence} {_words(found.culprit, newest)}".strip()
+    return evolve(answer, sentence=sentence, told=newest.inquiry.told)
 
 
 def _pythons(
@@ -190,7 +192,7 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
     if swapped.verdict is before.verdict and seen is not None and seen.lock is not None:
         own = evolve(trials, scope=newer.scope, prober=newer.session.local)
         inside = Sides(Side(seen.lock, before.verdict, seen), after)
-        found = find_culprit(own, inside, Level.PACKAGE if until is Level.RELEASE else until)
+        found = find_culprit(own, inside, until)
         if found is not None:
             return found
     back = trials.proof(
@@ -207,22 +209,6 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
         notes = (f"not every package could be the same with both Pythons: {', '.join(sorted(set(differ)))}",)
         finding = evolve(finding, notes=notes)
     return Culprit((finding,))
-
-
-def _answer(
-    question: Question, newest: _Python, searched: Searched, boundary: Boundary, culprit: Culprit | None
-) -> Answer:
-    failure = failure_of(searched, boundary, culprit)
-    ends = {
-        end: {"kind": "python", "text": text} if text else None
-        for end, text in (("good", question.good), ("bad", question.bad))
-    }
-    depth = (question.depth or Level.PACKAGE).value
-    asked = Asked.of(newest.scope, ends=ends, depth=depth, typed=newest.inquiry.typed)
-    answer = Answer(asked, failure.status, failures=(failure,), told=newest.inquiry.told, probes=searched.record.ran)
-    names = dict(enumerate(searched.axis.names))
-    sentence = sentence_for(answer, searched.search.result, names).replace(f"{SUBJECT} 3.", "Python 3.")
-    return evolve(answer, sentence=f"{sentence} {_words(culprit, newest)}".strip())
 
 
 def _words(culprit: Culprit | None, newest: _Python) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import TYPE_CHECKING
 
 from attrs import evolve
@@ -10,8 +9,8 @@ from packaging.version import Version
 
 from harness.asking.advice import advice_for
 from harness.asking.answer import Answer, Asked
-from harness.asking.boundaries import boundary_of, candidates_of, certainty_of, failure_of, with_levels_below
-from harness.asking.wording import sentence_for, sentence_with_culprit
+from harness.asking.boundaries import boundary_of, candidates_of, certainty_of, search_line
+from harness.asking.wording import sentence_with_culprit
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.model.culprit import Culprit, Level
@@ -19,6 +18,8 @@ from harness.planning.releases import Plan, find_anchor, make_plan
 from harness.probing import Judge
 
 if TYPE_CHECKING:
+    from harness.culprit.sides import Sides
+    from harness.culprit.trials import Trials
     from harness.planning.inquiry import Inquiry
     from harness.scheduling.scheduler import Lanes
     from harness.session import Session
@@ -38,25 +39,24 @@ def ask_releases(session: Session, question: Inquiry) -> Answer:
 
 def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     """Answer a plan's question, down to its depth. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
-    begun = time.monotonic()
     depth = plan.question.depth or Level.REGION
     prober, policy = session.prober, plan.question.policy
     axis = Axis(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
     judge = Judge(plan.repro.signature, session.store)
     line = AxisSearch(axis, judge, prober, lanes, session.reporter, certainty_of(policy))
-    searched = line.begin(patient=depth is not Level.RELEASE, captured_from="the bad end")
-    line.announce(*_announced(plan, session), searched)
-    searched, culprit, ran_now = with_levels_below(
-        line,
-        line.run(searched),
-        plan.scope,
-        session.index,
-        lambda trials, sides: find_culprit(trials, sides, depth),
-        beside=True,
+
+    def find(trials: Trials, sides: Sides, _: Searched) -> Culprit | None:
+        return find_culprit(trials, sides, depth)
+
+    below = find if depth is not Level.RELEASE else None
+    found = search_line(line, plan.scope, session.index, _announced(plan, session), below)
+    reached = {step.release for step in found.searched.record.steps}
+    boundary = boundary_of(found.searched, candidates_of(plan.releases), _between(plan, reached))
+    answer = found.answer(asked_of(plan), boundary)
+    answer = evolve(answer, advice=advice_for(answer, plan))
+    return (
+        evolve(answer, sentence=sentence_with_culprit(answer, found.culprit)) if found.culprit is not None else answer
     )
-    answer = _answer(plan, searched, culprit)
-    answer = evolve(answer, culprit_probes=ran_now, wall_s=time.monotonic() - begun)
-    return evolve(answer, sentence=sentence_with_culprit(answer, culprit)) if culprit is not None else answer
 
 
 def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
@@ -67,7 +67,7 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
         f"{len(plan.releases)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
     )
     details = list(plan.choices)
-    lock = find_anchor(plan, session.prober).lock
+    lock, _ = find_anchor(plan, session.prober)
     estimate = session.prober.builder.estimate(lock) if lock is not None else None
     if estimate is not None and not estimate.is_nothing:
         details.append(f"disk space for the first environment: {estimate} (--max-disk limits the harness's own cache)")
@@ -75,23 +75,6 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
         details.append(f"the bug is recognised by: {plan.repro.signature}")
     details += left_out_words(plan.left_out)
     return headline, tuple(details)
-
-
-def _answer(plan: Plan, searched: Searched, culprit: Culprit | None) -> Answer:
-    """Return the answer of a search over releases; its sentence does not name what is below the release."""
-    reached = {step.release for step in searched.record.steps}
-    boundary = boundary_of(searched, candidates_of(plan.releases), _between(plan, reached))
-    failure = failure_of(searched, boundary, culprit)
-    answer = Answer(
-        asked_of(plan),
-        failure.status,
-        failures=(failure,),
-        constraints=tuple(one.constraint for one in failure.culprits if one.constraint),
-        constraints_verified=any(one.boundary.constraint for one in failure.culprits),
-        probes=searched.record.ran,
-    )
-    answer = evolve(answer, sentence=sentence_for(answer, searched.search.result, dict(enumerate(plan.names))))
-    return evolve(answer, advice=advice_for(answer, plan))
 
 
 def asked_of(plan: Plan) -> Asked:

@@ -51,14 +51,17 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
 
 def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
     """Return the sentence about the change; `is_elsewhere` says that the culprit is another package."""
-    subject = answer.subject
-    if answer.status is Status.FIXED:
-        fix = f"{subject} {answer.first_good}"
-        lead = f"Users no longer hit it from {fix} on" if is_elsewhere else f"{fix} fixed it"
-        return f"{lead}: {answer.last_bad} is bad, {answer.first_good} is good."
-    cause = f"{subject} {answer.first_bad}"
-    lead = f"Users hit it from {cause} on" if is_elsewhere else f"{cause} broke it"
-    return f"{lead}: {answer.last_good} is good, {answer.first_bad} is bad."
+    subject, (older, newer) = answer.subject, answer.boundary.ends
+    verb, was, now = ("fixed", "bad", "good") if answer.status is Status.FIXED else ("broke", "good", "bad")
+    if newer is None:
+        return f"It was {was} with {subject} {older} and is {now} without it."
+    lead = f"{subject} {newer} {verb} it"
+    if older is None:
+        return f"{lead}: it was {was} without it."
+    if is_elsewhere:
+        hit = "no longer hit it" if answer.status is Status.FIXED else "hit it"
+        lead = f"Users {hit} from {subject} {newer} on"
+    return f"{lead}: {older} is {was}, {newer} is {now}."
 
 
 def _would_have_shown(passes: int) -> str:

@@ -7,8 +7,8 @@ from typing import Any
 
 import click
 
-from harness.asking.ask import asked_in
-from harness.asking.history_scan import Range, ask
+from harness.api import kept_history
+from harness.asking.history_scan import Range
 from harness.cli.options import (
     SectionCommand,
     completed,
@@ -21,10 +21,7 @@ from harness.cli.options import (
 from harness.cli.search_options import made_option
 from harness.cli.written import short
 from harness.model.text import to_json
-from harness.report.history import keep_history_report
 from harness.request.question import Policy, Question
-from harness.request.repros import required_python
-from harness.session import open_session
 from harness.settings import OptionGroup, Settings
 from harness.terminal import print_history, reporting
 from harness.terminal.console import Console
@@ -84,12 +81,8 @@ def history(
     harness history transformers --max-gap 1 --lanes 4
     """
     question = Question(subject, repro, run, policy=Policy(prereleases=prereleases, made=made))
-    with (
-        reporting(Console(stderr=True), quiet=as_json) as reporter,
-        open_session(settings, reporter, requires_python=required_python(repro, run, subject)) as session,
-    ):
-        plan, found = ask(*asked_in(session, question), Range(**wanted))
-    reports = keep_history_report(session.store, plan, found)
+    with reporting(Console(stderr=True), quiet=as_json) as reporter:
+        found, reports = kept_history(question, Range(**wanted), settings, reporter)
     if as_json:
         click.echo(to_json(found.as_json()))
     else:

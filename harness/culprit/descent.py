@@ -28,6 +28,7 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
         return Culprit((package,))  # a side had another verdict when it was repeated
     if package.is_shown_one_way and not are_neighbours:
         package, narrowed = narrow_release(trials, narrowed, package, until)
+    trials.tally.sides = narrowed
     try:
         return Culprit(_with_lower_levels(trials, narrowed, package, until))
     except (Interrupted, KeyboardInterrupt) as stopped:

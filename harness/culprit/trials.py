@@ -70,12 +70,14 @@ class Tally:
     """The state that all levels of a question share.
 
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
-    releases. `seen` has the keys of observations that a search or a proof has used: none of them can prove a claim
-    later. `failed` counts the proofs that did not hold, also of what is not a finding.
+    releases, and `sides` are the nearest ones that differ in the culprit package. `seen` has the keys of observations
+    that a search or a proof has used: none of them can prove a claim later. `failed` counts the proofs that did not
+    hold, also of what is not a finding.
     """
 
     ran_now: int = 0
     searched: Searched | None = None
+    sides: Sides | None = None
     seen: set[str] = field(factory=set)
     failed: int = 0
 

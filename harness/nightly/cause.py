@@ -16,14 +16,14 @@ from attrs import evolve, field, frozen
 from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.asking.boundaries import boundary_of, candidates_of
 from harness.asking.commits import commits_answer
-from harness.asking.wording import sentence_with_culprit
+from harness.asking.wording import lead_of, sentence_with_culprit
 from harness.culprit.axis import Certainty
 from harness.culprit.commit import CommitFiles, CommitSource
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Index, Uninstallable
 from harness.errors import BadRepository
-from harness.model import Change, Lock, Observation, Repro, Signature, Verdict, name_of, normalized_name
+from harness.model import Lock, Observation, Repro, Signature, Verdict, name_of, normalized_name
 from harness.model.culprit import Culprit, Level, PinnedCommit
 from harness.model.text import listed
 from harness.model.verdict import Step, verdicts_around
@@ -127,32 +127,13 @@ def named_tags(releases: Mapping[str, tuple[str, str]]) -> str:
 _PACKAGES = ""  # stands for the lock among the parts of a change; the other parts are projects
 
 
-def cause_of(
-    trials_of: Callable[[Scope], Trials],
-    suspicion: Suspicion,
-    older: Observation,
-    newer: Observation,
-    signature: Signature,
-    depth: Level = Level.REGION,
-    again: tuple[Observation, ...] = (),
-) -> Answer:
-    """Find what broke or fixed a cell between two runs of different verdicts, down to `depth`.
-
-    `trials_of` returns what runs and judges probes; `again` are repeated runs of both locks. Raises `OutOfTimeError`,
-    `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
-    """
-    begun = time.monotonic()
-    cause = _Cause(trials_of, suspicion, older, newer, signature, depth, again)
-    answer = cause.of_parts() if suspicion.moved else cause.package()
-    return evolve(answer, wall_s=time.monotonic() - begun)
-
-
 @frozen
-class _Cause:
-    """The search for what made the difference between two runs of a cell, the older first.
+class Cause:
+    """The search for what made the difference between two runs of a cell, the older first, down to `depth`.
 
-    The parts of the change are the commits that moved, and the other packages if they did; `_ran` has the runs of
-    mixtures of both nights, by the parts that were as in the newer one.
+    `trials_of` returns what runs and judges probes; `again` are repeated runs of both locks. The parts of the change
+    are the commits that moved, and the other packages if they did; `_ran` has the runs of mixtures of both nights, by
+    the parts that were as in the newer one.
     """
 
     trials_of: Callable[[Scope], Trials]
@@ -160,24 +141,37 @@ class _Cause:
     older: Observation
     newer: Observation
     signature: Signature
-    depth: Level
+    depth: Level = Level.REGION
     again: tuple[Observation, ...] = ()
     _ran: dict[tuple[str, ...], Observation] = field(factory=dict, init=False, eq=False, repr=False)
 
+    def answer(self) -> Answer:
+        """Find what broke or fixed the cell.
+
+        Raises `OutOfTimeError`, `Interrupted`, `NoNetwork` and `NoSpace`; finished runs are kept.
+        """
+        begun = time.monotonic()
+        answer = self.of_parts() if self.suspicion.moved else self.package()
+        return evolve(answer, wall_s=time.monotonic() - begun)
+
     @property
     def subject(self) -> str:
+        """The package that the question is about, normalised."""
         return normalized_name(self.suspicion.subject)
 
     @property
     def is_fix(self) -> bool:
+        """Whether the cell was bad and is good now."""
         return self.suspicion.is_fix
 
     @property
     def verdicts(self) -> tuple[Verdict, Verdict]:
+        """The verdicts of the older and the newer run."""
         return verdicts_around(is_fix=self.is_fix)
 
     @property
     def locks(self) -> tuple[Lock, Lock]:
+        """The locks of the older and the newer run."""
         if self.older.lock is None or self.newer.lock is None:
             raise ValueError("both runs of a judged cell have a lock")
         return self.older.lock, self.newer.lock
@@ -190,6 +184,7 @@ class _Cause:
 
     @property
     def scope(self) -> Scope:
+        """What all probes of the cell share."""
         combination = self.suspicion.probe.combination
         return Scope(
             evolve(self.suspicion.probe.repro, signature=self.signature),
@@ -218,10 +213,12 @@ class _Cause:
             answer = self.unsearched("no smaller part of the change was proved to make the difference")
         else:
             guilty = Guilty(self._boundary(culprit, trials), culprit)
-            answer = self._answer(_release_sentence(culprit.packages, is_fix=self.is_fix), guilty)
+            answer = self._answer(guilty)
+            several = f"{listed(map(str, culprit.packages))} together {'fixed' if self.is_fix else 'broke'} it."
             requirements = _without((*answer.asked.requirements, self.subject), guilty.package)
             asked = evolve(answer.asked, subject=guilty.package, requirements=requirements)
-            answer = evolve(answer, asked=asked, sentence=sentence_with_culprit(answer, culprit))
+            answer = evolve(answer, asked=asked, sentence=several if len(culprit.packages) > 1 else lead_of(answer))
+            answer = evolve(answer, sentence=sentence_with_culprit(answer, culprit))
         return evolve(answer, culprit_probes=trials.tally.ran_now)
 
     def unsearched(self, why: str) -> Answer:
@@ -229,28 +226,28 @@ class _Cause:
         older, newer = self.locks
         # The largest version step first.
         changes = tuple(sorted(older.diff(newer), key=lambda change: (change.step, change.name)))
-        alone = changes[0] if len(changes) == 1 and changes[0].before and changes[0].after else None
         boundary = Boundary(self.subject, sides=(self.older, self.newer), moved=changes)
-        if alone is None:
-            moved = listed(map(str, changes)) or "no package"
-            return self._answer(
-                f"Not sure what {'fixed' if self.is_fix else 'broke'} it: {moved} changed, and {why}.", boundary
-            )
-        sentence = f"{_release_sentence((alone,), is_fix=self.is_fix)} Nothing more is known: {why}."
+        if len(changes) != 1 or not (changes[0].before and changes[0].after):
+            verb, moved = "fixed" if self.is_fix else "broke", listed(map(str, changes)) or "no package"
+            sentence = f"Not sure what {verb} it: {moved} changed, and {why}."
+            return evolve(self._answer(boundary), sentence=sentence)
+        alone = changes[0]
         boundary = evolve(boundary, subject=alone.name)
-        return self._answer(sentence, Guilty(boundary.with_change(alone.before, alone.after, is_fix=self.is_fix)))
+        answer = self._answer(Guilty(boundary.with_change(alone.before, alone.after, is_fix=self.is_fix)))
+        return evolve(answer, sentence=f"{lead_of(answer)} Nothing more is known: {why}.")
 
-    def _answer(self, sentence: str, found: Guilty | Boundary) -> Answer:
+    def _answer(self, found: Guilty | Boundary) -> Answer:
         if isinstance(found, Boundary):
             failure = Failure((), self.signature, Status.INCONCLUSIVE, boundary=found)
         else:
             failure = Failure((), self.signature, Status.FIXED if self.is_fix else Status.FOUND, (found,))
-        return Answer(self.asked, failure.status, sentence, (failure,))
+        return Answer(self.asked, failure.status, failures=(failure,))
 
     def _boundary(self, culprit: Culprit, trials: Trials) -> Boundary:
         """Return the boundary of the culprit: the bisection over its releases, or else the two sides."""
         change, searched = culprit.packages[0], trials.tally.searched
-        before, after = self._closest(culprit)
+        sides = trials.tally.sides
+        before, after = (sides.before.observation, sides.after.observation) if sides else (self.older, self.newer)
         versions = searched.axis.names if searched is not None else (change.before, change.after)
         releases = [trials.index.known_release(change.name, version) for version in versions if version]
         candidates = candidates_of(tuple(release for release in releases if release is not None))
@@ -277,21 +274,6 @@ class _Cause:
         return Step(
             release, told.verdict, told.reason, run.key, cached=False, seconds=run.duration_s, attempt=run.attempt
         )
-
-    def _closest(self, culprit: Culprit) -> tuple[Observation, Observation]:
-        """Return the pair of runs that prove the package whose locks differ least."""
-        was, now = self.verdicts
-        proved = [(p.verdict, p.observation) for p in culprit.findings[0].proofs if p.holds and p.observation]
-        older = [self.older, *(run for verdict, run in proved if verdict is was)]
-        newer = [self.newer, *(run for verdict, run in proved if verdict is now)]
-        culprits = set(culprit.packages)
-
-        def distance(pair: tuple[Observation, Observation]) -> tuple[int, int]:
-            one, other = pair[0].lock, pair[1].lock
-            changes = one.diff(other) if one is not None and other is not None else ()
-            return len(culprits.difference(changes)), len(changes)
-
-        return min(((one, other) for one in older for other in newer), key=distance)
 
     def of_parts(self) -> Answer:
         """Find the cause: a commit, or a package."""
@@ -331,7 +313,7 @@ class _Cause:
     def _at(self, newer: set[str]) -> dict[str, str]:
         return {project: sha for project, sha in self.suspicion.before.items() if project not in newer}
 
-    def _packages(self, *, others_are_new: bool) -> _Cause:
+    def _packages(self, *, others_are_new: bool) -> Cause:
         """Return the search between two runs that differ in the other packages only, with the commits of one night."""
         probe = self.suspicion.probe_at({} if others_are_new else self._at(set()))
         suspicion = evolve(self.suspicion, probe=probe)
@@ -371,19 +353,6 @@ class _Cause:
             return ""
         metadata = next(built.built.glob("*.dist-info/METADATA"), None)
         return (repository_url(metadata.read_text(encoding="utf-8")) or "") if metadata is not None else ""
-
-
-def _release_sentence(packages: tuple[Change, ...], *, is_fix: bool) -> str:
-    """Say which release broke or fixed it, and the verdicts before and after."""
-    verb, was, now = ("fixed", "bad", "good") if is_fix else ("broke", "good", "bad")
-    change = packages[0]
-    if len(packages) > 1:
-        return f"{listed(map(str, packages))} together {verb} it."
-    if change.after is None:
-        return f"It was {was} with {change.name} {change.before} and is {now} without it."
-    if change.before is None:
-        return f"{change.name} {change.after} {verb} it: it was {was} without it."
-    return f"{change.name} {change.after} {verb} it: {change.before} is {was}, {change.after} is {now}."
 
 
 def _named(repository: Repository, sha: str) -> ReleaseSource:

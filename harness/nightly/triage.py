@@ -14,7 +14,7 @@ from harness.events import Note, Reporter
 from harness.model import Change, Judgement, Lock, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
 from harness.model.text import listed
-from harness.nightly.cause import Suspicion, cause_of, named_tags, newest_releases
+from harness.nightly.cause import Cause, Suspicion, named_tags, newest_releases
 from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.record import Break, CellRecord, CellStatus, Fix, Past, break_id, came_between
 from harness.nightly.tonight import Budget, BudgetedLanes, OutOfTimeError
@@ -198,7 +198,7 @@ class Triage:
         newer = evolve(suspicion.observation, requirements=probe.combination.requirements, as_of=as_of)
         depth = Level.PACKAGE if suspicion.is_fix else self.depth
         try:
-            return cause_of(trials_of, suspicion, older, newer, signature, depth, again)
+            return Cause(trials_of, suspicion, older, newer, signature, depth, again).answer()
         except OutOfTimeError:
             return None
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
@@ -14,8 +14,6 @@ from harness.request.question import End, Policy, release_end
 if TYPE_CHECKING:
     from collections.abc import Iterable
     from datetime import datetime
-
-    from harness.settings import Settings
 
 
 def _read_end(end: End | str | None) -> End | None:
@@ -45,19 +43,6 @@ class Inquiry:
     from_source: tuple[str, ...] = ()
     typed: tuple[str, ...] = ()
     told: tuple[str, ...] = ()
-
-    @classmethod
-    def under(cls, settings: Settings, subject: str, repro: Repro, **more: Any) -> Inquiry:
-        """Return a question with these settings; `more` are further fields."""
-        return cls(
-            subject,
-            repro,
-            with_=settings.with_,
-            hold=settings.hold,
-            as_of=settings.as_of,
-            from_source=settings.buildable,
-            **more,
-        )
 
 
 @frozen

@@ -38,7 +38,8 @@ class Plan:
 
     `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
     search has to find that end; `left_out` maps releases inside the range that are not tried to the reason; `choices`
-    are sentences about defaults, with the option that changes each.
+    are sentences about defaults, with the option that changes each. Of `stride` neighbouring releases, a scan for
+    windows runs at least one or knows it.
     """
 
     question: Inquiry
@@ -50,6 +51,7 @@ class Plan:
     left_out: dict[str, str]
     as_of: str
     choices: tuple[str, ...] = ()
+    stride: int = 1
 
     @property
     def subject(self) -> str:
@@ -83,26 +85,16 @@ class Plan:
 
         Raises `UnknownRelease` if no release can be resolved.
         """
-        anchor = find_anchor(self, prober)
-        return lambda trial: self.probe(trial.position, anchor.near(trial.position), trial.attempt)
+        lock, anchor = find_anchor(self, prober)
+
+        def probe(trial: Trial) -> Probe:
+            near = None if trial.position == anchor else lock  # the lock was made for that release
+            return self.probe(trial.position, near, trial.attempt)
+
+        return probe
 
     def _date_for(self, release: Release) -> datetime | None:
         return AsOf.read(self.as_of).of(release.uploaded + ERA_MARGIN if release.uploaded else None)
-
-
-@frozen
-class Anchor:
-    """The lock near which releases are resolved, and the position of the release that it was made for, if any.
-
-    `lock` is None if other packages come from a date.
-    """
-
-    lock: Lock | None = None
-    position: int | None = None
-
-    def near(self, position: int) -> Lock | None:
-        """Return the lock near which to resolve a release; None for the release that the lock was made for."""
-        return None if position == self.position else self.lock
 
 
 def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
@@ -118,7 +110,8 @@ def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, devi
     good, bad = ends_of(question, bounds, choices)
     check_ends(index, question.subject, (good, bad))
     check_order(good, bad, find_fix=question.policy.find_fix)
-    return fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
+    plan = fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
+    return evolve(plan, choices=(*plan.choices, *told_packages(plan, "the bad end")))
 
 
 def fill_plan(
@@ -130,25 +123,19 @@ def fill_plan(
     index: Index,
     interpreter: Interpreter,
     device: Device,
-    near: str = "the bad end",
 ) -> Plan:
     """Make a plan between two ends that are known to exist; without an end (None) the range is open there.
 
-    `choices` say how the ends were chosen; `near` says which other packages are kept. Raises the same errors as
-    `make_plan`.
+    `choices` say how the ends were chosen. Raises the same errors as `make_plan`.
     """
     subject = normalized_name(question.subject)
     repro = question.repro
     bounds = repro.subjects.get(subject, Bounds())
-    chosen = list(choices)
     # Exact versions are those of the bad end; another release's own day has others.
     is_own_day = question.as_of is None and bounds.as_of == "era"
     own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
     day = str(as_of(question.as_of or bounds.as_of))
     scope = scope_of(question, interpreter.version, device, subject, own)
-    if not question.as_of:
-        chosen.append(f"other packages: {_other_packages(day, near)} (--as-of changes it)")
-    chosen += told_holds(scope.holds, question.hold)
     releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
     versions = [release.version for release in releases]
     return Plan(
@@ -160,7 +147,7 @@ def fill_plan(
         bad=_position(bad, versions),
         left_out=left_out,
         as_of=day,
-        choices=tuple(chosen),
+        choices=(*choices, *told_holds(scope.holds, question.hold)),
     )
 
 
@@ -186,12 +173,12 @@ def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
             raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
 
 
-def why_left_out(release: Release, question: Inquiry, interpreter: Interpreter) -> str | None:
-    """Return why a release of the subject can't be tried, or None if it can."""
+def why_left_out(release: Release, asked: Inquiry | Scope, interpreter: Interpreter) -> str | None:
+    """Return why a release can't be tried, or None if it can."""
     return release.left_out_because(
         interpreter.target,
-        prereleases=question.policy.prereleases,
-        build_from_source=normalized_name(question.subject) in question.from_source,
+        prereleases=asked.policy.prereleases,
+        build_from_source=normalized_name(release.project) in asked.from_source,
     )
 
 
@@ -206,22 +193,24 @@ def releases_on_line(
     known, named = index.known_releases(project), tuple(map(public_version, filter(None, map(parsed_version, ends))))
     if not known or len(named) < 2:
         return (), {}
-    kept: list[Release] = []
-    left_out: dict[str, str] = {}
-    for release in known:
-        if not min(named) <= release.version <= max(named):
-            continue
-        reason = release.left_out_because(
-            interpreter.target,
-            prereleases=scope.policy.prereleases,
-            build_from_source=project in scope.from_source,
-        )
+
+    def why(release: Release) -> str | None:
+        if release.version in named:
+            return None
         is_later = until is not None and release.uploaded is not None and release.uploaded > until
-        if release.version in named or (reason is None and not is_later):
-            kept.append(release)
-        else:
-            left_out[str(release.version)] = reason or f"uploaded after {_last_day(until)}"
+        return why_left_out(release, scope, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
+
+    kept, left_out = _split((one for one in known if min(named) <= one.version <= max(named)), why)
     return tuple(kept if named[0] <= named[1] else reversed(kept)), left_out
+
+
+def _split(
+    releases: Iterable[Release], why: Callable[[Release], str | None]
+) -> tuple[tuple[Release, ...], dict[str, str]]:
+    """Return the releases that can be tried, and why the others are left out."""
+    reasons = [(release, why(release)) for release in releases]
+    kept = tuple(release for release, reason in reasons if reason is None)
+    return kept, {str(release.version): reason for release, reason in reasons if reason is not None}
 
 
 def _last_day(until: datetime | None) -> str:
@@ -241,25 +230,24 @@ def _usable(
         if (oldest is None or release.version >= version_of(oldest))
         and (newest is None or release.version <= version_of(newest))
     ]
-    usable: list[Release] = []
-    left_out: dict[str, str] = {}
-    for release in inside:
+
+    def why(release: Release) -> str | None:
         reason = why_left_out(release, question, interpreter)
         # A user who names a pre-release or a yanked release as an end wants it tried.
         named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
-        if reason is None or named:
-            usable.append(release)
-        else:
-            left_out[str(release.version)] = reason
-            if release.version in ends:
-                raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
+        return None if named else reason
+
+    usable, left_out = _split(inside, why)
+    for release in inside:
+        if release.version in ends and (reason := left_out.get(str(release.version))) is not None:
+            raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
     if not usable:
         reasons = sorted(set(left_out.values())) or ["no releases"]
         raise UnknownRelease(
             normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
             hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
         )  # fmt: skip
-    return tuple(usable), left_out
+    return usable, left_out
 
 
 def merged_requirements(
@@ -283,10 +271,11 @@ def merged_requirements(
     return (*merged, *(requirement for rest in said.values() for requirement in rest))
 
 
-def _other_packages(as_of: str, near: str) -> str:
-    return {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}.get(
-        as_of, f"as they were on {as_of}"
-    )
+def told_packages(plan: Plan, near: str) -> tuple[str, ...]:
+    """Return a sentence about the other packages, kept as in `near` without a date; empty if the user chose them."""
+    chosen = {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}
+    told = chosen.get(plan.as_of, f"as they were on {plan.as_of}")
+    return () if plan.question.as_of else (f"other packages: {told} (--as-of changes it)",)
 
 
 def _position(end: str | None, versions: list[Version]) -> int | None:
@@ -312,23 +301,18 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
 
     Adds a sentence to `choices` for each bound used. None for an end that the search must find.
     """
-    good, bad = (end.text if end is not None else None for end in (question.good, question.bad))
-    if question.policy.find_fix:
-        if bad is None:
-            bad = bounds.bad
-            if bad is not None:
-                choices.append(f"bad end: {bad} (from the repro; --bad changes it)")
-        if good is None and bounds.good is not None and bad is not None and version_of(bounds.good) > version_of(bad):
-            good = bounds.good
-            choices.append(f"good end: {good} (from the repro; --good changes it)")
-        return good, bad
-    if good is None and bounds.good is not None and (bad is None or version_of(bounds.good) < version_of(bad)):
-        good = bounds.good
-        choices.append(f"good end: {good} (from the repro; --good changes it)")
-    if bad is None and bounds.bad is not None and (good is None or version_of(good) < version_of(bounds.bad)):
-        bad = bounds.bad
-        choices.append(f"bad end: {bad} (from the repro; --bad changes it)")
-    return good, bad
+    ends = {"good": question.good, "bad": question.bad}
+    found = {name: end.text if end is not None else None for name, end in ends.items()}
+    line = ("bad", "good") if question.policy.find_fix else ("good", "bad")  # the older end first
+    for name, other in (line, line[::-1]):
+        own = getattr(bounds, name)
+        if found[name] is not None or own is None:
+            continue
+        older, newer = (found[one] or own for one in line)
+        if found[other] is None or version_of(older) < version_of(newer):
+            found[name] = own
+            choices.append(f"{name} end: {own} (from the repro; --{name} changes it)")
+    return found["good"], found["bad"]
 
 
 def check_order(
@@ -420,13 +404,14 @@ def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
     return (f"held: {', '.join(kept)} (from the repro; --hold and --with change it)",) if kept else ()
 
 
-def find_anchor(plan: Plan, prober: Probing) -> Anchor:
-    """Return the lock of the plan's bad end, or of the next release that can be resolved.
+def find_anchor(plan: Plan, prober: Probing) -> tuple[Lock | None, int | None]:
+    """Return the lock near which releases are resolved, and the position of the release that it was made for.
 
+    That is the plan's bad end, or the next release that can be resolved; None if other packages come from a date.
     Raises `UnknownRelease` if none can be resolved.
     """
     if plan.as_of != "none":
-        return Anchor()
+        return None, None
     last = len(plan.releases) - 1
     start = plan.bad if plan.bad is not None else (0 if plan.question.policy.find_fix else last)
     older, newer = range(start - 1, -1, -1), range(start + 1, last + 1)
@@ -434,7 +419,7 @@ def find_anchor(plan: Plan, prober: Probing) -> Anchor:
     for position in (start, *((*newer, *older) if plan.question.policy.find_fix else (*older, *newer))):
         resolution = prober.resolve(plan.probe(position, None))
         if resolution.lock is not None:
-            return Anchor(resolution.lock, position)
+            return resolution.lock, position
         words = words or resolution.words
     raise UnknownRelease(
         plan.subject, "(all)", f"none can be installed: {words}", hint="--with or --hold may conflict with it"

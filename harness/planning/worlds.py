@@ -5,6 +5,7 @@ It is the one place that makes probes with some of its packages changed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
@@ -32,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.environment import Index, Interpreter
-    from harness.environment.uv import Uv
     from harness.probing.probe import Probing
+    from harness.store import StoredResolution
 
 
 Versions = Mapping[str, str | None]
@@ -164,9 +165,6 @@ def _is_prerelease(text: str) -> bool:
     return version is not None and version.is_prerelease
 
 
-_WORDS = 400
-
-
 @frozen
 class Worlds:
     """Makes worlds of ends. `newest` is the day whose packages are used if the ends are only releases."""
@@ -181,23 +179,20 @@ class Worlds:
     def of(self, end: End) -> World:
         """Make the world of a day, a file or a Python. Raises `UserMistake`."""
         if end.kind is EndKind.DAY:
-            return day_world(end, self.scope, self.prober, self.index)
+            return self._of_day(end)
         if end.path is None:
             raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
         is_python = end.kind is EndKind.PYTHON
         pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
-        world = pinned_world(end, pins, self.scope, self.prober, self.index, self.interpreter)
-        if is_python and not self._lacks(pins):
+        world = self._pinned(end, pins)
+        there = set(map(name_of, pins.requirements))
+        if is_python and there.issuperset(map(name_of, self.scope.requirements)):
             world = evolve(world, inside=end.path)
         ours = self.interpreter.minor
         if pins.python and not pins.python.startswith(ours):
             told = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
             world = evolve(world, told=(*world.told, told))
         return world
-
-    def _lacks(self, pins: Pins) -> bool:
-        """Whether something is required that these packages do not have."""
-        return not set(map(name_of, self.scope.requirements)) <= set(map(name_of, pins.requirements))
 
     def both(self, ends: Ends) -> tuple[World | None, World]:
         """Make the worlds of the good and the bad end; the good one is None if it was not given.
@@ -206,12 +201,11 @@ class Worlds:
         Raises `UserMistake` and `UnknownRelease`.
         """
         good, bad = ends.good, ends.bad
-        if bad.kind is EndKind.RELEASE:
-            other = self.of(good if good is not None and good.kind is not EndKind.RELEASE else self.newest)
-            world = self._at(bad, other)
-            return (other if good is not None and other.end is good else self._older(good, world)), world
-        world = self.of(bad)
-        return self._older(good, world), world
+        other = good if good is not None and good.kind is not EndKind.RELEASE else self.newest
+        world = self._at(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
+        if good is None:
+            return None, world
+        return (self._at(good, world) if good.kind is EndKind.RELEASE else self.of(good)), world
 
     def building_only(self, names: Collection[str]) -> Worlds:
         """Worlds for days that the user did not name: only what another end had to build is worth a build."""
@@ -236,12 +230,11 @@ class Worlds:
         moment = era_of(exact, self.index)
         if moment is None:
             return None
-        resolution = self.prober.resolve(Probe(self.scope.repro, self.scope.combination(requirements, moment)))
+        resolution = self._resolved(self.scope.combination(requirements, moment))
         lock = resolution.lock
         if lock is None:
-            words = one_line(resolution.words, _WORDS)
             raise UserMistake(
-                f"the repro's own versions can't be installed ({', '.join(exact)}): {words}",
+                f"the repro's own versions can't be installed ({', '.join(exact)}): {_told(resolution)}",
                 hint="take a version out of its dependencies, or name the ends with --good and --bad",
             )
         free = evolve(self, scope=evolve(self.scope, requirements=loose))
@@ -249,108 +242,214 @@ class Worlds:
         end, prereleases = day_end(moment), prereleases_of(lock)
         return free, World(end, free.scope, lock, loose, moment, lock, (told,), prereleases)
 
-    def _older(self, good: End | None, bad: World) -> World | None:
-        if good is None:
-            return None
-        return self._at(good, bad) if good.kind is EndKind.RELEASE else self.of(good)
+    def _resolved(self, combination: Combination, near: Lock | None = None) -> StoredResolution:
+        return self.prober.resolve(Probe(self.scope.repro, combination, near))
+
+    def _of_day(self, end: End) -> World:
+        """Resolve the packages of a day; what had no wheel then is built. Raises `UserMistake`."""
+        scope = self.scope
+        combination = scope.combination(scope.requirements, end.moment)
+        resolution = self._resolved(evolve(combination, from_source=scope.any_source))
+        lock = resolution.lock
+        if lock is None:
+            self._refuse_early_day(end)
+            hint = self._wheel_hint(resolution.words, combination) if lacks_wheels(resolution.words) else ""
+            hint = hint or "choose a later day, or change a requirement with --with"
+            raise UserMistake(f"nothing can be installed as of {end.text}: {_told(resolution)}", hint=hint)
+        changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
+        return World(
+            end,
+            scope,
+            lock,
+            scope.requirements,
+            end.moment,
+            told=(*_built_words(end, lock), *changed),
+            changed=changed,
+            sources=_built(lock),
+            until=end.moment,
+        )
+
+    def _refuse_early_day(self, end: End) -> None:
+        """Raise `UserMistake` if a required project did not exist yet."""
+        for name in map(name_of, self.scope.requirements):
+            dates = [release.uploaded for release in self.index.releases(name) if release.uploaded is not None]
+            if dates and end.moment is not None and min(dates) > end.moment:
+                raise UserMistake(
+                    f"{name} did not exist on {end.text}: its first release was on {min(dates):%Y-%m-%d}",
+                    hint="choose a later day",
+                )
+
+    def _pinned(self, end: End, pins: Pins) -> World:
+        """Make the world of the packages that a file or an environment lists; what has no wheel is built.
+
+        A pin that is not available is left out, and reported. Without exact versions, it is what the resolver chooses
+        today. Raises `UserMistake` if it can't be installed.
+        """
+        scope = self.scope
+        named = {name_of(text) for text in pins.requirements}
+        missing = [text for text in scope.requirements if name_of(text) not in named]
+        if not pins.is_exact:
+            requirements = (*pins.requirements, *missing)
+            resolution = self._resolved(scope.combination(requirements, None))
+            if (chosen := resolution.lock) is None:
+                raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
+            return World(end, scope, chosen, requirements, None, chosen, pins.told, prereleases_of(chosen))
+        # A project under test runs from its folder.
+        changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
+        combination = scope.combination(pins.requirements, None)
+        exact = evolve(combination, only_named=True, holds=(), from_source=scope.any_source)
+        resolution = self._resolved(exact)
+        if resolution.lock is None:
+            requirements, more = self._that_can_be_had(exact)
+            changed += more
+            resolution = self._resolved(evolve(exact, requirements=requirements))
+        lock = resolution.lock
+        if lock is None:
+            raise UserMistake(f"{end.text} can't be installed again: {_told(resolution)}")
+        told = (*dict.fromkeys((*pins.told, *changed)), *_built_words(end, lock))
+        if missing:
+            lock, when = self._with_missing(end, lock, missing)
+            told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
+        names = tuple(pin.name for pin in lock.pins)
+        prereleases, until = prereleases_of(lock), _newest_upload(lock)
+        return World(end, scope, lock, names, None, lock, told, prereleases, _built(lock), changed, until=until)
 
     def _at(self, end: End, other: World) -> World:
+        """Put the subject of another end's world at a release. Raises `UserMistake` and `UnknownRelease`."""
         check_ends(self.index, self.subject, [end.text])
-        return release_world(end, other, self.subject, self.prober, self.index)
+        resolution = self.prober.resolve(other.at({self.subject: end.text}, other.scope.repro))
+        if resolution.lock is None:
+            hint = "name another release, or let other packages be older with --as-of DAY"
+            if lacks_wheels(resolution.words):
+                both = (self.index.release(self.subject, end.text), *self.index.releases(self.subject)[-1:])
+                hint = self._fitting_words(_pythons_for(both)) or hint
+            what = f"{self.subject} {end.text} can't be installed {end_words(other.end)}"
+            raise UserMistake(f"{what}: {_told(resolution)}", hint=hint)
+        return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=(), until=other.as_of)
+
+    def _with_missing(self, end: End, lock: Lock, missing: Sequence[str]) -> tuple[Lock, str]:
+        """Return the lock with further requirements, as new as its newest package, and words about that day.
+
+        No version of the lock is changed. Raises `UserMistake`.
+        """
+        newest = _newest_upload(lock)
+        day = newest + ERA_MARGIN if newest is not None and all(pin.uploaded for pin in lock.pins) else None
+        resolution = None
+        for as_of in dict.fromkeys((day, None)):
+            pinned: list[str] = []
+            while True:
+                combination = self.scope.combination((*missing, *pinned), as_of, lock)
+                asked = evolve(combination, from_source=self.scope.any_source, prereleases=prereleases_of(lock))
+                answer = self._resolved(asked, lock)
+                resolution = resolution or answer
+                if answer.lock is None:
+                    break
+                moved = [change for change in lock.diff(answer.lock) if change.before and change.after]
+                if not moved:
+                    there = {pin.name for pin in lock.pins}
+                    added = (pin for pin in answer.lock.pins if pin.name not in there)
+                    when = f", as of {day:%Y-%m-%d}" if as_of is not None else ""
+                    return evolve(lock, pins=(*lock.pins, *added)), when
+                pinned += [f"{change.name}=={change.before}" for change in moved]
+        words = _told(resolution) if resolution is not None else ""
+        raise UserMistake(
+            f"{', '.join(missing)} can't be installed beside the packages of {end.text}: {words}",
+            hint=f"add what the command needs to {end.text}, or change a requirement with --with",
+        )
+
+    def _that_can_be_had(self, exact: Combination) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the pins that have a wheel or can be built, and sentences about the others, which are left out.
+
+        Raises `UserMistake` if one of those is required.
+        """
+        required = set(map(name_of, self.scope.requirements)) | {self.scope.subject}
+        kept: list[str] = []
+        told: list[str] = []
+        for text in exact.requirements:
+            name, version = exact_version(text) or (name_of(text), "")
+            release = self.index.known_release(name, version)
+            why = "is not on the index" if release is None else self._why_not_had(release, name, exact)
+            if not why:
+                kept.append(f"{name}=={release.version}" if release is not None and "+" in version else text)
+                if "+" in version:
+                    told.append(f"{name} {version} is not on the index: replaced by {version.partition('+')[0]}")
+                continue
+            if name in required:
+                hint = self._hint_for([release] if release else []) or "change the pin, or name another end"
+                raise UserMistake(f"{name} {version} {why}", hint=hint)
+            told.append(f"{name} {version} {why}: left out")
+        return tuple(kept), tuple(told)
+
+    def _why_not_had(self, release: Release, name: str, exact: Combination) -> str:
+        """Say why a release can't be installed here; "" if it has a wheel or can be built."""
+        why = f"has no wheel for Python {self.interpreter.minor}"
+        if release.has_wheel_for(self.interpreter.target):
+            return ""
+        if not release.has_sdist:
+            return why
+        if not may_be_built(name, exact):
+            return f"{why}, and --no-build forbids building it"
+        built = self.prober.builder.builds.release(name, str(release.version))
+        return f"{why} and {CANT_BUILD}: {built.words}" if isinstance(built, NotBuilt) else ""
+
+    # -- which Python would have wheels
+
+    def _wheel_hint(self, words: str, combination: Combination) -> str:
+        """Say which Pythons have wheels for the projects in a resolver's message; "" if none has.
+
+        A project that is pinned needs a wheel of that release, another one of its newest release of the day. Raises
+        `NoNetwork`.
+        """
+        pinned = dict(filter(None, map(exact_version, combination.requirements)))
+        projects, index = sorted(projects_without_wheels(words)), self.index
+        exact = [one for name in projects if name in pinned and (one := index.known_release(name, pinned[name]))]
+        if exact:
+            return self._hint_for(exact)
+        moment = combination.as_of or datetime.now(UTC)
+        fitting = _pythons_for([_newest_with_wheels(name, moment, index) for name in projects])
+        # If this Python has them, too, wheels are not why there is no solution.
+        return "" if self.interpreter.minor in fitting else self._fitting_words(fitting)
+
+    def _hint_for(self, releases: Sequence[Release]) -> str:
+        """Say which Python has a wheel of each of these releases; "" if none has."""
+        fitting = _pythons_for(releases)
+        if not fitting:
+            return ""
+        names = listed(f"{release.project} {release.version}" for release in releases)
+        return f"--unpin takes newer releases, --python {(self._here(fitting) or fitting)[-1]} has wheels of {names}"
+
+    def _fitting_words(self, fitting: list[str]) -> str:
+        if not fitting:
+            return ""
+        told, here = f"Python {' and '.join(fitting)} would work for both ends", self._here(fitting)
+        return (
+            f"{told}; this machine has {' and '.join(here)} (--python {here[-1]})" if here else f"{told}, none is here"
+        )
+
+    def _here(self, pythons: Sequence[str]) -> list[str]:
+        """Return those of some Pythons that this machine has."""
+        found = []
+        for python in pythons:
+            with contextlib.suppress(UserMistake):
+                self.prober.builder.uv.find_python(python)
+                found.append(python)
+        return found
 
 
-def day_world(end: End, scope: Scope, prober: Probing, index: Index) -> World:
-    """Resolve the packages of a day; what had no wheel then is built. Raises `UserMistake` if there is no solution."""
-    combination = scope.combination(scope.requirements, end.moment)
-    resolution = prober.resolve(Probe(scope.repro, evolve(combination, from_source=scope.any_source)))
-    if resolution.lock is None:
-        _refuse_early_day(end, scope, index)
-        words = resolution.words
-        hint = wheel_hint(words, combination, index, prober.builder.uv) if lacks_wheels(words) else ""
-        hint = hint or "choose a later day, or change a requirement with --with"
-        raise UserMistake(f"nothing can be installed as of {end.text}: {one_line(words, _WORDS)}", hint=hint)
-    lock, changed = resolution.lock, tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
-    told = (*_built_words(end, lock), *changed)
-    built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
-    moment = end.moment
-    return World(end, scope, lock, scope.requirements, moment, told=told, changed=changed, sources=built, until=moment)
+def _told(resolution: StoredResolution) -> str:
+    """Return what the resolver says, in one line."""
+    return one_line(resolution.words, 400)
+
+
+def _built(lock: Lock) -> frozenset[str]:
+    """Return the packages of a lock that are built from source."""
+    return frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
 
 
 def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
     built = [f"{pin.name} {pin.version}" for pin in lock.pins if is_source(pin.wheel)]
-    if not built:
-        return ()
-    return (f"{end.text}: built from source, because there is no wheel for Python {lock.minor}: {', '.join(built)}",)
-
-
-def _refuse_early_day(end: End, scope: Scope, index: Index) -> None:
-    """Raise `UserMistake` if a required project did not exist yet."""
-    for text in scope.requirements:
-        dates = [release.uploaded for release in index.releases(Requirement(text).name) if release.uploaded is not None]
-        if dates and end.moment is not None and min(dates) > end.moment:
-            raise UserMistake(
-                f"{name_of(text)} did not exist on {end.text}: its first release was on {min(dates):%Y-%m-%d}",
-                hint="choose a later day",
-            )
-
-
-def pinned_world(end: End, pins: Pins, scope: Scope, prober: Probing, index: Index, interpreter: Interpreter) -> World:
-    """Make the world of the packages that a file or an environment lists; what has no wheel is built.
-
-    A pin that is not available is left out, and reported. Raises `UserMistake` if it can't be installed.
-    """
-    if not pins.is_exact:
-        return _loose_world(end, pins, scope, prober)
-    # A project under test runs from its folder.
-    requirements = pins.requirements
-    changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
-    exact = evolve(scope.combination(requirements, None), only_named=True, holds=(), from_source=scope.any_source)
-    resolution = prober.resolve(Probe(scope.repro, exact))
-    if resolution.lock is None:
-        requirements, more = _that_can_be_had(exact, scope, prober, index, interpreter)
-        changed += more
-        exact = evolve(exact, requirements=requirements)
-        resolution = prober.resolve(Probe(scope.repro, exact))
-    lock = resolution.lock
-    if lock is None:
-        raise UserMistake(f"{end.text} can't be installed again: {one_line(resolution.words, _WORDS)}")
-    named = {name_of(text) for text in pins.requirements}
-    missing = [text for text in scope.requirements if name_of(text) not in named]
-    told = (*dict.fromkeys((*pins.told, *changed)), *_built_words(end, lock))
-    if missing:
-        lock, when = _with_missing(end, lock, missing, scope, prober)
-        told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
-    built = frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
-    names = tuple(pin.name for pin in lock.pins)
-    prereleases, until = prereleases_of(lock), _newest_upload(lock)
-    return World(end, scope, lock, names, None, lock, told, prereleases, built, changed, until=until)
-
-
-def release_world(end: End, other: World, subject: str, prober: Probing, index: Index) -> World:
-    """Put the subject of the other end's world at a release. Raises `UserMistake` if that can't be installed."""
-    probe = other.at({subject: end.text}, other.scope.repro)
-    resolution = prober.resolve(probe)
-    if resolution.lock is None:
-        hint = "name another release, or let other packages be older with --as-of DAY"
-        if lacks_wheels(resolution.words):
-            both = (index.release(subject, end.text), *index.releases(subject)[-1:])
-            hint = _fitting_words(_pythons_for(both), prober.builder.uv) or hint
-        raise UserMistake(
-            f"{subject} {end.text} can't be installed {end_words(other.end)}: {one_line(resolution.words, _WORDS)}",
-            hint=hint,
-        )
-    return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=(), until=other.as_of)
-
-
-def _loose_world(end: End, pins: Pins, scope: Scope, prober: Probing) -> World:
-    """Make the world of a requirements file without exact versions: what the resolver chooses for it today."""
-    named = {name_of(text) for text in pins.requirements}
-    requirements = (*pins.requirements, *(text for text in scope.requirements if name_of(text) not in named))
-    resolution = prober.resolve(Probe(scope.repro, scope.combination(requirements, None)))
-    if resolution.lock is None:
-        raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
-    lock = resolution.lock
-    return World(end, scope, lock, requirements, None, lock, pins.told, prereleases_of(lock))
+    why = f"built from source, because there is no wheel for Python {lock.minor}"
+    return (f"{end.text}: {why}: {', '.join(built)}",) if built else ()
 
 
 def _newest_upload(lock: Lock) -> datetime | None:
@@ -358,110 +457,7 @@ def _newest_upload(lock: Lock) -> datetime | None:
     return max((datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded), default=None)
 
 
-def _with_missing(end: End, lock: Lock, missing: Sequence[str], scope: Scope, prober: Probing) -> tuple[Lock, str]:
-    """Return the lock with further requirements, as new as its newest package, and words about that day.
-
-    No version of the lock is changed. Raises `UserMistake`.
-    """
-    newest = _newest_upload(lock)
-    day = newest + ERA_MARGIN if newest is not None and all(pin.uploaded for pin in lock.pins) else None
-    resolution = None
-    for as_of in dict.fromkeys((day, None)):
-        pinned: list[str] = []
-        while True:
-            combination = scope.combination((*missing, *pinned), as_of, lock)
-            asked = evolve(combination, from_source=scope.any_source, prereleases=prereleases_of(lock))
-            answer = prober.resolve(Probe(scope.repro, asked, lock))
-            resolution = resolution or answer
-            if answer.lock is None:
-                break
-            moved = [change for change in lock.diff(answer.lock) if change.before and change.after]
-            if not moved:
-                there = {pin.name for pin in lock.pins}
-                added = (pin for pin in answer.lock.pins if pin.name not in there)
-                when = f", as of {day:%Y-%m-%d}" if as_of is not None else ""
-                return evolve(lock, pins=(*lock.pins, *added)), when
-            pinned += [f"{change.name}=={change.before}" for change in moved]
-    words = one_line(resolution.words, _WORDS) if resolution is not None else ""
-    raise UserMistake(
-        f"{', '.join(missing)} can't be installed beside the packages of {end.text}: {words}",
-        hint=f"add what the command needs to {end.text}, or change a requirement with --with",
-    )
-
-
-def _that_can_be_had(
-    exact: Combination, scope: Scope, prober: Probing, index: Index, interpreter: Interpreter
-) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return the pins that have a wheel or can be built, and sentences about the others, which are left out.
-
-    Raises `UserMistake` if one of those is required.
-    """
-    required = set(map(name_of, scope.requirements)) | {scope.subject}
-    kept: list[str] = []
-    told: list[str] = []
-    for text in exact.requirements:
-        name, version = exact_version(text) or (name_of(text), "")
-        release = index.known_release(name, version)
-        if release is None:
-            why = "is not on the index"
-        elif release.has_wheel_for(interpreter.target):
-            why = ""
-        else:
-            why = f"has no wheel for Python {interpreter.minor}"
-            if may_be_built(name, exact) and release.has_sdist:
-                built = prober.builder.builds.release(name, str(release.version))
-                why = f"{why} and {CANT_BUILD}: {built.words}" if isinstance(built, NotBuilt) else ""
-            elif release.has_sdist:
-                why += ", and --no-build forbids building it"
-        if not why:
-            kept.append(f"{name}=={release.version}" if release is not None and "+" in version else text)
-            if "+" in version:
-                told.append(f"{name} {version} is not on the index: replaced by {version.partition('+')[0]}")
-            continue
-        if name in required:
-            hint = hint_for_releases([release] if release else [], prober.builder.uv)
-            raise UserMistake(f"{name} {version} {why}", hint=hint or "change the pin, or name another end")
-        told.append(f"{name} {version} {why}: left out")
-    return tuple(kept), tuple(told)
-
-
 _KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
-
-
-def wheel_hint(words: str, combination: Combination, index: Index, uv: Uv) -> str:
-    """Say which Pythons have wheels for the projects in a resolver's message; "" if none has.
-
-    A project that is pinned needs a wheel of that release, another one of its newest release of the day. Raises
-    `NoNetwork`.
-    """
-    pinned = dict(filter(None, map(exact_version, combination.requirements)))
-    projects = sorted(projects_without_wheels(words))
-    exact = [release for name in projects if name in pinned and (release := index.known_release(name, pinned[name]))]
-    if exact:
-        return hint_for_releases(exact, uv)
-    newest = [_newest_with_wheels(name, combination.as_of or datetime.now(UTC), index) for name in projects]
-    fitting = _pythons_for(newest)
-    # If this Python has them, too, wheels are not why there is no solution.
-    is_why = ".".join(combination.python.split(".")[:2]) not in fitting
-    return _fitting_words(fitting if is_why else [], uv)
-
-
-def hint_for_releases(releases: Sequence[Release], uv: Uv) -> str:
-    """Say which Pythons have a wheel of each of these releases; "" if none has."""
-    fitting = _pythons_for(releases)
-    if not fitting:
-        return ""
-    python = next((one for one in reversed(fitting) if _is_here(one, uv)), fitting[-1])
-    names = listed(f"{release.project} {release.version}" for release in releases)
-    return f"--unpin takes newer releases, --python {python} has wheels of {names}"
-
-
-def _fitting_words(fitting: list[str], uv: Uv) -> str:
-    if not fitting:
-        return ""
-    here = [python for python in fitting if _is_here(python, uv)]
-    told = f"Python {' and '.join(fitting)} would work for both ends"
-    return f"{told}; this machine has {' and '.join(here)} (--python {here[-1]})" if here else f"{told}, none is here"
 
 
 def _pythons_for(releases: Sequence[Release | None]) -> list[str]:
@@ -479,11 +475,3 @@ def _newest_with_wheels(project: str, moment: datetime, index: Index) -> Release
     releases = index.known_releases(project)
     then = [one for one in releases if one.uploaded is not None and one.uploaded <= moment and one.wheels]
     return next((one for one in reversed(then) if not one.version.is_prerelease), then[-1] if then else None)
-
-
-def _is_here(python: str, uv: Uv) -> bool:
-    try:
-        uv.find_python(python)
-    except UserMistake:
-        return False
-    return True

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.asking.history_scan import HistoryPlan
+    from harness.planning.releases import Plan
     from harness.store import Store
 
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)
 
 
-def keep_history_report(store: Store, made: HistoryPlan, found: History) -> tuple[Path, ...]:
+def keep_history_report(store: Store, plan: Plan, found: History) -> tuple[Path, ...]:
     """Store a history and write its pages to the results folder; returns their paths. Raises `NoSpace`.
 
     A new answer to the same question replaces both.
@@ -35,7 +35,7 @@ def keep_history_report(store: Store, made: HistoryPlan, found: History) -> tupl
     seen = [observation for step in found.steps if (observation := store.get(step.observation)) is not None]
     pins = {pin.name for observation in seen if observation.lock is not None for pin in observation.lock.pins}
     page = history_page(
-        made,
+        plan,
         found,
         kept=datetime.now(UTC).isoformat(),
         logs={observation.key: store.log(observation) for observation in seen},
@@ -46,14 +46,13 @@ def keep_history_report(store: Store, made: HistoryPlan, found: History) -> tupl
     return page.write(store, f"reports/history-{named}", "md", "html")
 
 
-def history_id(made: HistoryPlan) -> str:
+def history_id(plan: Plan) -> str:
     """Identifies the question."""
-    plan = made.plan
     return question_id(asked_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
 
 
 def history_page(
-    made: HistoryPlan,
+    plan: Plan,
     history: History,
     *,
     kept: str,
@@ -64,13 +63,13 @@ def history_page(
 
     `kept` is the time of storing (ISO 8601, UTC); `logs` maps observation keys to the output of these runs.
     """
-    plan, rows = made.plan, history.rows
+    rows = history.rows
     tried = [row for row in rows if row.state is not RowState.LEFT_OUT]
     judged = [row for row in rows if row.state in _JUDGED]
     content = {
         "title": f"{history.subject} with {history.repro}, {tried[0].release} to {tried[-1].release}",
         "history": history,
-        "facts": _facts(made, history),
+        "facts": _facts(plan, history),
         "windows": [(window, _certainty(window)) for window in history.windows],
         "cells": [_cell(row) for row in rows],
         "points": [point for row in rows for point in _points(row)],
@@ -84,7 +83,7 @@ def history_page(
     }
     record: dict[str, Any] = {
         **history.as_json(),
-        "id": history_id(made),
+        "id": history_id(plan),
         "kept": kept,
         "params": plan.repro.params,
         "requirements": list(plan.scope.requirements),
@@ -93,8 +92,7 @@ def history_page(
     return Page("history", redacted(content, private), redacted(record, private))
 
 
-def _facts(made: HistoryPlan, history: History) -> list[tuple[str, str]]:
-    plan = made.plan
+def _facts(plan: Plan, history: History) -> list[tuple[str, str]]:
     judged = sum(row.state in _JUDGED for row in history.rows)
     near = plan.releases[plan.bad if plan.bad is not None else -1].version
     return question_facts(

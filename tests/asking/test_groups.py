@@ -66,7 +66,7 @@ def test_tests_that_miss_one_fixture_are_one_group():
         return RaisedException("_pytest.fixtures.FixtureLookupError", f"('event_loop', <SubRequest 'loop' for {test}>)")
 
     good, after = run(*ok("a.py::one", "a.py::two")), run(*(bad(f"a.py::{t}", missing(t)) for t in ("one", "two")))
-    groups = newly_failing(good, after)
+    groups = newly_failing([good], [after])
     assert names_in(groups) == [("a.py::one", "a.py::two")]
     assert standing_of(after, groups.groups[0])[0] is Standing.FAILS
 
@@ -74,7 +74,7 @@ def test_tests_that_miss_one_fixture_are_one_group():
 def test_newly_failing_tests_are_grouped_by_how_they_fail():
     good = run(*ok("a.py::one", "a.py::two", "b.py::three", "b.py::four"))
     after = run(bad("a.py::one"), bad("a.py::two", FLOAT), bad("b.py::three"), *ok("b.py::four"))
-    groups = newly_failing(good, after)
+    groups = newly_failing([good], [after])
     assert names_in(groups) == [("a.py::one", "b.py::three"), ("a.py::two",)]
     assert groups.groups[0].signature.exception == "AttributeError"
     assert groups.groups[0].signature.message == "`np.asfarray` was removed in the NumPy <number> release."
@@ -83,7 +83,7 @@ def test_newly_failing_tests_are_grouped_by_how_they_fail():
 def test_tests_that_fail_at_both_ends_or_are_skipped_are_in_no_group():
     good = run(bad("t::always"), TestResult("t::skipped", TestOutcome.SKIPPED), *ok("t::new"))
     after = run(bad("t::always"), bad("t::skipped"), bad("t::new"))
-    groups = newly_failing(good, after)
+    groups = newly_failing([good], [after])
     assert names_in(groups) == [("t::new",)]
     assert groups.failing_at_both == ("t::always",)
 
@@ -91,21 +91,21 @@ def test_tests_that_fail_at_both_ends_or_are_skipped_are_in_no_group():
 def test_a_test_with_contradicting_results_is_flaky_and_in_no_group():
     good, after = run(*ok("t::flaky", "t::broken", "t::odd")), run(bad("t::flaky"), bad("t::broken"), *ok("t::odd"))
     again = [run(*ok("t::flaky", "t::odd"), bad("t::broken"))]
-    assert newly_failing(good, after, bad_again=again).flaky == ("t::flaky",)
-    assert names_in(newly_failing(good, after, bad_again=again)) == [("t::broken",)]
-    assert newly_failing(good, after, good_again=[run(bad("t::broken"))]).flaky == ("t::broken",)
+    assert newly_failing([good], [after, *again]).flaky == ("t::flaky",)
+    assert names_in(newly_failing([good], [after, *again])) == [("t::broken",)]
+    assert newly_failing([good, run(bad("t::broken"))], [after]).flaky == ("t::broken",)
 
 
 def test_a_test_that_passed_and_now_has_no_result_did_not_run():
     good = run(*ok("t::gone", "t::skipped", "t::still"))
     after = run(TestResult("t::skipped", TestOutcome.SKIPPED), *ok("t::still"))
-    groups = newly_failing(good, after)
+    groups = newly_failing([good], [after])
     assert groups.not_run == ("t::gone", "t::skipped")
     assert groups.groups == ()
 
 
 def test_a_test_missing_at_the_good_end_is_in_no_group():
-    groups = newly_failing(run(*ok("t::a")), run(*ok("t::a"), bad("t::b"), bad("u.py", MISSING)))
+    groups = newly_failing([run(*ok("t::a"))], [run(*ok("t::a"), bad("t::b"), bad("u.py", MISSING))])
     assert groups.groups == ()
 
 
@@ -125,14 +125,14 @@ def test_a_test_missing_at_the_good_end_is_in_no_group():
 )
 def test_a_failed_setup_stands_for_the_tests_in_it(failed, inside, outside):
     good = run(*ok(inside, *([outside] if outside else [])))
-    groups = newly_failing(good, run(bad(failed, MISSING, TestOutcome.ERROR)))
+    groups = newly_failing([good], [run(bad(failed, MISSING, TestOutcome.ERROR))])
     assert names_in(groups) == [(inside,)]
     assert groups.not_run == ((outside,) if outside else ())
 
 
 def test_a_test_with_its_own_result_keeps_it():
     good = run(*ok("m.T.a", "m.T.b"))
-    groups = newly_failing(good, run(*ok("m.T.a"), bad("m.T", MISSING, TestOutcome.ERROR)))
+    groups = newly_failing([good], [run(*ok("m.T.a"), bad("m.T", MISSING, TestOutcome.ERROR))])
     assert names_in(groups) == [("m.T.b",)]
 
 
@@ -140,7 +140,7 @@ def test_modules_failing_for_the_same_reason_are_one_group():
     """Each reports its own failed import, with the same exception as the cause."""
     good = run(*ok("a.py::x", "b.py::y"))
     wrapped = [RaisedException("builtins.RuntimeError", f"{name} needs a database", cause=MISSING) for name in "ab"]
-    groups = newly_failing(good, run(bad("a.py", wrapped[0]), bad("b.py", wrapped[1])))
+    groups = newly_failing([good], [run(bad("a.py", wrapped[0]), bad("b.py", wrapped[1]))])
     assert names_in(groups) == [("a.py::x", "b.py::y")]
     assert groups.groups[0].signature.exception == "ImportError"
     assert standing_of(run(bad("a.py", wrapped[0])), groups.groups[0])[0] is Standing.FAILS
@@ -150,7 +150,7 @@ def test_failed_assertions_are_grouped_by_test_whatever_they_compare():
     differs = RaisedException("builtins.AssertionError", "assert 1.5 == 2\n +  where 1.5 = f()")
     good = run(*ok("a.py::one[1]", "a.py::one[2]", "a.py::two"))
     after = run(bad("a.py::one[1]", differs), bad("a.py::one[2]", differs), bad("a.py::two", differs))
-    groups = newly_failing(good, after)
+    groups = newly_failing([good], [after])
     assert names_in(groups) == [("a.py::one[1]", "a.py::one[2]"), ("a.py::two",)]
     other = evolve(differs, message="assert 'x' == 2")
     assert standing_of(run(bad("a.py::two", other)), groups.groups[1])[0] is Standing.FAILS
@@ -163,7 +163,7 @@ def test_without_a_message_the_frame_in_a_package_decides():
 
     good = run(*ok("t::a", "t::b", "t::c"))
     after = run(bad("t::a", raised("pkg/x.py")), bad("t::b", raised("pkg/y.py")), bad("t::c", raised("pkg/x.py")))
-    groups = newly_failing(good, after)
+    groups = newly_failing([good], [after])
     assert names_in(groups) == [("t::a", "t::c"), ("t::b",)]
     assert groups.groups[0].signature.frame == "pkg/x.py:load"
 
@@ -171,7 +171,7 @@ def test_without_a_message_the_frame_in_a_package_decides():
 def test_parameters_printed_differently_are_the_same_test():
     """The text of a value changes with its package: test[1.0] becomes test[np.float64(1.0)]."""
     good, after = run(*ok("a.py::t[1.0]", "a.py::t[2.0]")), run(bad("a.py::t[np.float64(1.0)]"))
-    (group,) = newly_failing(good, after).groups
+    (group,) = newly_failing([good], [after]).groups
     assert group.tests == ("a.py::t[1.0]", "a.py::t[2.0]")
     assert standing_of(after, group)[0] is Standing.FAILS
     assert standing_of(run(*ok("a.py::t[np.float64(1.0)]")), group)[0] is Standing.PASSES
@@ -237,7 +237,7 @@ def test_every_group_is_bad_at_the_bad_end_and_good_at_the_good_end(data):
         return run(*results)
 
     good, after = end(), end()
-    groups = newly_failing(good, after)
+    groups = newly_failing([good], [after])
     for group in groups.groups:
         assert standing_of(good, group)[0] is Standing.PASSES
         assert standing_of(after, group)[0] is Standing.FAILS
@@ -252,7 +252,7 @@ def test_every_group_is_bad_at_the_bad_end_and_good_at_the_good_end(data):
 def test_a_full_stop_makes_no_other_group():
     good = run(*ok("a.py::one", "a.py::two"))
     raised = [RaisedException("builtins.ValueError", f"it is closed{end}") for end in ("", ".")]
-    groups = newly_failing(good, run(bad("a.py::one", raised[0]), bad("a.py::two", raised[1])))
+    groups = newly_failing([good], [run(bad("a.py::one", raised[0]), bad("a.py::two", raised[1]))])
     assert names_in(groups) == [("a.py::one", "a.py::two")]
 
 

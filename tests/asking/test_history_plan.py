@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from support import repro_text
 
-from harness.asking.history_scan import make_history_plan
+from harness.asking.history_scan import Range, make_history_plan
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Device
 from harness.model.repro import parse_repro
@@ -21,9 +21,7 @@ def planned(parts, interpreter):
         repro = parse_repro(repro_text(subject, tool=tool), name="step")
         return make_history_plan(
             Inquiry(subject, repro, **more),
-            since=since,
-            until=until,
-            max_gap=max_gap,
+            Range(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,
             device=Device.CPU,
@@ -33,13 +31,13 @@ def planned(parts, interpreter):
 
 
 def ends(made):
-    return str(made.plan.releases[0].version), str(made.plan.releases[-1].version)
+    return str(made.releases[0].version), str(made.releases[-1].version)
 
 
 def test_without_bounds_every_release_is_covered(planned):
     made = planned()
     assert ends(made) == ("1.0", "1.12")
-    told = "\n".join(made.plan.choices)
+    told = "\n".join(made.choices)
     assert "--from changes it" in told
     assert "--to changes it" in told
     assert "other packages: as close as possible to those of the newest release (--as-of changes it)" in told
@@ -49,7 +47,7 @@ def test_without_bounds_every_release_is_covered(planned):
 def test_it_begins_with_the_older_bound_of_the_repro(planned, bounds):
     made = planned(bounds=bounds)
     assert ends(made) == ("1.4", "1.12")
-    assert "from 1.4 (from the repro; --from changes it)" in made.plan.choices
+    assert "from 1.4 (from the repro; --from changes it)" in made.choices
 
 
 def test_a_bound_newer_than_the_requested_end_is_ignored(planned):
@@ -58,31 +56,29 @@ def test_a_bound_newer_than_the_requested_end_is_ignored(planned):
 
 def test_other_packages_are_those_of_the_bad_bound(planned):
     made = planned(bounds='good = "1.4"\nbad = "1.7"')
-    assert str(made.plan.releases[made.plan.bad].version) == "1.7"
-    assert "other packages: as close as possible to those of 1.7 (--as-of changes it)" in made.plan.choices
+    assert str(made.releases[made.bad].version) == "1.7"
+    assert "other packages: as close as possible to those of 1.7 (--as-of changes it)" in made.choices
 
 
 def test_without_a_bad_bound_other_packages_are_those_of_the_newest_release(planned):
-    assert (
-        "other packages: as close as possible to those of 1.6 (--as-of changes it)" in planned(until="1.6").plan.choices
-    )
+    assert "other packages: as close as possible to those of 1.6 (--as-of changes it)" in planned(until="1.6").choices
 
 
 @pytest.mark.parametrize("bounds", ['bad = "1.7"', 'bad = "7.7"', ""])
 def test_a_bad_bound_out_of_range_fixes_no_other_packages(planned, bounds):
-    assert planned("1.8", bounds=bounds).plan.bad is None
+    assert planned("1.8", bounds=bounds).bad is None
 
 
 def test_an_uninstallable_bad_bound_fixes_no_other_packages(planned):
-    assert planned("1.0", "1.6", subject="mixed", bounds='bad = "1.1"').plan.bad is None
+    assert planned("1.0", "1.6", subject="mixed", bounds='bad = "1.1"').bad is None
 
 
 def test_the_stride_is_shown_unless_requested(planned):
     """With so few releases all of them run, and there is nothing to report."""
     chosen, asked = planned(), planned(max_gap=2)
     assert (chosen.stride, asked.stride) == (1, 2)
-    assert not any("--max-gap" in choice for choice in chosen.plan.choices)
-    assert not any("--max-gap" in choice for choice in asked.plan.choices)
+    assert not any("--max-gap" in choice for choice in chosen.choices)
+    assert not any("--max-gap" in choice for choice in asked.choices)
 
 
 def test_ends_in_the_wrong_order_are_refused(planned):

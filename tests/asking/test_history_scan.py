@@ -6,7 +6,7 @@ import pytest
 from support import MESSAGE, SIGNED, repro_text
 
 from harness.asking.history import HistoryStatus, RowState
-from harness.asking.history_scan import Scanning, make_history_plan
+from harness.asking.history_scan import Range, make_history_plan, scanned
 from harness.culprit.axis import Axis, AxisSearch
 from harness.events import SILENT
 from harness.model import Device, Verdict
@@ -28,20 +28,18 @@ def lanes():
 def scan(parts, interpreter, lanes):
     """Scan a project and return its history."""
 
-    def scanned(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
+    def scan_of(subject, since=None, until=None, max_gap=None, tool=SIGNED, body=None):
         repro = parse_repro(repro_text(subject, tool=tool, body=body), name="step")
         made = make_history_plan(
             Inquiry(subject, repro),
-            since=since,
-            until=until,
-            max_gap=max_gap,
+            Range(since, until, max_gap),
             index=parts.index,
             interpreter=interpreter,
             device=Device.CPU,
         )
-        return Scanning(made, parts.prober, lanes, SILENT).run()
+        return scanned(made, parts.prober, lanes, SILENT)
 
-    return scanned
+    return scan_of
 
 
 def edges(history):

@@ -185,9 +185,10 @@ def test_another_file_than_the_listed_one_is_not_left(tmp_path, files, scheme):
     target = tmp_path / "one.whl"
     download(PipSettings(), url, target, hashlib.sha256(b"one").hexdigest())
     assert target.read_bytes() == b"one"
+    other = tmp_path / "other.whl"
     with pytest.raises(IndexFault):
-        download(PipSettings(), url, target, hashlib.sha256(b"two").hexdigest())
-    assert not target.exists()
+        download(PipSettings(), url, other, hashlib.sha256(b"two").hexdigest())
+    assert list(tmp_path.iterdir()) == [target]
 
 
 def test_a_listed_file_that_is_missing_is_a_fault(tmp_path, files):

@@ -10,7 +10,6 @@ from markdown_it import MarkdownIt
 from packaging.version import Version
 
 from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, UntestedGaps
-from harness.asking.history_scan import HistoryPlan
 from harness.model import Release, Repro, Signature, Verdict
 from harness.model.verdict import Step
 from harness.planning.inquiry import Inquiry, Scope
@@ -75,8 +74,7 @@ def made(interpreter):
     """The plan of a history of five releases."""
     releases = tuple(Release("shop", Version(f"1.{minor}")) for minor in (0, 1, 2, 3, 5))
     scope = Scope(REPRO, interpreter.version, ("till",), ("coin<2",), subject="shop")
-    plan = Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, {}, "none")
-    return HistoryPlan(plan, 4)
+    return Plan(Inquiry("shop", REPRO), scope, interpreter, releases, None, None, {}, "none", stride=4)
 
 
 @pytest.fixture
@@ -216,6 +214,6 @@ def test_a_record_is_the_json_of_the_history_with_its_question(made):
 
 def test_a_finer_scan_replaces_the_record(made):
     assert history_id(evolve(made, stride=1)) == history_id(made)
-    shorter = evolve(made, plan=evolve(made.plan, releases=made.plan.releases[:-1]))
+    shorter = evolve(made, releases=made.releases[:-1])
     assert history_id(shorter) != history_id(made)
-    assert history_id(evolve(made, plan=evolve(made.plan, as_of="era"))) != history_id(made)
+    assert history_id(evolve(made, as_of="era")) != history_id(made)
