@@ -189,15 +189,12 @@ def _as_today(old: list[str], new: list[str]) -> list[str]:
     one, other = _TOKEN.findall("".join(old)), _TOKEN.findall("".join(new))
     renamed: dict[str, str] = {}
     for tag, i, j, k, m in difflib.SequenceMatcher(None, one, other, autojunk=False).get_opcodes():
-        if tag == "replace" and j - i == m - k:
+        is_renamed = tag == "replace" and j - i == m - k
+        if is_renamed and not any(map(keyword.iskeyword, (*one[i:j], *other[k:m]))):
             for was, now in zip(one[i:j], other[k:m], strict=True):
-                if _is_name(was) and _is_name(now) and was not in other and now not in one:
+                if was.isidentifier() and now.isidentifier() and was not in other and now not in one:
                     renamed.setdefault(was, now)
     return [_TOKEN.sub(lambda found: renamed.get(found[0], found[0]), line) for line in old]
-
-
-def _is_name(token: str) -> bool:
-    return token.isidentifier() and not keyword.iskeyword(token)
 
 
 @functools.lru_cache(maxsize=32)
