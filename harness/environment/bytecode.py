@@ -245,7 +245,10 @@ class BytecodeTree:
                 with contextlib.suppress(Busy):
                     stack.enter_context(acquire(shared.bytecode_lock, wait=False))
                     folder = shared.pycache
-            yield cls(folder, store, sources, store.fill(folder, sources, without=without))
+            tree = cls(folder, store, sources, store.fill(folder, sources, without=without))
+            yield tree
+            for path in tree.fresh:  # the next run gets links to what was compiled for all
+                (folder / path).unlink(missing_ok=True)
 
     def differences(self) -> list[str]:
         """Compare the tree after a run: the files that were changed or removed."""
