@@ -28,7 +28,7 @@ from harness.errors import HarnessFault
 from harness.model import Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.probing.probe import Around, Prepared, Probe, observation_of
 from harness.run.launch import scratch_folder
-from harness.run.process import Zygote, ZygoteFailed, end_strays
+from harness.run.process import Zygote, ZygoteFailed, end_strays, started_zygote
 from harness.run.runner import INSIDE, Job, environment_of, run_repro
 from harness.run.sandbox import FileAccess
 
@@ -83,11 +83,11 @@ def forking(
         def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
             return _zygote_of(job, preloadable(*graph, {str(base / path) for path in left_out}))
 
-        zygotes = Zygotes(start, frozenset(paths), first, stack.enter_context(contextlib.ExitStack()))
+        running = stack.enter_context(contextlib.ExitStack())
         compiled = place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages
         fresh = prober.store.get(prober.key(probe, lock))
         fresh_s = fresh.duration_s if fresh is not None else 0.0
-        yield ForkingProber(prober, lock.id, job, packages, compiled, originals, zygotes, fresh_s)
+        yield ForkingProber(prober, lock.id, job, packages, compiled, originals, start, first, running, fresh_s)
 
 
 @define
@@ -95,9 +95,10 @@ class ForkingProber(Around):
     """A prober that forks the probes of mixtures of one environment, and passes all others to `prober`.
 
     `lock_id` is the lock of that environment. `originals` are the unchanged contents of all files that a candidate may
-    exchange, by path relative to `packages`; None is a file that does not exist. `fresh_s` is how many seconds a fresh
-    process of the repro takes (0: unknown). `forked` counts the forks. `stopped` is the reason why forking has stopped,
-    "" if it has not.
+    exchange, by path relative to `packages`; None is a file that does not exist. `start` starts a zygote that has
+    only imported modules that do not depend on some files, all of which must be unchanged then. `left_out` are those
+    of the current `zygote`. `fresh_s` is how many seconds a fresh process of the repro takes (0: unknown). `forked`
+    counts the forks. `stopped` is the reason why forking has stopped, "" if it has not.
     """
 
     prober: Prober
@@ -106,11 +107,14 @@ class ForkingProber(Around):
     packages: Path
     pycache: Path
     originals: Mapping[str, bytes | None]
-    zygotes: Zygotes
+    start: Callable[[frozenset[str]], AbstractContextManager[Zygote]]
+    left_out: frozenset[str]
+    _running: contextlib.ExitStack
     fresh_s: float = 0.0
     forked: int = 0
     stopped: str = ""
     _do_hang: bool = field(default=False, init=False)  # fresh processes hang where forks do
+    zygote: Zygote | None = field(default=None, init=False)
     _first: tuple[Probe, Ran] | None = field(default=None, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
@@ -122,11 +126,9 @@ class ForkingProber(Around):
             return self.prober.prepare(probe, cancel=cancel)
         if (kept := self.store.get(self.prober.key(probe, lock))) is not None:
             return Prepared(probe, kept.key, observation=kept, cached=True)
-        key = self._key(probe, lock)
+        key = self.prober.key(probe, lock) + _FORKED
         if (kept := self.store.get(key)) is not None and not _is_unsettled(kept):
             return Prepared(probe, key, observation=kept, cached=True)
-        if probe.mixture is not None and flaw_of(probe.mixture, lock.python):
-            return self.prober.prepare(probe, cancel=cancel)
         return Prepared(probe, key)
 
     def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
@@ -160,23 +162,24 @@ class ForkingProber(Around):
             and probe.trace is None
             and lock.id == self.lock_id
             and probe.mixture.files.keys() <= self.originals.keys()
+            and not flaw_of(probe.mixture, lock.python)
         )
-
-    def _key(self, probe: Probe, lock: Lock) -> str:
-        return self.prober.key(probe, lock) + _FORKED
 
     def _fork(self, probe: Probe, lock: Lock, key: str, cancel: threading.Event | None) -> Observation | None:
         begun = time.monotonic()
         log = self.store.log_path(key)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            setup_s, ran = self._run(probe, log, cancel)
+            zygote = self._zygote_for(probe, cancel)
+            setup_s = time.monotonic() - begun
+            ran = self._forked(zygote, probe, log, cancel)
         except (CannotFork, ZygoteFailed) as error:
             self.stop(str(error))
             return None
         except HarnessFault:  # the guard, which is forked too, gave no result
             self.stop("a fork died or hung")
             return None
+        self._first = self._first or (probe, ran)
         self.forked += 1
         observation = observation_of(
             probe,
@@ -184,38 +187,37 @@ class ForkingProber(Around):
             evolve(ran, machine={**ran.machine, "forked": True}),
             key=key,
             drift=(),
-            setup_s=setup_s - begun,
+            setup_s=setup_s,
             started=started,
             log=log.relative_to(self.store.root).as_posix(),
         )
         self.store.put(observation)
         return observation
 
-    def _run(self, probe: Probe, log: Path, cancel: threading.Event | None) -> tuple[float, Ran]:
-        """Run a probe in a fork; returns its start on the monotonic clock too. Raises `CannotFork`, `ZygoteFailed`."""
-        files = probe.mixture.files if probe.mixture is not None else {}
-        if not self.zygotes.fits(files):
-            self._place({})
-            zygote = self.zygotes.started_for(files)
-            if self._first is not None:
-                self._check(zygote, *self._first, cancel)
-        self._place(files)
-        begun = time.monotonic()
-        zygote = self.zygotes.started_for(files)
-        job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=self.limit(probe.repro))
-        ran = run_repro(job, cancel=cancel)
-        self._first = self._first or (probe, ran)
-        return begun, ran
+    def _zygote_for(self, probe: Probe, cancel: threading.Event | None) -> Zygote:
+        """Return a zygote that has imported nothing that depends on a probe's files; any but the first fits all files.
 
-    def _check(self, zygote: Zygote, probe: Probe, seen: Ran, cancel: threading.Event | None) -> None:
-        """Repeat the first probe in another zygote. Raises `CannotFork` if the outcome or the exception differs."""
-        self._place(probe.mixture.files if probe.mixture is not None else {})
-        log = self.job.scratch_root / "check.log"
-        job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=self.limit(probe.repro))
-        again = run_repro(job, cancel=cancel)
-        names = [ran.exception.name if ran.exception is not None else "" for ran in (seen, again)]
-        if again.outcome is not seen.outcome or names[0] != names[1]:
-            raise CannotFork("forks of two processes disagree")
+        Raises `ZygoteFailed`, and `CannotFork` if the outcome or the exception of the first probe differs in another
+        zygote.
+        """
+        if not self.left_out.issuperset(_files_of(probe)):
+            self.left_out, self.zygote = frozenset(self.originals), None
+        if self.zygote is None:
+            self._place({})
+            self._running.close()
+            self.zygote = self._running.enter_context(self.start(self.left_out))
+            if self._first is not None:
+                first, seen = self._first
+                again = self._forked(self.zygote, first, self.job.scratch_root / "check.log", cancel)
+                if (again.outcome, _name_in(again)) != (seen.outcome, _name_in(seen)):
+                    raise CannotFork("forks of two processes disagree")
+        return self.zygote
+
+    def _forked(self, zygote: Zygote, probe: Probe, log: Path, cancel: threading.Event | None) -> Ran:
+        """Put the files of a probe in place, and run it in a fork. Raises `ZygoteFailed`."""
+        self._place(_files_of(probe))
+        limit = self.limit(probe.repro)
+        return run_repro(evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=limit), cancel=cancel)
 
     def limit(self, repro: Repro) -> float:
         """The seconds that a fork may take: a lock that was held when it was forked is never released."""
@@ -233,42 +235,11 @@ class ForkingProber(Around):
         self._placed = dict(files)
 
 
-@define
-class Zygotes:
-    """The current zygote, started when a fork needs it. It has only imported modules that do not depend on `left_out`.
-
-    `start` starts a zygote that leaves out some files; all files must be unchanged when it is called. `every` has all
-    files that a candidate may change.
-    """
-
-    start: Callable[[frozenset[str]], AbstractContextManager[Zygote]]
-    every: frozenset[str]
-    left_out: frozenset[str]
-    _running: contextlib.ExitStack
-    _zygote: Zygote | None = None
-
-    def fits(self, files: Iterable[str]) -> bool:
-        """Whether there is a zygote, and it has imported nothing that depends on these files."""
-        return self._zygote is not None and self.left_out.issuperset(files)
-
-    def started_for(self, files: Iterable[str]) -> Zygote:
-        """Return a zygote for these files, and start it if needed. After the first, a zygote fits all files.
-
-        Raises `CannotFork`.
-        """
-        if self._zygote is None or not self.fits(files):
-            if self._zygote is not None or not self.left_out.issuperset(files):
-                self.left_out = self.every
-            self._running.close()
-            self._zygote = self._running.enter_context(self.start(self.left_out))
-        return self._zygote
-
-
 @contextlib.contextmanager
 def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
     """Start a zygote that imports these modules, in the same sandbox as a run; stop it with the context.
 
-    Raises `CannotFork`.
+    Raises `ZygoteFailed`.
     """
     with scratch_folder(job.scratch_root) as folder:
         env = environment_of(folder, job, job.invoked_from.absolute())
@@ -281,7 +252,7 @@ def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
         )
         emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
         try:
-            zygote = Zygote.start(
+            with started_zygote(
                 job.python,
                 modules,
                 env=env,
@@ -289,13 +260,9 @@ def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
                 emulation=emulation if job.device is Device.EMULATED else None,
                 sandbox=job.sandbox.around(access) if job.sandbox is not None else (),
                 timeout=job.repro.timeout,
-            )
-        except ZygoteFailed as error:
-            raise CannotFork(str(error)) from error
-        try:
-            yield zygote
+            ) as zygote:
+                yield zygote
         finally:
-            zygote.close()
             end_strays(env)  # a guard that hangs, which nobody else ends
 
 
@@ -327,6 +294,14 @@ def preloadable(
             reached.add(other)
             border.append(other)
     return tuple(name for name in modules if name not in reached)
+
+
+def _files_of(probe: Probe) -> Mapping[str, bytes | None]:
+    return probe.mixture.files if probe.mixture is not None else {}
+
+
+def _name_in(ran: Ran) -> str:
+    return ran.exception.name if ran.exception is not None else ""
 
 
 def _is_unsettled(observation: Observation) -> bool:

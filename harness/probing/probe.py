@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from harness.run.devices import Gpu
     from harness.run.result import Ran
 
+_RECORDED = "exception exit_code metrics machine loaded peak_memory trace tests mistake wrote"
+
 
 @frozen
 class Probe:
@@ -216,21 +218,12 @@ def observation_of(
     """The record of a run: `lock` is what was installed, `started` an ISO 8601 time, `log` relative to the results."""
     return evolve(
         observation_without_run(probe, key, ran.outcome, "", lock, setup_s=setup_s),
+        **{name: getattr(ran, name) for name in _RECORDED.split()},
         detail=ran.detail + _longer(ran, probe.repro),
-        exception=ran.exception,
-        exit_code=ran.exit_code,
-        metrics=dict(ran.metrics),
-        drift=drift,
-        machine=dict(ran.machine),
-        loaded={name: tuple(files) for name, files in ran.loaded.items()},
         duration_s=round(ran.duration_s, 3),
-        peak_memory=ran.peak_memory,
+        drift=drift,
         started=started,
         log=log,
-        trace=ran.trace,
-        tests=ran.tests,
-        mistake=ran.mistake,
-        wrote=ran.wrote,
     )
 
 

@@ -57,6 +57,11 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 _TOLD = 4
+_FAILED: dict[type[Exception], Outcome] = {
+    MissingProgram: Outcome.NO_PROGRAM,
+    NotKept: Outcome.NOT_MADE,
+    CannotBuild: Outcome.UNINSTALLABLE,
+}
 
 
 @frozen
@@ -217,16 +222,11 @@ class Prober:
             started = datetime.now(UTC)
             try:
                 ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
-            except MissingProgram as missing:
+            except (MissingProgram, NotKept, CannotBuild) as why:
                 # Other environments of this search had the program, so a release without it can't be judged.
-                if missing.program not in self._programs:
+                if isinstance(why, MissingProgram) and why.program not in self._programs:
                     raise
-                words, failed = missing.message, Outcome.NO_PROGRAM
-                return self._unrun(probe, prepared.key, failed, words, lock, begun, keep=False)
-            except NotKept as why:
-                return self._unrun(probe, prepared.key, Outcome.NOT_MADE, str(why), lock, begun, keep=False)
-            except CannotBuild as gone:
-                return self._unrun(probe, prepared.key, Outcome.UNINSTALLABLE, str(gone), lock, begun, keep=False)
+                return self._unrun(probe, prepared.key, _FAILED[type(why)], str(why), lock, begun, keep=False)
             # Another run may have changed a shared environment, and the sandbox refuses writes to it: run again alone.
             if not apart and (altered or _was_refused_a_write(ran, environment)):
                 apart = True

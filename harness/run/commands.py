@@ -6,6 +6,7 @@ other people's code writes it, so nothing in it is trusted.
 
 from __future__ import annotations
 
+import contextlib
 import enum
 import json
 import re
@@ -38,7 +39,6 @@ _PYTEST_ENDS = {
     4: "pytest could not start",
     5: NO_TESTS,
 }
-_UNITTEST_ENDS = {5: NO_TESTS}
 _RAN_NONE = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
 
 
@@ -221,10 +221,12 @@ def read_record(path: Path) -> Record:
         if isinstance(told.get("start"), str) and len(running) < TESTS_LIMIT:
             running[plain(told["start"])] = None
         elif isinstance(told.get("test"), str) and len(results) < TESTS_LIMIT:
-            result = _result(told)
-            running.pop(plain(told["test"]), None)
-            if result is not None:
-                results[result.id] = result
+            name, seconds = plain(told["test"]), told.get("seconds", 0.0)
+            running.pop(name, None)
+            with contextlib.suppress(ValueError):
+                outcome = TestOutcome(told.get("outcome", ""))
+                duration = float(seconds) if type(seconds) in (int, float) else 0.0
+                results[name] = TestResult(name, outcome, exception_of(told.get("exception")), duration)
         elif told.get("end") is True:
             ended, loaded = True, files_of(told.get("loaded"))
     owners = {file: name for name, files in loaded.items() for file in files}
@@ -238,17 +240,6 @@ def _object(line: bytes) -> dict[str, Any]:
     except (ValueError, RecursionError):
         return {}
     return told if isinstance(told, dict) else {}
-
-
-def _result(told: Mapping[str, Any]) -> TestResult | None:
-    seconds = told.get("seconds")
-    try:
-        outcome = TestOutcome(told.get("outcome", ""))
-    except ValueError:
-        return None
-    is_number = isinstance(seconds, int | float) and not isinstance(seconds, bool)
-    duration = float(seconds) if is_number and seconds else 0.0
-    return TestResult(plain(told["test"]), outcome, exception_of(told.get("exception")), duration)
 
 
 def _with_packages(raised: RaisedException | None, owners: Mapping[str, str]) -> RaisedException | None:
@@ -287,19 +278,16 @@ def _last_words(ran: Ran, record: Record) -> RaisedException | None:
 def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Record) -> str:
     """One sentence about how the run ended."""
     running = "" if record.ended or not record.running else f" in {_named(record.running)}"
-    if ran.outcome is not Outcome.EXITED:
+    if running or ran.outcome is not Outcome.EXITED:
         return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
     failed = [test.id for test in tests if test.outcome.is_failure and test.id != WHOLE_RUN]
     told = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
     if failed and tool is TestTool.PYTEST and not any("::" in test for test in failed):
         told = f"could not import {_named(failed)}"
-    ends = _PYTEST_ENDS if tool is TestTool.PYTEST else _UNITTEST_ENDS
-    end = ends.get(ran.exit_code or 0)
+    end = _PYTEST_ENDS.get(ran.exit_code or 0) if tool is TestTool.PYTEST or ran.exit_code == 5 else None
     whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)
     if whole is not None and not told:
         told = f"{whole.name}: {one_line(whole.message, 200)}"
-    if running:
-        return f"{ran.detail}{running}"
     if end is not None:
         return f"{end} (exit code {ran.exit_code})" + (f": {told}" if told else "")
     return told or ran.detail

@@ -6,7 +6,7 @@ It reads the output of the tree from a pipe and writes it to the log, up to a li
 """
 
 # Importing pathlib or typing would take as long as all the rest of this module.
-# ruff: noqa: PTH101, PTH110, PTH114, PTH118, PTH123, PTH208
+# ruff: noqa: PTH110, PTH123, PTH208
 
 from __future__ import annotations
 
@@ -397,18 +397,6 @@ def _oom_kills() -> int:
     return 0
 
 
-def _remove(folder: str) -> None:
-    import shutil
-
-    for parent, names, _ in os.walk(folder):
-        for name in names:
-            path = os.path.join(parent, name)
-            if not os.path.islink(path):
-                with contextlib.suppress(OSError):
-                    os.chmod(path, 0o700)
-    shutil.rmtree(folder, ignore_errors=True)
-
-
 def main(kind: type[Guard] = Guard) -> None:
     """Read the request, carry it out with a guard of this class, and print the result."""
     line = b""
@@ -422,7 +410,9 @@ def main(kind: type[Guard] = Guard) -> None:
     # Both may arrive at once if the harness cancels before this process reads.
     result = {"reason": "cancelled"} if cancels else kind(request).run()
     if result.get("reason") == "orphaned" and request["remove_if_orphaned"]:
-        _remove(request["remove_if_orphaned"])
+        import shutil
+
+        shutil.rmtree(request["remove_if_orphaned"], ignore_errors=True)
     with contextlib.suppress(OSError):  # the reader may have ended
         os.write(1, json.dumps(result).encode() + b"\n")
 

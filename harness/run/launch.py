@@ -111,13 +111,11 @@ def process_environment(
     python: Path,
     pass_env: Sequence[str] = (),
     extra: Mapping[str, str] | None = None,
-    pycache_prefix: Path | None = None,
-    stubs: bool = False,
 ) -> dict[str, str]:
     """Return all environment variables of a probe, made from the harness's own (`ours`).
 
     Only variables known to be harmless and those in `pass_env` are passed on; `extra` is added last. The folder of
-    `python` comes first on PATH, then the stubs if there are any. Bytecode goes below `pycache_prefix` if given.
+    `python` comes first on PATH.
     """
     environment = dict(_SHARED_CPUS)
     environment |= {name: value for name, value in ours.items() if name in pass_env or _is_harmless(name, value)}
@@ -125,15 +123,13 @@ def process_environment(
     if hub := _hub_cache(ours):
         environment["HF_HUB_CACHE"] = str(hub)
     environment |= {
-        "PATH": os.pathsep.join([str(python.parent), *([str(scratch.stubs)] if stubs else []), user_path(ours)]),
+        "PATH": os.pathsep.join([str(python.parent), user_path(ours)]),
         "VIRTUAL_ENV": str(python.parent.parent),
         "PYTHONNOUSERSITE": "1",
         "PYTHONUNBUFFERED": "1",
         "PYTHONFAULTHANDLER": "1",
         "TOKENIZERS_PARALLELISM": "false",
     }
-    if pycache_prefix is not None:
-        environment["PYTHONPYCACHEPREFIX"] = str(pycache_prefix)
     return environment | dict(extra or {})
 
 
@@ -268,18 +264,16 @@ def physical_memory() -> int:
 def keep_log(log: BinaryIO, target: Path) -> None:
     """Compress a log to `target` atomically. Truncates a log that is longer than the guard writes."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    handle, part = tempfile.mkstemp(prefix=".log", dir=target.parent)
     log.seek(0)
-    try:
-        with os.fdopen(handle, "wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
+    with tempfile.TemporaryDirectory(prefix=".log", dir=target.parent) as folder:
+        part = Path(folder, "log")
+        with part.open("wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
             left = LOG_KEPT + 4096  # including the line that says how much was left out
             while left > 0 and (piece := log.read(min(left, _PIECE))):
                 packed.write(piece)
                 left -= len(piece)
-        Path(part).replace(target)
-    except BaseException:
-        Path(part).unlink(missing_ok=True)
-        raise
+        part.chmod(0o600)
+        part.replace(target)
 
 
 def read_log(path: Path) -> str:

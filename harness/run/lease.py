@@ -82,7 +82,7 @@ class GpuPool:
                 except Timeout:
                     in_use = True
                     continue
-                if _has_free(gpu, needed):
+                if gpu.free >= needed or not gpu.memory:  # a GPU that shares the machine's memory reports none
                     return gpu
                 held.close()
             now = self.clock()
@@ -103,10 +103,6 @@ class GpuPool:
         wanted = {gpu.address for gpu in self.gpus}
         found = [gpu for gpu in self.find() if gpu.address in wanted]
         return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))
-
-
-def _has_free(gpu: Gpu, needed: int) -> bool:
-    return gpu.free >= needed or not gpu.memory  # a GPU that shares the machine's memory reports none
 
 
 def _shortage(listed: tuple[Gpu, ...], needed: int) -> str:
@@ -137,7 +133,8 @@ class MemoryGate:
     def entered(self, cancel: threading.Event | None = None) -> Iterator[None]:
         """Wait for memory, and reserve it as long as the context lasts. Raises `Cancelled` if `cancel` is set."""
         with self._changed:
-            while self._running and not self._has_room():
+            # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
+            while self._running and self.available() < (self._running + 1) * (self._largest or _EXPECTED):
                 if cancel is not None and cancel.is_set():
                     raise Cancelled
                 self._changed.wait(_LOOK_AT_MEMORY_S)
@@ -154,7 +151,3 @@ class MemoryGate:
         """Record the peak memory of a run, in bytes."""
         with self._changed:
             self._largest = max(self._largest, peak)
-
-    def _has_room(self) -> bool:
-        # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
-        return self.available() >= (self._running + 1) * (self._largest or _EXPECTED)

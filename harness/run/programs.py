@@ -10,14 +10,13 @@ import difflib
 import os
 import re
 import shutil
-import sys
 from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
 from harness.model import Outcome, TestOutcome
 from harness.model.observation import WHOLE_RUN
-from harness.run.commands import NO_TESTS, TestTool, is_python, module_at, program_at, recognised
+from harness.run.commands import NO_TESTS, TestTool, is_python, program_at, recognised
 from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
@@ -40,6 +39,10 @@ exit 127
 """
 _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re.MULTILINE)
 _NO_TOOL = re.compile(r"python[\d.]*: No module named (?P<name>[\w.]+)")
+_NO_PACKAGE = re.compile(
+    r"python[\d.]*: Error while finding module specification for '(?P<name>\w+)\.[\w.]+' "
+    r"\(ModuleNotFoundError: No module named '(?P=name)'\)"
+)
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>\w+)[\w.]*'")
 _NO_FILE = re.compile(r"python[\d.]*: can't open file '(?P<name>[^'\n]+)'")
 _SYNTAX = re.compile(
@@ -56,12 +59,8 @@ _NO_TEST = re.compile(r"^ERROR: (?P<file>file or directory )?not found: (?P<name
 
 
 def program_of(argv: Sequence[str]) -> str:
-    """Return the program that a command starts, as written; for `python -m`, with the module."""
-    at = program_at(argv)
-    if at >= len(argv):
-        return ""
-    module = module_at(argv, at) if is_python(argv[at]) else None
-    return argv[at] if module is None else f"{argv[at]} -m {argv[module]}"
+    """Return the program that a command starts, as written; "" if there is none."""
+    return "".join(argv[program_at(argv) :][:1])
 
 
 def missing_program(
@@ -70,18 +69,13 @@ def missing_program(
     """Return in one sentence why a command can't run in the environment of `python`, "" if it can.
 
     `path` is the user's PATH; `invoked_from` is the base of relative program paths; `beside` are further folders with
-    modules, and with programs below `bin`.
+    programs below `bin`.
     """
-    at = program_at(argv)
-    if at >= len(argv):
-        return ""
-    program, own = argv[at], python.parent
-    if any((folder / "bin" / program).exists() for folder in beside):
-        return ""
+    program, own = program_of(argv), python.parent
     if os.sep in program:
         return _unfit_script(invoked_from / program, own)
-    if (own / program).exists():
-        return _missing_module(argv, at, python, beside) if is_python(program) else ""
+    if not program or any((folder / program).exists() for folder in (own, *(one / "bin" for one in beside))):
+        return ""
     found = shutil.which(program, path=path)
     if program in _PYTHON_TOOLS or _PYTHON_NAME.fullmatch(program) or (found is not None and _is_python_tool(found)):
         if is_python(program):
@@ -137,17 +131,8 @@ def _is_python_tool(file: str) -> bool:
     head = _head(file)
     if head.startswith(b"#!") and _SHEBANG.match(head):
         return True
-    return folder not in _SYSTEM and (_is_venv(folder) or (head.startswith(b"#!") and _has_python(folder)))
-
-
-@lru_cache(maxsize=64)
-def _is_venv(folder: str) -> bool:
-    return Path(folder, "..", "pyvenv.cfg").exists()
-
-
-@lru_cache(maxsize=64)
-def _has_python(folder: str) -> bool:
-    return Path(folder, "python").exists() or Path(folder, "python3").exists()
+    signs = ("../pyvenv.cfg", *(("python", "python3") if head.startswith(b"#!") else ()))
+    return folder not in _SYSTEM and any(Path(folder, sign).exists() for sign in signs)
 
 
 def _unfit_script(script: Path, own: Path) -> str:
@@ -167,39 +152,6 @@ def _head(file: str) -> bytes:
         return b""
 
 
-def _missing_module(argv: Sequence[str], at: int, python: Path, beside: Sequence[Path]) -> str:
-    """Why `python -m X` can't run: the environment lacks X. Returns "" if only a run could show that."""
-    found = module_at(argv, at)
-    value = argv[found] if found is not None else ""
-    top = value.partition(".")[0]
-    folders = list(python.parent.parent.glob("lib*/python*/site-packages"))
-    if top in sys.stdlib_module_names or not _is_closed(python, folders) or not top.isidentifier():
-        return ""
-    if any((folder / top).exists() or list(folder.glob(f"{top}.*")) for folder in (*beside, *folders)):
-        return ""
-    return f"python -m {value}: {top} is not in the environment; add --with {_PYTHON_TOOLS.get(top, top)}"
-
-
-def _is_closed(python: Path, folders: Sequence[Path]) -> bool:
-    """Whether only these folders are importable: a virtual environment whose `.pth` files add no others."""
-    try:
-        settings = (python.parent.parent / "pyvenv.cfg").read_text(encoding="utf-8").lower().replace(" ", "")
-    except (OSError, UnicodeDecodeError):
-        return False
-    if "include-system-site-packages=true" in settings:
-        return False
-    paths = [file for folder in folders for file in folder.glob("*.pth") if file.name != "_virtualenv.pth"]
-    return bool(folders) and not any(_leads_away(file) for file in paths)
-
-
-def _leads_away(file: Path) -> bool:
-    try:
-        lines = file.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return True
-    return any("editable" in line or Path(line.strip()).is_absolute() for line in lines)
-
-
 def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     """Return one sentence about what is wrong with the command, "" if nothing is.
 
@@ -215,7 +167,7 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
         return f"{found}: command not found; if a Python package provides it, add that with --with"
     if ran.exit_code == 126:
         return "the command can't be executed (exit code 126)"
-    if found := _last(_NO_TOOL, ran.tail):
+    if found := _last(_NO_TOOL, ran.tail) or _last(_NO_PACKAGE, ran.tail):
         return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
     if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
         return f"no such file: {_as_typed(found, argv)}"

@@ -7,19 +7,22 @@ followed, every value is checked, and text is made safe to print.
 
 from __future__ import annotations
 
+import contextlib
 import errno
 import json
 import math
 import os
 import re
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args, get_origin
 
-from attrs import asdict, field, fields, frozen
+import cattrs
+from attrs import asdict, evolve, field, fields, frozen, resolve_types
+from cattrs.gen import make_dict_structure_fn, override
 
-from harness.model import Device, Outcome, RaisedException, Returned, StackFrame, TestResult, Trace
+from harness.model import Device, Outcome, RaisedException, Returned, TestResult, Trace
 from harness.model.text import listed, one_line, plain
 from harness.run.devices import outcome_of_text
 from harness.run.launch import LOG_KEPT, METRICS_LIMIT, Limits
@@ -58,36 +61,27 @@ class ChildReport:
     trace: Trace | None = None
 
 
+resolve_types(ChildReport)
+Fact = str | int | float | bool | None
 _NONE = ChildReport()
-_ENDS = frozenset({"completed", "exit", "raised", "forked"})
+_ENDS = ("completed", "exit", "raised", "forked")
 
 
 def read_report(path: Path) -> ChildReport | None:
     """Read the child driver's report; None if there is none. Raises `Unreadable` if the file is not a report."""
-    data = content_of(path, REPORT_LIMIT)
-    if data is None:
+    report = _object_in(path, REPORT_LIMIT)
+    if report is None:
         return None
-    report = _parsed(data)
-    if not isinstance(report, dict) or not isinstance(report.get("end"), str) or report["end"] not in _ENDS:
+    if report.get("end") not in _ENDS:
         raise Unreadable("is not a report")
-    machine: dict[str, Any] = {name: _simple(value) for name, value in _items(report.get("machine"))}
-    if problems := list(_texts(report.get("problems"))):
-        machine["problems"] = problems
-    exception = exception_of(report.get("exception"), 0)
-    if report["end"] == "raised" and exception is None:
+    told = {one.name: value for one in fields(ChildReport) for value in _valid([report.get(one.name)], one.type)}
+    told["machine"] = dict(_valid(report.get("machine"), tuple[str, Fact]))
+    if problems := list(_valid(report.get("problems"), str)):
+        told["machine"]["problems"] = problems
+    told["exception"] = exception_of(report.get("exception")) if report["end"] == "raised" else None
+    if report["end"] == "raised" and told["exception"] is None:
         raise Unreadable("does not describe its exception")
-    return ChildReport(
-        end=report["end"],
-        stage="emulation" if report.get("stage") == "emulation" else "script",
-        message=_text(report.get("message")),
-        exception=exception,
-        chain=tuple(_pairs(report.get("chain"))),
-        loaded=files_of(report.get("loaded")),
-        installed=tuple(_pairs(report.get("installed"))),
-        machine=machine,
-        python=_text(report.get("python")),
-        trace=_trace(report["trace"]) if isinstance(report.get("trace"), dict) else None,
-    )
+    return ChildReport(**told)
 
 
 def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | None:
@@ -96,15 +90,13 @@ def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | No
     Returns None if there is no readable record.
     """
     try:
-        data = content_of(path, REPORT_LIMIT)
-        report = _parsed(data) if data is not None else None
+        report = _object_in(path, REPORT_LIMIT)
     except Unreadable:
         return None
-    if not isinstance(report, dict):
+    if report is None:
         return None
-    modules = {name: file for name, file in _items(report.get("modules")) if isinstance(file, str)}
-    imports = {name: list(_texts(found)) for name, found in _items(report.get("imports"))}
-    return modules, imports
+    modules = dict(_valid(report.get("modules"), tuple[str, str]))
+    return modules, dict(_valid(report.get("imports"), tuple[str, list[str]]))
 
 
 def read_metrics(path: Path) -> tuple[dict[str, float], str]:
@@ -113,19 +105,14 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
     NaN and infinities are numbers, true and false count as 1 and 0. Only the first thousand are kept.
     """
     try:
-        data = content_of(path, METRICS_LIMIT)
-        if data is None:
-            return {}, ""
-        written = _parsed(data)
+        written = _object_in(path, METRICS_LIMIT) or {}
     except Unreadable as why:
         return {}, f"; its metrics file {why}"
-    if not isinstance(written, dict):
-        return {}, "; its metrics file is not a JSON object"
     metrics: dict[str, float] = {}
     odd: list[str] = []
     for name, value in written.items():
         number = _number(value)
-        shown = _text(name, _NAME)
+        shown = plain(name[:_NAME])
         if number is None:
             odd.append(shown)
         elif len(metrics) < METRICS_COUNT:
@@ -165,11 +152,16 @@ def content_of(path: Path, limit: int) -> bytes | None:
         os.close(file)
 
 
-def _parsed(data: bytes) -> Any:
+def _object_in(path: Path, limit: int) -> dict[str, Any] | None:
+    """Read a JSON object from a file of at most `limit` bytes; None if there is none. Raises `Unreadable`."""
+    data = content_of(path, limit)
     try:
-        return json.loads(data.decode("utf-8"))
+        told = json.loads(data.decode("utf-8")) if data is not None else {}
     except (ValueError, RecursionError) as error:
         raise Unreadable(f"can't be read ({type(error).__name__})") from None
+    if not isinstance(told, dict):
+        raise Unreadable("is not a JSON object")
+    return told if data is not None else None
 
 
 def _number(value: Any) -> float | None:
@@ -181,77 +173,60 @@ def _number(value: Any) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
-def _text(value: Any, limit: int = _MESSAGE) -> str:
-    return plain(value[:limit]) if isinstance(value, str) else ""
+def exception_of(told: Any, depth: int = 0) -> RaisedException | None:
+    """Parse an exception that a child described, with its causes; None if it described none."""
+    found: list[RaisedException] = list(_valid([told], RaisedException)) if depth <= _CAUSES else []
+    if not found:
+        return None
+    return evolve(found[0], frames=found[0].frames[:_FRAMES], cause=exception_of(told.get("cause"), depth + 1))
 
 
-def _texts(value: Any) -> Iterator[str]:
-    yield from (_text(one) for one in value if isinstance(one, str)) if isinstance(value, list) else ()
-
-
-def _items(value: Any) -> Iterator[tuple[str, Any]]:
-    yield from ((_text(name), one) for name, one in value.items()) if isinstance(value, dict) else ()
-
-
-def _pairs(value: Any) -> Iterator[tuple[str, str]]:
-    for pair in value if isinstance(value, list) else ():
-        match pair:
-            case [str(first), str(second)]:
-                yield _text(first), _text(second)
-
-
-def _trace(trace: dict[str, Any]) -> Trace:
-    returned = trace.get("returned")
-    return Trace(
-        called={
-            file: {name: rank for name, rank in _items(functions) if type(rank) is int}
-            for file, functions in _items(trace.get("called"))
-        },
-        lines={
-            file: tuple(line for line in lines if type(line) is int)
-            for file, lines in _items(trace.get("lines"))
-            if isinstance(lines, list)
-        },
-        returned=tuple(
-            Returned(*map(_text, row))
-            for row in (returned if isinstance(returned, list) else ())
-            if isinstance(row, list) and len(row) == len(fields(Returned)) and all(isinstance(one, str) for one in row)
-        ),
-    )
-
-
-def _simple(value: Any) -> str | int | float | bool | None:
-    return _text(value) if isinstance(value, str) else value if isinstance(value, int | float) else None
-
-
-def files_of(value: Any) -> dict[str, tuple[str, ...]]:
+def files_of(told: Any) -> dict[str, tuple[str, ...]]:
     """Parse the files of each distribution that a child described."""
-    return {name: tuple(_texts(files)) for name, files in _items(value)}
+    return dict(_valid(told, tuple[str, tuple[str, ...]]))
 
 
-def exception_of(value: Any, depth: int = 0) -> RaisedException | None:
-    """Parse an exception that a child described; None if it described none."""
-    match value:
-        case {"type": str(kind), "message": str(message)} if depth <= _CAUSES:
-            return RaisedException(
-                type=_text(kind, _NAME),
-                message=_text(message),
-                bases=tuple(_texts(value.get("bases"))),
-                frames=tuple(_frames(value.get("frames"))),
-                cause=exception_of(value.get("cause"), depth + 1),
-            )
-    return None
+def _valid(told: Any, kind: Any) -> Iterator[Any]:
+    """Yield the items of a list, or the pairs of an object, that are values of this type. Their text is made safe."""
+    for one in told.items() if isinstance(told, dict) else told if isinstance(told, list) else ():
+        with contextlib.suppress(TypeError, ValueError, KeyError, AttributeError, RecursionError):
+            yield _converter.structure(one, kind)
 
 
-def _frames(value: Any) -> Iterator[StackFrame]:
-    for frame in value[:_FRAMES] if isinstance(value, list) else ():
-        match frame:
-            case {"file": str(file), "line": int(line), "function": str(function)}:
-                yield StackFrame(
-                    _text(file), line, _text(function, _NAME), _text(frame.get("package")), _text(frame.get("text"))
-                )
+def _exactly(value: Any, kind: Any) -> Any:
+    if type(value) not in (get_args(kind) or (kind,)):
+        raise TypeError(kind)
+    return plain(value[:_MESSAGE]) if isinstance(value, str) else value
 
 
+def _made_converter() -> cattrs.Converter:
+    """A converter for what a run wrote, which accepts no other type, and leaves out invalid items."""
+    made = cattrs.Converter(detailed_validation=False)
+    for kind in (str, int, Fact):
+        made.register_structure_hook(kind, _exactly)
+
+    def is_sequence(kind: Any) -> bool:
+        return get_origin(kind) is tuple and get_args(kind)[-1] is ...
+
+    def is_mapping(kind: Any) -> bool:
+        return get_origin(kind) is dict
+
+    def mapping(kind: Any) -> Callable[[Any, Any], Any]:
+        pair: Any = tuple[get_args(kind)]  # type: ignore[misc]
+        return lambda told, _: dict(_valid(told, pair))
+
+    made.register_structure_hook_factory(
+        is_sequence, lambda kind: lambda told, _: tuple(_valid(told, get_args(kind)[0]))
+    )
+    made.register_structure_hook_factory(is_mapping, mapping)
+    made.register_structure_hook(Returned, lambda row, _: Returned(*_valid(row, str)))
+    made.register_structure_hook(
+        RaisedException, make_dict_structure_fn(RaisedException, made, cause=override(omit=True))
+    )
+    return made
+
+
+_converter = _made_converter()
 _DECLINED = 125
 _WIDTH = 300
 _NOT_FOUND = 127
@@ -330,8 +305,8 @@ def classify(
     driver; `printed` is the end of stdout and stderr.
     """
     report = report or _NONE
-    if report.end == "raised":
-        return _raised(report, device)
+    if report.exception is not None:
+        return _raised(report.exception, report, device)
     is_over = report.end == "completed"
     stopped = _stopped(ended, limits, is_over=is_over)
     if stopped is not None:
@@ -379,20 +354,18 @@ def not_started(command: str, why: str) -> Ran:
     return Ran(outcome=Outcome.EXITED, detail=detail, exit_code=_NOT_FOUND, tail=f"{detail}\n", mistake=detail)
 
 
-def _raised(report: ChildReport, device: Device) -> tuple[Outcome, str]:
-    raised = report.exception
-    detail = _titled(raised.name, raised.message) if raised is not None else "an unknown exception"
+def _raised(raised: RaisedException, report: ChildReport, device: Device) -> tuple[Outcome, str]:
+    detail = _titled(raised.name, raised.message)
     if report.stage == "emulation":
         return Outcome.EMULATION_GAP, f"the stand-in for CUDA can't be set up: {detail}"
     for kind, message in report.chain:
         if kind.endswith("EmulationGap"):
             return Outcome.EMULATION_GAP, _titled(kind.rpartition(".")[2], message)
     # Causes (`raise ... from`) count; an exception that happened to be handled does not.
-    explicit = list(raised.chain()) if raised is not None else []
-    for one in explicit:
+    for one in raised.chain():
         if not _MEMORY_TYPES.isdisjoint(kind.rpartition(".")[2] for kind in (one.type, *one.bases)):
             return Outcome.OUT_OF_MEMORY, _titled(one.name, one.message)
-    found = _by_texts((_titled(one.name, one.message) for one in explicit), device)
+    found = _by_texts((_titled(one.name, one.message) for one in raised.chain()), device)
     return found if found is not None else (Outcome.RAISED, detail)
 
 

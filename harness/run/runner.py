@@ -209,20 +209,19 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
         ours=os.environ,
         python=job.python,
         pass_env=(*job.pass_env, *passed_variables()),
-        pycache_prefix=job.pycache_prefix,
-        stubs=True,
         extra={
             **repro_variables(repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
             **({"PYTHONPATH": os.pathsep.join(map(str, importable))} if importable else {}),
             **given_variables(scratch, repro.step, given, offline=repro.is_pinned_offline),
             **(hidden() if job.device is Device.CPU else {}),
+            **({"PYTHONPYCACHEPREFIX": str(job.pycache_prefix)} if job.pycache_prefix is not None else {}),
             **job.extra_env,
         },
     )
-    # Programs that were built for the repro come first.
-    built = [str(Path(path, "bin")) for path in repro.search_path if Path(path).is_absolute()]
-    env["PATH"] = os.pathsep.join([*built, env["PATH"]])
+    # Programs that were built for the repro come first, then those of the environment.
+    built = [Path(path, "bin") for path in repro.search_path if Path(path).is_absolute()]
+    env["PATH"] = os.pathsep.join(map(str, [*built, job.python.parent, scratch.stubs, user_path(os.environ)]))
     return env
 
 

@@ -16,10 +16,10 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, partial
 from pathlib import Path
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.errors import UserMistake
 from harness.events import Reporter, Warned
@@ -114,40 +114,30 @@ def choose(mode: SandboxMode, *, network: bool, reporter: Reporter) -> Sandbox |
     if mode is SandboxMode.OFF:
         return None
     program = shutil.which(_PROGRAM)
-    why = _why_not(program, network=network) if program else "bubblewrap (bwrap) is not installed"
-    if program and not why:
-        return Sandbox(program, _version(program), network, is_required=mode is SandboxMode.REQUIRE)
+    found = _tried(program, network=network) if program else "bubblewrap (bwrap) is not installed"
+    if isinstance(found, Sandbox):
+        return evolve(found, is_required=mode is SandboxMode.REQUIRE)
     if mode is SandboxMode.REQUIRE:
-        raise UserMistake(f"no sandbox: {why}", hint="--sandbox off runs repros with all your rights")
+        raise UserMistake(f"no sandbox: {found}", hint="--sandbox off runs repros with all your rights")
     reporter.report(
-        Warned(f"no sandbox, repros run with your rights and the network: {why} (--sandbox off hides this)")
+        Warned(f"no sandbox, repros run with your rights and the network: {found} (--sandbox off hides this)")
     )
     return None
 
 
 @lru_cache(maxsize=4)
-def _why_not(program: str, *, network: bool) -> str:
-    """Why a sandbox can't be created on this machine, "" if it can; tried once per process."""
-    with tempfile.TemporaryDirectory(prefix="harness-sandbox-") as folder:
-        access = FileAccess(Path(folder), Path(folder), Path(sys.executable))
-        words = [*Sandbox(program, "", network).around(access), sys.executable, "-I", "-S", "-c", ""]
-        try:
-            tried = subprocess.run(
-                words, capture_output=True, text=True, errors="replace", timeout=_TRIAL_S, check=False
-            )
-        except (OSError, subprocess.TimeoutExpired) as error:
-            return f"bubblewrap can't be started: {error}"
-    said = tried.stderr.strip().splitlines()
-    return "" if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1] if said else 'no error message'}"
-
-
-@lru_cache(maxsize=4)
-def _version(program: str) -> str:
+def _tried(program: str, *, network: bool) -> Sandbox | str:
+    """Return the sandbox, or why it can't be created on this machine; tried once per process."""
+    run = partial(subprocess.run, capture_output=True, text=True, errors="replace", timeout=_TRIAL_S, check=False)
     try:
-        said = subprocess.run([program, "--version"], capture_output=True, text=True, timeout=_TRIAL_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return _PROGRAM
-    return said.stdout.strip() or _PROGRAM
+        sandbox = Sandbox(program, run([program, "--version"]).stdout.strip() or _PROGRAM, network)
+        with tempfile.TemporaryDirectory(prefix="harness-sandbox-") as folder:
+            access = FileAccess(Path(folder), Path(folder), Path(sys.executable))
+            tried = run([*sandbox.around(access), sys.executable, "-I", "-S", "-c", ""])
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return f"bubblewrap can't be started: {error}"
+    said = tried.stderr.strip().splitlines() or ["no error message"]
+    return sandbox if tried.returncode == 0 else f"bubblewrap does not work here: {said[-1]}"
 
 
 def hidden_folders() -> list[Path]:
@@ -216,24 +206,14 @@ class View:
 
     def _followed(self, path: Path) -> Path:
         """Return the real path, and note the symlinks in hidden folders that lead to it, to recreate them."""
-        here, left = Path("/"), list(Path(os.path.abspath(path)).parts[1:])  # noqa: PTH100 - it must not follow links
-        for _ in range(1000):
-            if not left:
-                return here
-            part = left.pop(0)
-            if part == "..":
-                here = here.parent
-                continue
-            here = here / part
-            if here.is_symlink():
-                target = os.readlink(here)  # noqa: PTH115 - the target as written
-                if self._is_hidden(here):
-                    self._links[here] = target
-                parts = Path(target).parts
-                here, left = (
-                    (Path("/"), [*parts[1:], *left]) if target.startswith("/") else (here.parent, [*parts, *left])
-                )
-        return here
+        path = path.absolute()
+        for part in (*reversed(path.parents), path) if path.exists() else ():  # links in a circle lead nowhere
+            if part.is_symlink():
+                link, target = Path(os.path.normpath(part)), os.readlink(part)  # noqa: PTH115 - the target as written
+                if self._is_hidden(link):
+                    self._links[link] = target
+                return self._followed(part.parent / target / path.relative_to(part))
+        return Path(os.path.normpath(path))  # no part of it is a link
 
 
 def _emptied(path: Path, scratch: Path) -> list[str]:

@@ -84,12 +84,12 @@ def test_other_files_or_environments_are_not_forked(parts, bad):
 def test_a_probe_with_less_likely_files_is_forked_from_another_process(parts, bad):
     with forking(parts.prober, bad, ["brittle.py", "threads.py"], likely=["brittle.py"]) as forks:
         run(forks, mixed(bad, GOOD))
-        first = forks.zygotes.left_out
+        first = forks.left_out
         run(forks, mixed(bad, None, "without it"))
-        assert forks.zygotes.left_out == first == {"brittle.py"}
+        assert forks.left_out == first == {"brittle.py"}
         both = {"brittle.py": GOOD.replace(b"7", b"9"), "threads.py": b""}
         seen = run(forks, evolve(bad, mixture=Mixture(files=both, label="two files")))
-        assert forks.zygotes.left_out == {"brittle.py", "threads.py"}
+        assert forks.left_out == {"brittle.py", "threads.py"}
         assert "number 9" in parts.store.log(seen)
         assert seen.machine["forked"] is True
 
@@ -99,7 +99,7 @@ def test_a_process_is_started_only_for_a_fork(parts, bad):
         run(forks, mixed(bad, GOOD))
     with forking(parts.prober, bad, ["brittle.py"]) as forks:
         assert run(forks, mixed(bad, GOOD)).outcome is Outcome.COMPLETED
-        assert not forks.zygotes.fits(())
+        assert forks.zygote is None
 
 
 def test_after_a_stop_nothing_is_forked(parts, bad):

@@ -7,6 +7,7 @@ import os
 import sys
 import threading
 from collections.abc import Iterator
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import psutil
@@ -14,7 +15,7 @@ import pytest
 
 from harness.model import Outcome
 from harness.model.repro import Repro
-from harness.run.process import Cancelled, Zygote, ZygoteFailed
+from harness.run.process import Cancelled, Zygote, ZygoteFailed, started_zygote
 from harness.run.result import Ran
 from harness.run.runner import Job, run_repro
 
@@ -37,18 +38,17 @@ def modules(tmp_path: Path) -> Path:
     return folder
 
 
-def start(tmp_path: Path, folder: Path, *names: str) -> Zygote:
+def start(tmp_path: Path, folder: Path, *names: str) -> AbstractContextManager[Zygote]:
     scratch = tmp_path / "scratch"
     scratch.mkdir(exist_ok=True)
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"}
-    return Zygote.start(PYTHON, names, env=env, scratch_root=scratch)
+    return started_zygote(PYTHON, names, env=env, scratch_root=scratch)
 
 
 @pytest.fixture
 def zygote(tmp_path: Path, modules: Path) -> Iterator[Zygote]:
-    started = start(tmp_path, modules, "json", "heavy")
-    yield started
-    started.close()
+    with start(tmp_path, modules, "json", "heavy") as started:
+        yield started
 
 
 def forked(
@@ -135,30 +135,26 @@ def test_exit_handlers_run(tmp_path: Path, zygote: Zygote) -> None:
 
 
 def test_an_import_that_starts_a_thread_is_not_forked(tmp_path: Path, modules: Path) -> None:
-    with pytest.raises(ZygoteFailed, match="thread"):
-        start(tmp_path, modules, "threaded")
+    with pytest.raises(ZygoteFailed, match="thread"), start(tmp_path, modules, "threaded"):
+        pass
 
 
 def test_a_failing_import_is_repeated_in_the_fork(tmp_path: Path, modules: Path) -> None:
-    zygote = start(tmp_path, modules, "failing", "heavy")
-    try:
+    with start(tmp_path, modules, "failing", "heavy") as zygote:
         ran = forked(tmp_path, zygote, "import failing\n")
         assert ran.exception is not None
         assert ran.exception.message == "no"
-    finally:
-        zygote.close()
 
 
 def test_an_import_that_exits_is_reported(tmp_path: Path, modules: Path) -> None:
-    with pytest.raises(ZygoteFailed):
-        start(tmp_path, modules, "fatal")
+    with pytest.raises(ZygoteFailed), start(tmp_path, modules, "fatal"):
+        pass
 
 
 def test_closing_ends_the_zygote(tmp_path: Path, modules: Path) -> None:
-    zygote = start(tmp_path, modules, "heavy")
-    children = [child for child in psutil.Process().children() if "zygote.py" in " ".join(child.cmdline())]
-    assert len(children) == 1
-    zygote.close()
+    with start(tmp_path, modules, "heavy") as zygote:
+        children = [child for child in psutil.Process().children() if "zygote.py" in " ".join(child.cmdline())]
+        assert len(children) == 1
     assert not children[0].is_running()
     with pytest.raises(ZygoteFailed):
         zygote.guard()

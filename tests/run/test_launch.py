@@ -156,11 +156,6 @@ def test_programs_of_the_environment_come_first():
     assert environment({"PATH": "/usr/bin"})["PATH"] == "/envs/a/bin:/usr/bin"
 
 
-def test_runs_write_bytecode():
-    assert environment({}, pycache_prefix=Path("/cache/pyc"))["PYTHONPYCACHEPREFIX"] == "/cache/pyc"
-    assert "PYTHONPYCACHEPREFIX" not in environment({})
-
-
 def test_extra_variables_take_precedence():
     assert environment({}, extra={"PYTHONHASHSEED": "7"})["PYTHONHASHSEED"] == "7"
 

@@ -57,8 +57,6 @@ def users(tmp_path, monkeypatch):
         ("torchrun", "x.py"),
         ("python3.8", "-c", "pass"),
         ("env", "A=b", "pytest"),
-        ("python", "-m", "pytest"),
-        ("python", "-W", "error", "-m", "nowhere.below"),
         ("no-such-tool",),
     ],
 )
@@ -122,6 +120,8 @@ OWN = "import sys\nsys.stderr.write(\"ModuleNotFoundError: No module named '{}'\
         (("sh", "-c", "no-such-tool"), True),
         (("sh", "-c", "exec ./folder"), True),
         (("sh", "-c", "python -m nowhere"), True),
+        (("python", "-m", "pytest"), True),
+        (("python", "-W", "error", "-m", "nowhere.below"), True),
         (("python", "absent.py"), True),
         (("python", "-c", OWN.format("mine")), True),
         (("python", "-c", OWN.format("theirs")), False),

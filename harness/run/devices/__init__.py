@@ -123,10 +123,8 @@ def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:
 
 def of_one_kind(gpus: tuple[Gpu, ...]) -> tuple[Gpu, ...]:
     """Return the GPUs of the most frequent model (ties: the first): a verdict must come from one model of GPU."""
-    if not gpus:
-        return ()
-    name, _ = Counter(gpu.name for gpu in gpus).most_common(1)[0]
-    return tuple(gpu for gpu in gpus if gpu.name == name)
+    counted = Counter(gpu.name for gpu in gpus).most_common(1)
+    return tuple(gpu for gpu in gpus if gpu.name == counted[0][0])
 
 
 @cache

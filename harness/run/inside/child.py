@@ -25,7 +25,7 @@ _used_files: set[str] = set()
 _forks = [0]
 
 
-def _note_use(event: str, args: tuple[Any, ...]) -> None:
+def note_use(event: str, args: tuple[Any, ...]) -> None:
     """Audit hook: record which installed files are executed or read as data. It is called very often.
 
     Sources that are only read do not count: transformers scans all of its sources for their exports.
@@ -39,6 +39,15 @@ def _note_use(event: str, args: tuple[Any, ...]) -> None:
         path = getattr(args[0], "co_filename", "")
         if "-packages" in path:
             _used_files.add(path)
+
+
+def uses_cuda() -> bool:
+    """Whether CUDA is initialised here. Any other query would initialise it, which takes seconds and memory."""
+    torch: Any = sys.modules.get("torch")
+    try:
+        return bool(torch.cuda.is_initialized())
+    except Exception:  # noqa: BLE001 - no torch, or an incomplete one
+        return False
 
 
 def _note_fork() -> None:
@@ -72,12 +81,11 @@ def _is_forked_copy_running() -> bool:
     return False
 
 
-def _load_package(name: str, folder: str) -> Any:
-    """Import the package in `folder` as `name`, which no installed package can have."""
-    init = os.path.join(folder, "__init__.py")
-    spec = importlib.util.spec_from_file_location(name, init, submodule_search_locations=[folder])
+def load(name: str, path: str) -> Any:
+    """Import a file, or a package by its `__init__.py`, as `name`, which no installed package can have."""
+    spec = importlib.util.spec_from_file_location(name, path)
     if spec is None or spec.loader is None:
-        raise ImportError(f"no package in {folder}")
+        raise ImportError(path)
     module = importlib.util.module_from_spec(spec)
     sys.modules[name] = module
     spec.loader.exec_module(module)
@@ -99,13 +107,23 @@ def _run_script(path: str) -> None:
     exec(compile(source, path, "exec", dont_inherit=True), main.__dict__)  # noqa: S102 - the purpose of this module
 
 
+def load_inside() -> None:
+    """Import the package of this file as `_harness_inside`."""
+    load("_harness_inside", os.path.join(os.path.dirname(os.path.abspath(__file__)), "__init__.py"))
+
+
+def load_emulation(emulation: dict[str, str]) -> None:
+    """Import the stand-in for CUDA, and install it."""
+    package = load("_harness_emulation", os.path.join(emulation["package"], "__init__.py"))
+    package.install(capability=emulation["capability"])
+
+
 def _attempt(job: dict[str, Any], trace: Any) -> tuple[dict[str, Any], BaseException | None, int]:
     """Run the script; returns how it ended, the exception that ended it, and the exit code."""
     stage = "emulation"
     try:
         if job["emulation"] and "_harness_emulation" not in sys.modules:  # a fork has it
-            package = _load_package("_harness_emulation", job["emulation"]["package"])
-            package.install(capability=job["emulation"]["capability"])
+            load_emulation(job["emulation"])
         stage = "script"
         if trace is not None:
             trace.start()
@@ -169,48 +187,47 @@ def _packages(path: list[str]) -> list[str]:
 def _report(
     job: dict[str, Any], report: dict[str, Any], error: BaseException | None, start_path: list[str], trace: Any
 ) -> None:
-    """Fill the report part by part. A part that fails is noted and does not affect the others."""
+    """Write the report, made part by part. A part that fails is noted and does not affect the others."""
     report["python"] = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 - a tuple
 
-    def fill(key: str, make: Any) -> None:
+    def part(name: str, make: Any, otherwise: Any = None) -> Any:
         try:
-            report[key] = make()
+            return make()
         except BaseException as problem:  # noqa: BLE001 - see the docstring
-            report.setdefault("problems", []).append(f"{key}: {type(problem).__name__}: {problem}")
+            report.setdefault("problems", []).append(f"{name}: {type(problem).__name__}: {problem}")
+            return otherwise
 
     noted, script_path = list(_used_files), sys.path[:]
     roots = _packages(start_path)
     try:
         # The script may have cleared sys.path, or shadowed the standard library.
         sys.path[:] = start_path
-        _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
-        from _harness_inside import report as facts  # type: ignore[import-not-found]
+        load_inside()
+        from _harness_inside.collect import _harness_report as facts  # type: ignore[import-not-found]
     except BaseException as problem:  # noqa: BLE001 - report at least the outcome
         report["problems"] = [f"{type(problem).__name__}: {problem}"]
         _write_whole(job["report"], report)
         return
     finally:
         sys.path[:] = script_path
-    fill("used", lambda: facts.used_files(noted, roots))
+    used = set(part("used", lambda: facts.used_files(noted, roots), ()))
     places = facts.Places(roots, job["script"], job["emulation"] and job["emulation"]["package"])
     if error is not None:
-        fill("exception", lambda: facts.described(error, places))
-        fill("chain", lambda: facts.chain(error))
-    used = set(report.pop("used", ())) | facts.installed_files(report.get("exception"))
-    fill("distributions", lambda: facts.distributions([*start_path, *script_path]))
-    distributions = report.pop("distributions", [])
+        report["exception"] = part("exception", lambda: facts.described(error, places))
+        report["chain"] = part("chain", lambda: facts.chain(error), [])
+    used |= facts.installed_files(report.get("exception"))
+    distributions = part("distributions", lambda: facts.distributions([*start_path, *script_path]), [])
     report["installed"] = [[found.name, found.version] for found in distributions]
-    fill("owners", lambda: facts.owners(used, distributions, roots))
-    owners = report.pop("owners", {})
+    owners = part("owners", lambda: facts.owners(used, distributions, roots), {})
     if trace is not None:
-        fill("trace", trace.report)
+        report["trace"] = part("trace", trace.report)
     report["loaded"] = facts.by_distribution(owners)
     facts.name_packages(report.get("exception"), owners)
-    fill("machine", facts.device_of_process)
+    report["machine"] = part("machine", facts.device_of_process, {})
     # A query to a broken device may hang, so write the report first.
     _write_whole(job["report"], report)
-    if not job["emulation"] and facts.is_cuda_in_use():
-        fill("machine", lambda: {**report.get("machine", {}), **facts.cuda_device()})
+    if not job["emulation"] and uses_cuda():
+        report["machine"].update(part("machine", facts.cuda_device, {}))
         _write_whole(job["report"], report)
 
 
@@ -222,14 +239,14 @@ def main(job_path: str) -> int:
     start_path = sys.path[1:]
     trace = graph = None
     if job.get("trace") is not None:
-        _load_package("_harness_inside", os.path.dirname(os.path.abspath(__file__)))
-        from _harness_inside import trace as tracing
+        load_inside()
+        from _harness_inside import trace as tracing  # type: ignore[import-not-found]
 
         trace, graph = tracing.Tracer(job["trace"], _packages(start_path)), tracing.ImportGraph()
         graph.install()
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
-    sys.addaudithook(_note_use)
+    sys.addaudithook(note_use)
     if hasattr(os, "register_at_fork"):
         os.register_at_fork(after_in_parent=_note_fork)
     report, error, code = _attempt(job, trace)

@@ -7,15 +7,13 @@ instead of a new interpreter, watches it and reports how it ended, like the guar
 when its socket is closed.
 """
 
-# ruff: noqa: PTH118, PTH120, PTH123, PTH100
+# ruff: noqa: PTH123
 
 from __future__ import annotations
 
-import array
 import contextlib
 import gc
 import importlib
-import importlib.util
 import json
 import os
 import signal
@@ -26,60 +24,22 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-_PIPES = 2
 
-
-def _loaded_from(name: str, path: str) -> Any:
-    """Import a module of the harness from its file."""
-    spec = importlib.util.spec_from_file_location(name, path)
-    if spec is None or spec.loader is None:
-        raise ImportError(path)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-def _prepare(order: dict[str, Any], child: Any) -> dict[str, Any]:
-    """Import the modules in the order; returns the report, with anything that makes it unsafe to fork this process."""
+def _prepare(order: dict[str, Any], child: Any) -> str:
+    """Import the modules in the order; returns what makes it unsafe to fork this process, "" if nothing does."""
     if order["emulation"]:
-        package = child._load_package("_harness_emulation", order["emulation"]["package"])  # noqa: SLF001
-        package.install(capability=order["emulation"]["capability"])
+        child.load_emulation(order["emulation"])
     for name in order["modules"]:
         with contextlib.suppress(BaseException):  # the import will fail again in the fork
             importlib.import_module(name)
-    # The stand-in says that CUDA is initialised, and initialises nothing.
-    return {"threads": _threads(), "device": not order["emulation"] and _uses_a_device()}
-
-
-def _threads() -> list[str]:
-    """Python threads that an import started. A fork would lack them, and locks that they hold would stay locked."""
     import threading
 
-    return [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]
-
-
-def _uses_a_device() -> bool:
-    """Whether an import has initialised CUDA, which does not survive a fork."""
-    torch = sys.modules.get("torch")
-    is_initialized = getattr(getattr(torch, "cuda", None), "is_initialized", None)
-    try:
-        return bool(is_initialized and is_initialized())
-    except Exception:  # noqa: BLE001 - a torch that is broken
-        return False
-
-
-def _received(control: socket.socket) -> list[int] | None:
-    """Wait for the next request and return its two pipes, None if the harness has closed the socket."""
-    size = array.array("i").itemsize
-    message, extra, _, _ = control.recvmsg(1, socket.CMSG_SPACE(_PIPES * size))
-    if not message:
-        return None
-    pipes = array.array("i")
-    for level, kind, data in extra:
-        if level == socket.SOL_SOCKET and kind == socket.SCM_RIGHTS:
-            pipes.frombytes(data[: len(data) - len(data) % size])
-    return list(pipes)
+    # Locks that they hold would stay locked, too.
+    if threads := [thread.name for thread in threading.enumerate() if thread is not threading.main_thread()]:
+        return f"an import started threads ({', '.join(threads[:3])}), which a fork would not have"
+    # The stand-in says that CUDA is initialised, and initialises nothing.
+    in_use = not order["emulation"] and child.uses_cuda()
+    return "an import initialised CUDA, which does not survive a fork" if in_use else ""
 
 
 def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
@@ -117,8 +77,8 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
             _enter(child, argv, env)
 
     while True:
-        pipes = _received(control)
-        if pipes is None:
+        message, pipes, _, _ = socket.recv_fds(control, 1, 2)
+        if not message:  # the harness has closed the socket
             return
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
@@ -142,16 +102,17 @@ def main(path: str) -> None:
         order = json.load(file)
     control = socket.socket(fileno=os.dup(0))
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+    import child  # type: ignore[import-not-found]  # beside this file
+
+    sys.modules["_harness_child_driver"] = sys.modules.pop("child")
     sys.path[0] = order["script_folder"]
-    here = os.path.dirname(os.path.abspath(__file__))
-    child = _loaded_from("_harness_child_driver", os.path.join(here, "child.py"))
-    guard = _loaded_from("_harness_guard", order["guard"])
-    sys.addaudithook(child._note_use)  # noqa: SLF001
+    guard = child.load("_harness_guard", order["guard"])
+    sys.addaudithook(child.note_use)
     gc.disable()  # what imports create stays, so the collector would only take time
-    told = _prepare(order, child)
+    problem = _prepare(order, child)
     gc.freeze()  # nor need the collector of a fork visit it
     gc.enable()
-    control.sendall(json.dumps(told).encode() + b"\n")
+    control.sendall(f"{problem}\n".encode("utf-8", "replace"))
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # the kernel reaps guards that have ended
     _serve(control, guard, child)
     os._exit(0)  # there is nothing to save, and to tear down the imported modules takes long

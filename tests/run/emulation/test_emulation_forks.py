@@ -10,7 +10,7 @@ from emulated import PACKAGE, Python
 
 from harness.model import Device, Outcome
 from harness.model.repro import Repro
-from harness.run.process import Zygote, ZygoteFailed
+from harness.run.process import ZygoteFailed, started_zygote
 from harness.run.runner import Job, run_repro
 
 EMULATION = {"package": str(PACKAGE), "capability": "8.6"}
@@ -40,8 +40,8 @@ def test_a_process_with_the_stand_in_can_be_forked(torch_python: Python, tmp_pat
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "cards.py").write_text(MODULE, encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "modules"), "OMP_NUM_THREADS": "2"}
-    started = Zygote.start(torch_python.path, ["torch", "cards"], env=env, scratch_root=tmp_path, emulation=EMULATION)
-    try:
+    modules = ["torch", "cards"]
+    with started_zygote(torch_python.path, modules, env=env, scratch_root=tmp_path, emulation=EMULATION) as started:
         for _ in range(2):
             repro = Repro(name="step", digest="0", source=STEP, path="step.py")
             job = Job(
@@ -50,12 +50,11 @@ def test_a_process_with_the_stand_in_can_be_forked(torch_python: Python, tmp_pat
             )  # fmt: skip
             ran = run_repro(job)
             assert ran.outcome is Outcome.COMPLETED, (ran.detail, ran.exception)
-    finally:
-        started.close()
 
 
 def test_a_process_that_initialised_cuda_is_not_forked(torch_python: Python, tmp_path: Path) -> None:
     (tmp_path / "cards.py").write_text("import torch\ntorch.cuda.is_initialized = lambda: True\n", encoding="utf-8")
     env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
-    with pytest.raises(ZygoteFailed, match="initialised CUDA"):
-        Zygote.start(torch_python.path, ["cards"], env=env, scratch_root=tmp_path)
+    started = started_zygote(torch_python.path, ["cards"], env=env, scratch_root=tmp_path)
+    with pytest.raises(ZygoteFailed, match="initialised CUDA"), started:
+        pass

@@ -5,12 +5,11 @@ JSON file with the list of the only tests to run.
 """
 
 # Tests may replace anything, so bind everything that is needed later here. Importing pathlib takes time.
-# ruff: noqa: PTH100, PTH109, PTH118, PTH119, PTH120, PTH123
+# ruff: noqa: PTH109, PTH119, PTH123
 
 from __future__ import annotations
 
 import atexit
-import importlib.util
 import json
 import os
 import re
@@ -22,7 +21,8 @@ from os import open as _open
 from os import write as _write
 from typing import Any
 
-_FOLDER = os.path.dirname(os.path.abspath(__file__))
+import _harness_report as _report  # type: ignore[import-not-found]
+
 WHOLE_RUN = "<run>"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
 _MOST_TESTS = 20_000
@@ -32,21 +32,6 @@ _TOOL_FRAME = re.compile(
     r"(^|/)(_pytest|pluggy|pytest_asyncio|xdist|unittest|importlib|asyncio)/|^<frozen |(^|/)(runpy|pytest)\.py$"
     r"|/_harness_\w+\.py$|(^|/)bin/(py\.test|pytest)$"
 )
-
-
-def _load_report() -> Any:
-    """Import report.py of the folder above, under a name that no package has."""
-    path = os.path.join(os.path.dirname(_FOLDER), "report.py")
-    spec = importlib.util.spec_from_file_location("_harness_report", path)
-    if spec is None or spec.loader is None:
-        raise ImportError(f"no module {path}")
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-_report = _load_report()
 
 
 class Recorder:

@@ -8,6 +8,7 @@ programming guide.
 from __future__ import annotations
 
 import collections
+import contextlib
 import sys
 import uuid
 from dataclasses import dataclass
@@ -223,18 +224,13 @@ def _memory(card: Card) -> dict[str, Any]:
 
 
 def _selection(torch: Any) -> dict[str, Any]:
-    class device:  # noqa: N801 - stands for torch.cuda.device
+    class device(contextlib.nullcontext[None]):  # noqa: N801 - stands for torch.cuda.device
         """Selects the one device. Accepts the CPU too, where the tensors really are."""
 
         def __init__(self, device: Any = None) -> None:
+            super().__init__()
             self.idx = _index(torch, device)
             self.prev_idx = 0
-
-        def __enter__(self) -> None:
-            pass
-
-        def __exit__(self, *_: object) -> None:
-            pass
 
     class device_of(device):  # noqa: N801 - stands for torch.cuda.device_of
         """Selects the device of a tensor."""

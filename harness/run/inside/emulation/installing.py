@@ -6,7 +6,6 @@ may set variables that torch reads on import.
 
 from __future__ import annotations
 
-import functools
 import importlib
 import os
 import shlex
@@ -96,11 +95,7 @@ def replace(torch: Any, card: Card) -> None:
     replacements = table(torch, card)
     for name, value in replacements.items():
         place, _, last = name.rpartition(".")
-        holder = (
-            functools.reduce(lambda found, part: getattr(found, part, None), place.split("."), torch)
-            if place
-            else torch
-        )
+        holder = tensors.original(torch, place)
         # A name that this torch lacks stays absent, because packages check for it. The driver functions in `_C`
         # are an exception: every build for CUDA has them, and the build for CPUs lacks them.
         if holder is None or not (hasattr(holder, last) or place == "_C"):

@@ -7,6 +7,7 @@ that the stand-in does not know, the harness recognises the message (see harness
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import itertools
@@ -154,17 +155,12 @@ class Stream(Incomplete):
         return hash(self.stream_id)
 
 
-class StreamContext:
+class StreamContext(contextlib.nullcontext[None]):
     """Selects a stream while the context lasts. Like torch, it accepts None for no stream."""
 
     def __init__(self, stream: Any) -> None:
+        super().__init__()
         self.stream = stream
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *_: object) -> None:
-        pass
 
 
 def answers(torch: Any) -> dict[str, Any]:

@@ -38,7 +38,7 @@ def _on_cpu(torch: Any, device: Any) -> Any:
 
 
 def _placement(torch: Any) -> dict[str, Any]:
-    table = {name: _factory(torch, _original(torch, name)) for name in _FACTORIES if _original(torch, name)}
+    table = {name: _factory(torch, original(torch, name)) for name in _FACTORIES if original(torch, name)}
     table.update({f"Tensor.{name}": _method(torch, getattr(torch.Tensor, name)) for name in _METHODS})
 
     def cuda(tensor: Any, device: Any = None, *_: Any, memory_format: Any = torch.preserve_format, **__: Any) -> Any:  # noqa: ARG001
@@ -78,8 +78,9 @@ def _placement(torch: Any) -> dict[str, Any]:
     }
 
 
-def _original(torch: Any, name: str) -> Any:
-    return functools.reduce(lambda found, part: getattr(found, part, None), name.split("."), torch)
+def original(torch: Any, name: str) -> Any:
+    """Return what torch has by this name, itself for "", and None if it has no such name."""
+    return functools.reduce(lambda found, part: getattr(found, part, None), filter(None, name.split(".")), torch)
 
 
 def _factory(torch: Any, make: Any) -> Any:

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
     from types import TracebackType
 
-_INSIDE = os.path.dirname(os.path.abspath(__file__)) + os.sep
+_INSIDE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep  # of the child driver
 _MESSAGE_LIMIT = 20_000
 _OUTERMOST, _INNERMOST = 50, 150  # frames to keep of an endless recursion
 _CHAIN_LIMIT = 50
@@ -263,15 +263,6 @@ def device_of_process() -> dict[str, Any]:
         others = {f"torch_{name}": getattr(version, name, None) for name in ("hip", "xpu")}
         facts.update({name: value for name, value in others.items() if value})
     return facts
-
-
-def is_cuda_in_use() -> bool:
-    """Whether the script used CUDA. Any other query would initialise it, which takes seconds and memory."""
-    torch: Any = sys.modules.get("torch")
-    try:
-        return bool(torch.cuda.is_initialized())
-    except Exception:  # noqa: BLE001 - no torch, or an incomplete one
-        return False
 
 
 def cuda_device() -> dict[str, Any]:
