@@ -12,7 +12,7 @@ import attrs
 import click
 
 from harness.model.text import parse_size
-from harness.settings import Option, OptionGroup, Settings, ValueKind
+from harness.settings import Option, OptionGroup, Settings
 
 # The sections of `--help`, in the order in which they are shown.
 _ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")
@@ -81,6 +81,25 @@ class _Folder(click.Path):
         except OSError as error:
             self.fail(f"{str(value)[:40]}... can't be a folder: {error.strerror}", param, ctx)
         return super().convert(value, param, ctx)
+
+
+class _Size(click.ParamType):
+    """A number of bytes, such as 20GiB."""
+
+    name = "size"
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
+        return parse_size(value) or self.fail(f"{value!r} is not a size such as 20GiB", param, ctx)
+
+
+# The types of settings that are neither a text nor a flag.
+_TYPES: dict[str, click.ParamType] = {
+    "timeout": click.FloatRange(min=0),
+    "gpu_wait": click.FloatRange(min=0),
+    "lanes": click.IntRange(1, 64),
+    "max_disk": _Size(),
+    "results": _Folder(path_type=Path, file_okay=False),
+}
 
 
 def settings_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -170,37 +189,15 @@ def _options() -> dict[str, Option]:
 def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     setting = _options()[name]
     default = getattr(attrs.fields(Settings), name).default
-    more: dict[str, Any] = {}
-    match setting.kind:
-        case ValueKind.SECONDS:
-            more["type"] = click.FloatRange(min=0)
-        case ValueKind.LANES:
-            more["type"] = click.IntRange(1, 64)
-        case ValueKind.FOLDER:
-            more["type"] = _Folder(path_type=Path, file_okay=False)
-        case ValueKind.FLAG:
-            more["is_flag"] = True
-        case ValueKind.SIZE:
-            more["callback"] = _size
-        case ValueKind.TEXT if setting.choices:
-            more["type"] = Choice(setting.choices)
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-        default = default.factory
     return option(
         _ELSEWHERE.get(setting.flag, _SECTIONS[setting.group]),
         setting.flag,
         name,
+        type=Choice(setting.choices) if setting.choices else _TYPES.get(name),
+        is_flag=default is False,
         multiple=default == (),
-        default=None if default == () else default,
+        default=getattr(default, "factory", default) if default != () else None,
         show_default=setting.shown_default,
         metavar=setting.metavar,
         help=setting.help,
-        **more,
     )
-
-
-def _size(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    size = parse_size(text) if text else None
-    if text and not size:
-        raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
-    return size
