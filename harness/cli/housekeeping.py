@@ -23,7 +23,6 @@ from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
 from harness.run.launch import remove_tree
-from harness.run.sandbox import SandboxMode, choose
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.terminal.console import Console
@@ -52,8 +51,9 @@ def doctor(settings: Settings) -> None:
 
 
 def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
+    warnings: list[str] = []
     try:
-        session = local_session(settings)
+        session = local_session(settings, Collected(warnings))
     except HarnessError as error:
         yield "set-up", False, f"{error.message}. {error.hint}"
         return
@@ -80,20 +80,11 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
         has_all = session.local.builder.has_gpu_libraries
         yield "gpu", True, words if has_all else f"{words}, and NVIDIA's libraries are left out of environments"
     taken = [choose_device("auto", needed, session.local_gpus)[0].value for needed in ("cuda", "any", "cpu")]
-    yield _sandbox(settings)
+    if (sandbox := session.local.sandbox) is not None:
+        yield "sandbox", True, f"{sandbox.label}; repros see a read-only file system and no home"
+    else:
+        yield "sandbox", True, warnings[0] if warnings else "off: repros run with all your rights"
     yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
-
-
-def _sandbox(settings: Settings) -> tuple[str, bool, str]:
-    mode = SandboxMode.of(os.environ, settings.sandbox)
-    warnings: list[str] = []
-    try:
-        found = choose(mode, network=settings.network, reporter=Collected(warnings))
-    except UserMistake as error:
-        return "sandbox", False, f"{error.message}. {error.hint}"
-    if found is not None:
-        return "sandbox", True, f"{found.label}; repros see a read-only file system and no home"
-    return "sandbox", True, warnings[0] if warnings else "off: repros run with all your rights"
 
 
 @frozen
