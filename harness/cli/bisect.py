@@ -15,7 +15,7 @@ from click.core import ParameterSource
 from harness.asking.ask import ask
 from harness.cli.options import (
     SectionCommand,
-    completed,
+    end_option,
     json_option,
     option,
     repro_options,
@@ -119,20 +119,12 @@ class _Command(SectionCommand):
 @click.command(cls=_Command)
 @subject_argument(required=False)
 @repro_options
-@option(
-    "Ends",
+@end_option(
     "--good",
     metavar="END",
-    shell_complete=completed("releases"),
     help="Where it works: a release, a day, a lock file, a Python or a commit [default: the repro's, else steps back].",
 )
-@option(
-    "Ends",
-    "--bad",
-    metavar="END",
-    shell_complete=completed("releases"),
-    help="Where it fails [default: the repro's, else the newest].",
-)
+@end_option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
 @project_options
 @search_options
 @option("Output", "--diff", is_flag=True, help="Show the changed lines; the report always has them.")

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harness.bundle import Absorbed, InstalledVersions, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
-from harness.cli.options import SectionCommand, completed, settings_options
+from harness.cli.options import FILE, FOLDER, SectionCommand, completed, settings_options
 from harness.errors import UserMistake
 from harness.model import Combination, Device, Repro
 from harness.model.text import counted, size_in_words
@@ -37,7 +37,7 @@ from harness.terminal.console import Console, print_text
 )
 @click.option(
     "--installed",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="What that machine has (pip list --format=freeze there); those wheels are left out.",
 )
@@ -74,7 +74,7 @@ def bundle(
 
 
 @click.command(cls=SectionCommand)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=FOLDER)
 @settings_options()
 def absorb(folder: Path, settings: Settings) -> None:
     """Read the results of the bundle in FOLDER back in.

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import SectionCommand, json_option, settings_options
+from harness.cli.options import FILE, SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, Matrix, read_matrix
@@ -58,7 +58,7 @@ Exit codes:
 
 
 @click.command(cls=SectionCommand, epilog=_EPILOG)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option("-k", "words", metavar="WORDS", help='Only cells that match: "transformers_4_53 and not case_lora".')
 @click.option(
     "--cover",

@@ -17,7 +17,7 @@ from rich.text import Text
 from harness.asking.ask import inquiry_of
 from harness.asking.kinds import QuestionKind
 from harness.atomic import write_whole
-from harness.cli.options import SectionCommand, json_option, settings_options
+from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
@@ -63,7 +63,7 @@ Exit codes:
 
 
 @click.command(cls=SectionCommand, epilog=_EPILOG)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option("--date", metavar="DATE", help="As of that night (2024-03-01), at 00:00 UTC [default: as of now].")
 @click.option(
     "--budget",
@@ -234,7 +234,7 @@ _NIGHT, _REPORT, _CONSTRAINTS = "night.json", "report.md", "constraints.txt"
 
 _state_option = click.option(
     "--state",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=Path(".harness-watch"),
     show_default=True,
     metavar="FOLDER",

@@ -102,6 +102,10 @@ _TYPES: dict[str, click.ParamType] = {
 }
 
 
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
 def settings_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
     wanted = [name for name, setting in _options().items() if setting.group in (*groups, OptionGroup.RESULTS)]
@@ -171,10 +175,14 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return which(run(command))
 
 
+def end_option(*names: str, metavar: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002
+    """Add an end of the search to a command; a shell completes the releases of the subject."""
+    return option("Ends", *names, metavar=metavar, shell_complete=completed("releases"), help=help)
+
+
 def output_option(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
     """Add `--output FILE` to a command, with these words as its help."""
-    kind = click.Path(path_type=Path, dir_okay=False)
-    return click.option("-o", "--output", type=kind, metavar="FILE", help=words)
+    return click.option("-o", "--output", type=FILE, metavar="FILE", help=words)
 
 
 def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:

@@ -10,7 +10,7 @@ import cattrs
 import click
 from attrs import evolve
 
-from harness.cli.options import SectionCommand, completed, json_option, settings_options
+from harness.cli.options import FOLDER, SectionCommand, completed, json_option, settings_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.events import Note, Reporter
@@ -37,7 +37,7 @@ from harness.terminal.live import WarningsOnly
 )
 @click.option(
     "--environment",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="FOLDER",
     help="Build the environment here and keep it; it is rebuilt when its lock changes.",
 )
