@@ -12,7 +12,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from harness.asking.ask import ask
+from harness.api import kept_answer
 from harness.cli.options import (
     SectionCommand,
     end_option,
@@ -29,13 +29,11 @@ from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
 from harness.probing.judge import JudgedRun, Wish
-from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.run.process import Cancelled
 from harness.settings import OptionGroup, Settings
-from harness.store import Store
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
 
@@ -164,10 +162,8 @@ def bisect(
     # A live picture would be drawn over the questions.
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
     with view as reporter:
-        answer = ask(question, settings, reporter, _typed(constraints), person)
-    store = Store.opened(settings.results, settings.pass_env)
-    reports = keep_and_report(store, answer)
-    written = write_constraints(answer, constraints, store.root)
+        answer, reports = kept_answer(question, settings, reporter, _typed(constraints), person)
+    written = write_constraints(answer, constraints, settings.results.absolute())
     if as_json:
         click.echo(to_json(answer.as_json()))
     else:

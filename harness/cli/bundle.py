@@ -153,10 +153,7 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
     """Print each observation as `harness probe` does, then what is missing or refused."""
     for taken in absorbed.taken:
         print_text(console, f"{taken.label}{' (known already)' if taken.known else ''}", style="bold")
-        judgement = taken.judgement
-        print_observation(
-            console, taken.observation, judgement.verdict if judgement else None, judgement.reason if judgement else ""
-        )
+        print_observation(console, taken.observation, taken.judgement)
     for label, why in absorbed.missing:
         print_text(console, Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))
     for label, why in absorbed.refused:

@@ -18,7 +18,7 @@ from harness.environment import Workspace
 from harness.environment.bytecode import BYTECODE_LOCK
 from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
 from harness.environment.workspace import acquire, remove_abandoned
-from harness.errors import HarnessError, NoSpace, UserMistake
+from harness.errors import HarnessError, UserMistake
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
@@ -101,12 +101,9 @@ class Collected:
 
 def _disk(session: Session) -> tuple[str, bool, str]:
     workspace = session.local.workspace
-    try:
-        free = shutil.disk_usage(workspace.environments).free
-        count = sum(path.is_dir() for path in workspace.environments.iterdir())
-        taken = size_in_words(own_bytes(workspace.root))
-    except NoSpace as error:
-        return "cache", False, f"{error.message}. {error.hint}"
+    free = shutil.disk_usage(workspace.environments).free
+    count = sum(path.is_dir() for path in workspace.environments.iterdir())
+    taken = size_in_words(own_bytes(workspace.root))
     words = f"{size_in_words(free)} free at {workspace.root}, which takes {taken} for {count} environments"
     return "cache", free > _SCARCE, words if free > _SCARCE else f"{words}; harness clean frees some"
 

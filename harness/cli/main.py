@@ -137,7 +137,7 @@ def _kept_traceback(known: Mapping[str, str]) -> str:
     return file.name
 
 
-def tell(error: HarnessError, known: Mapping[str, str]) -> None:
+def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
     """Print an error and its hint on stderr, without secrets that are `known` or have a recognisable format."""
     from rich.text import Text
 

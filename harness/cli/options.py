@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -23,6 +23,7 @@ _SECTIONS = {
     OptionGroup.LANES: "Execution",
     OptionGroup.RESULTS: "Output",
 }
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _ELSEWHERE = {"--param": "Question", "--device": "Execution", "--torch-backend": "Environment"}
 
 
@@ -34,7 +35,7 @@ class SectionOption(click.Option):
         self.section = section
 
 
-def option(section: str, *names: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def option(section: str, *names: str, **more: Any) -> Decorator:
     """Add an option below the heading `section` of `--help`; otherwise like `click.option`."""
     return click.option(*names, cls=SectionOption, section=section, **more)
 
@@ -106,39 +107,30 @@ FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
-def settings_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def settings_options(*groups: OptionGroup) -> Decorator:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
     wanted = [name for name, setting in _options().items() if setting.group in (*groups, OptionGroup.RESULTS)]
 
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def called(**given: Any) -> Any:
-            chosen = {name: given.pop(name) for name in wanted}
-            return command(settings=Settings(**chosen), **given)
-
-        decorated: Callable[..., Any] = called
-        for name in reversed(wanted):
-            decorated = _click_option(name)(decorated)
-        return decorated
-
-    return decorate
+    return grouped("settings", Settings, wanted, map(_click_option, wanted))
 
 
-def grouped(name: str, kind: type[attrs.AttrsInstance]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Pass the options that are fields of an attrs class to a command as one argument `name`."""
-    wanted = [field.name for field in attrs.fields(kind)]
+def grouped(
+    name: str, kind: type[attrs.AttrsInstance], fields: Collection[str], options: Iterable[Decorator]
+) -> Decorator:
+    """Add options to a command; those that are these fields of an attrs class it gets as one argument `name`."""
+    added = list(options)
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def called(**given: Any) -> Any:
-            return command(**{name: kind(**{one: given.pop(one) for one in wanted if one in given})}, **given)
+            return command(**{name: kind(**{one: given.pop(one) for one in fields if one in given})}, **given)
 
-        return called
+        return functools.reduce(lambda decorated, add: add(decorated), reversed(added), called)
 
     return decorate
 
 
-def subject_argument(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def subject_argument(*, required: bool = True) -> Decorator:
     """Add the argument SUBJECT, which a shell completes."""
     return click.argument("subject", required=required, shell_complete=completed("subjects"))
 
@@ -175,17 +167,17 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return which(run(command))
 
 
-def end_option(*names: str, metavar: str, help: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:  # noqa: A002
+def end_option(*names: str, metavar: str, help: str) -> Decorator:  # noqa: A002
     """Add an end of the search to a command; a shell completes the releases of the subject."""
     return option("Ends", *names, metavar=metavar, shell_complete=completed("releases"), help=help)
 
 
-def output_option(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def output_option(words: str) -> Decorator:
     """Add `--output FILE` to a command, with these words as its help."""
     return click.option("-o", "--output", type=FILE, metavar="FILE", help=words)
 
 
-def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def json_option(what: str) -> Decorator:
     """Add `--json` to a command, for printing only `what` on stdout."""
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
@@ -194,7 +186,7 @@ def _options() -> dict[str, Option]:
     return {field.name: field.metadata["option"] for field in attrs.fields(Settings)}
 
 
-def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _click_option(name: str) -> Decorator:
     setting = _options()[name]
     default = getattr(attrs.fields(Settings), name).default
     return option(

@@ -90,8 +90,7 @@ def probe(
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))
     else:
-        verdict, reason = (probed.judgement.verdict, probed.judgement.reason) if probed.judgement else (None, "")
-        print_observation(Console(soft_wrap=True), probed.observation, verdict, reason)
+        print_observation(Console(soft_wrap=True), probed.observation, probed.judgement)
     if environment and prepared.cached and probed.observation.lock is not None:
         _fill(session, probed.observation.lock, environment)
     sys.exit(probed.exit_code_for_git if git_bisect else probed.exit_code)

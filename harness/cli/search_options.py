@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import click
+from attrs import fields
 
 from harness.cli.options import FILE, Choice, grouped, option
 from harness.model.culprit import Level
@@ -93,17 +92,7 @@ _PROJECT_OPTIONS = [
 ]
 
 
-def search_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options for the search, which the command gets as `policy` and `depth`."""
-    return _with(_OPTIONS, grouped("policy", Policy)(command))
-
-
-def project_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options of a project to a command, which gets `project` (a `ChosenProject`) and `constraints`."""
-    return _with(_PROJECT_OPTIONS, grouped("project", ChosenProject)(command))
-
-
-def _with(options: list[Callable[..., Any]], command: Callable[..., Any]) -> Callable[..., Any]:
-    for add in reversed(options):
-        command = add(command)
-    return command
+# The command gets them as `policy` and `depth`.
+search_options = grouped("policy", Policy, [field.name for field in fields(Policy)], _OPTIONS)
+# The command gets them as `project` and `constraints`.
+project_options = grouped("project", ChosenProject, [field.name for field in fields(ChosenProject)], _PROJECT_OPTIONS)

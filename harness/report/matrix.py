@@ -18,7 +18,7 @@ from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment, tail, trimmed_traceback
-from harness.report.matrix_table import Pivot, axis_name, column_name, heat_maps, labels, neighbours, parts, pivot
+from harness.report.matrix_table import Pivot, axis_name, column_name, labels, neighbours, parts, pivot, tables
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of
@@ -80,7 +80,7 @@ def matrix_page(
         "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "facts": [(label, text) for label, text in _facts(runs) if text],
-        "maps": heat_maps(laid, cells),
+        "maps": tables(cells),
         "plots": list(plots(laid, standings, ids)) if is_timely else (),
         "panels": [panel(position, standings, ids, told, older, log_of) for position in range(len(standings))],
         "left_out": matrix.left_out,

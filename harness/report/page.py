@@ -259,8 +259,7 @@ _MARKDOWN = _environment(autoescape=False)
 _HTML = _environment(autoescape=True)
 
 
-_ISSUE_LIMIT = 65_536  # GitHub's limit in characters
-_WITH_ROOM = 60_000  # for text that a person adds
+_WITH_ROOM = 60_000  # characters; an issue on GitHub has at most 65,536, and a person adds some
 
 
 def range_cell(release: str, day: str, state: PositionState | RowState, told: str, href: str = "") -> dict[str, str]:
@@ -286,30 +285,20 @@ _DETAILS: dict[str, dict[str, Any]] = {
 
 
 def render_markdown(page: Page, limit: int = _WITH_ROOM) -> str:
-    """Render Markdown for an upstream issue. If it is too long, details and at last the repro are left out."""
-    return _shortened(page, limit, {**_DETAILS, "the repro": {"repro_source": ""}})
+    """Render Markdown for an issue, in at most `limit` characters if leaving out details is enough for that.
 
-
-def render_issue(page: Page, limit: int = _ISSUE_LIMIT) -> str:
-    """Render Markdown that fits into an issue: drops details, but never the answer, its proofs or the repro."""
-    return _shortened(page, limit, _DETAILS)
-
-
-RENDERERS: dict[str, Callable[[Page], str]] = {"markdown": render_markdown, "html": Page.html, "json": Page.json}
-
-
-def _shortened(page: Page, limit: int, details: dict[str, dict[str, Any]]) -> str:
-    """Return Markdown in at most `limit` characters, or longer if dropping all details is not enough.
-
-    The text says what was left out.
+    The answer, its proofs and the repro are never left out. The text says what was.
     """
-    shorter = {name: evolve(page, content={**page.content, **empty}).markdown() for name, empty in details.items()}
+    shorter = {name: evolve(page, content={**page.content, **empty}).markdown() for name, empty in _DETAILS.items()}
     text, whole, gone = page.markdown(), len(page.markdown()), list[str]()
-    for name in sorted(details, key=lambda name: len(shorter[name])):
+    for name in sorted(_DETAILS, key=lambda name: len(shorter[name])):
         if len(text) <= limit or len(shorter[name]) >= whole:
             break
-        page = evolve(page, content={**page.content, **details[name]})
+        page = evolve(page, content={**page.content, **_DETAILS[name]})
         gone.append(name)
         told = f"Left out for length: {', '.join(gone)}. The HTML report has everything."
         text = evolve(page, content={**page.content, "not_tried": (*page.content["not_tried"], told)}).markdown()
     return text
+
+
+RENDERERS: dict[str, Callable[[Page], str]] = {"markdown": render_markdown, "html": Page.html, "json": Page.json}

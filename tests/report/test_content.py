@@ -14,7 +14,7 @@ from harness.asking.answer import Status
 from harness.model import Change, Verdict
 from harness.model.verdict import Step
 from harness.report.answer import report_page
-from harness.report.page import RENDERERS, Page, render_issue, render_markdown
+from harness.report.page import RENDERERS, Page, render_markdown
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
 BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), steps=(), left_out={}, drift={})
@@ -85,14 +85,6 @@ def test_markdown_stays_below_the_limit_of_an_issue():
     assert len(text) < 65_536
     assert "Left out for length: the full locks." in text
     assert "package_699==1.0 --hash" in Page.html(content)
-
-
-def test_a_repro_too_long_for_an_issue_is_left_out():
-    content = report_page(kept(repro=evolve(KEPT.repro, source="x = 1\n" * 20_000)))
-    text = render_markdown(content)
-    assert len(text) < 65_536
-    assert "Left out for length: the repro." in text
-    assert "x = 1\nx = 1" in Page.html(content)
 
 
 def test_json_has_both_sides():
@@ -199,13 +191,13 @@ CONTENT = report_page(KEPT)
 
 
 def test_a_short_report_stays_as_it_is():
-    assert "Left out for length" not in render_issue(CONTENT)
+    assert "Left out for length" not in render_markdown(CONTENT)
 
 
 def test_the_longest_details_go_first_and_are_named():
     sides = tuple({**side, "lock": "x" * 60_000} for side in CONTENT.content["sides"])
     long = evolve(CONTENT, content={**CONTENT.content, "sides": sides})
-    text = render_issue(long)
+    text = render_markdown(long)
     assert len(text) <= 65_536
     assert "Left out for length: the full locks. The HTML report has everything." in text
     assert "### Traceback" in text
@@ -213,7 +205,7 @@ def test_the_longest_details_go_first_and_are_named():
 
 def test_answer_proofs_and_repro_are_never_dropped():
     """Whatever the limit."""
-    text = render_issue(CONTENT, limit=10)
+    text = render_markdown(CONTENT, limit=10)
     assert CONTENT.content["sentence"] in text
     assert CONTENT.content["repro_source"] in text
     assert all(proof.sentence in text for _, proof in CONTENT.content["proofs"])
