@@ -36,7 +36,6 @@ from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatc
 from harness.redact import Private, redacted
 from harness.report.answer import page_of, repositories_of
 from harness.report.archive import Archive
-from harness.report.page import render_markdown
 from harness.report.privacy import private_of
 from harness.request.commands import ChosenProject
 from harness.request.parsing import day
@@ -214,7 +213,7 @@ def upstream(report: str | None, style: str, settings: Settings) -> None:
     """
     store = Store.opened(settings.results)
     kept = Archive(store).get(report)
-    issue = upstream_issue(kept, repositories_of(kept), render_markdown(page_of(store, kept)))
+    issue = upstream_issue(kept, repositories_of(kept), page_of(store, kept).markdown())
     command = issue.command("body.md")
     if style == "json":
         told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}

@@ -18,8 +18,7 @@ from attrs import evolve, frozen
 from harness.cli.options import Choice, settings_options
 from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
 from harness.errors import UserMistake
-from harness.model import Device, Lock, Observation, Repro
-from harness.model.verdict import Verdict, verdicts_around
+from harness.model import Device, Lock, Observation, Repro, Verdict
 from harness.report.archive import Archive, KeptAnswer
 from harness.request.project import Project, Projects, find_project
 from harness.run.devices import hidden
@@ -83,15 +82,14 @@ def shell(side: str, id: str | None, as_python: bool, settings: Settings) -> Non
 def side_of(kept: KeptAnswer, side: str) -> Observation:
     """The run of the good or the bad side of an answer. Raises `UserMistake` if there is none."""
     answer = kept.answer
-    found = answer.sides
     if answer.boundary.unit == "commit":
         raise UserMistake(
             "the sides of this answer are commits, which are built for each run and not kept",
             hint="harness report shows them; check one out to look around in it",
         )
-    if len(found) != 2:
+    if not answer.boundary.by_verdict:
         raise UserMistake(f"answer {kept.id} has no good and bad side: {answer.sentence}")
-    return found[verdicts_around(is_fix=answer.boundary.is_fix).index(Verdict(side))]
+    return answer.boundary.by_verdict[Verdict(side)]
 
 
 def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Observation) -> Entered:

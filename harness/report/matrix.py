@@ -189,12 +189,7 @@ def _cell_record(standing: CellResult) -> dict[str, Any]:
         "seconds": seen.duration_s,
         "setup_seconds": seen.setup_s,
         "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
-        "lock": {
-            "id": lock.id,
-            "python": lock.python,
-            "platform": lock.platform,
-            "versions": {pin.name: pin.version for pin in lock.pins},
-        }
+        "lock": {**picked(lock, "id python platform"), "versions": {pin.name: pin.version for pin in lock.pins}}
         if lock
         else None,
     }

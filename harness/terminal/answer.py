@@ -17,7 +17,7 @@ from harness.model import Judgement, Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
 from harness.model.text import counted, listed
-from harness.model.verdict import runs_of, verdicts_around
+from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment
 from harness.report.matrix_table import tables
@@ -165,8 +165,8 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
     """Print the commands to go on with, and the files that were written."""
     rows: list[tuple[str, str]] = []
     for culprit in answer.culprits[:1]:
-        sides = zip(verdicts_around(is_fix=culprit.boundary.is_fix), culprit.boundary.sides, strict=False)
-        rows += [(f"run the {verdict.word} side again", again(side)) for verdict, side in sides]
+        sides = culprit.boundary.by_verdict
+        rows += [(f"run the {verdict.word} side again", again(side)) for verdict, side in sides.items()]
         has_lines = culprit.deeper is not None and any(finding.regions for finding in culprit.deeper.findings)
         if has_lines and not diff:
             rows.append(("show the changed lines", "the same command with --diff, or the report"))
