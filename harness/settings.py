@@ -225,14 +225,10 @@ class Settings:
         words: list[str] = []
         for setting in fields(Settings):
             option, value = setting.metadata["option"], getattr(self, setting.name)
-            if (
-                option.group not in (OptionGroup.QUESTION, OptionGroup.RUNS)
-                or value == setting.default
-                or option.flag == "--param"
-            ):
-                continue
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [option.flag] if value is True else [option.flag, str(one)]
+            is_asked = option.group in (OptionGroup.QUESTION, OptionGroup.RUNS) and option.flag != "--param"
+            if is_asked and value != setting.default:
+                for one in value if isinstance(value, tuple) else (value,):
+                    words += [option.flag] if value is True else [option.flag, str(one)]
         return tuple(map(shlex.quote, words))
 
     @property

@@ -101,17 +101,15 @@ _TYPES: dict[str, click.ParamType] = {
     "max_disk": _Size(),
     "results": _Folder(path_type=Path, file_okay=False),
 }
-
-
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
 
 
 def settings_options(*groups: OptionGroup) -> Decorator:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
-    wanted = [name for name, setting in _options().items() if setting.group in (*groups, OptionGroup.RESULTS)]
-
-    return grouped("settings", Settings, wanted, map(_click_option, wanted))
+    shown = (*groups, OptionGroup.RESULTS)
+    wanted = [setting for setting in attrs.fields(Settings) if setting.metadata["option"].group in shown]
+    return grouped("settings", Settings, [setting.name for setting in wanted], map(_click_option, wanted))
 
 
 def grouped(
@@ -182,22 +180,18 @@ def json_option(what: str) -> Decorator:
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 
-def _options() -> dict[str, Option]:
-    return {field.name: field.metadata["option"] for field in attrs.fields(Settings)}
-
-
-def _click_option(name: str) -> Decorator:
-    setting = _options()[name]
-    default = getattr(attrs.fields(Settings), name).default
+def _click_option(setting: attrs.Attribute[Any]) -> Decorator:
+    told: Option = setting.metadata["option"]
+    default = setting.default
     return option(
-        _ELSEWHERE.get(setting.flag, _SECTIONS[setting.group]),
-        setting.flag,
-        name,
-        type=Choice(setting.choices) if setting.choices else _TYPES.get(name),
+        _ELSEWHERE.get(told.flag, _SECTIONS[told.group]),
+        told.flag,
+        setting.name,
+        type=Choice(told.choices) if told.choices else _TYPES.get(setting.name),
         is_flag=default is False,
         multiple=default == (),
         default=getattr(default, "factory", default) if default != () else None,
-        show_default=setting.shown_default,
-        metavar=setting.metavar,
-        help=setting.help,
+        show_default=told.shown_default,
+        metavar=told.metavar,
+        help=told.help,
     )

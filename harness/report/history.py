@@ -46,6 +46,11 @@ def keep_history_report(store: Store, plan: Plan, found: History) -> tuple[Path,
     return page.write(store, f"reports/history-{named}", "md", "html")
 
 
+def history_id(plan: Plan) -> str:
+    """Identifies the question."""
+    return question_id(asked_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases)
+
+
 def history_page(
     plan: Plan,
     history: History,
@@ -78,7 +83,7 @@ def history_page(
     }
     record: dict[str, Any] = {
         **history.as_json(),
-        "id": question_id(asked_of(plan), plan.names[0], plan.names[-1], plan.question.policy.prereleases),
+        "id": history_id(plan),
         "kept": kept,
         "params": plan.repro.params,
         "requirements": list(plan.scope.requirements),
