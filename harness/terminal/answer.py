@@ -175,11 +175,7 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
     names = ["report"] * len(reports)
     if len(reports) == len(answer.culprits) > 1:
-        packages = [culprit.package for culprit in answer.culprits]
-        names = [
-            f"report on {one.package}{f' {one.boundary.ends[1]}' if packages.count(one.package) > 1 else ''}"
-            for one in answer.culprits
-        ]
+        names = [f"report on {one.package} {one.boundary.ends[1] or ''}".rstrip() for one in answer.culprits]
     rows += zip(names, reports, strict=True)
     rows += [("constraints", constraints)] if constraints else []
     if advice is None and answer.advice:
