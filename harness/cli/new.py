@@ -205,15 +205,6 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
     print_text(shown, f"  harness probe {path}")
 
 
-# What `init` writes: the name if none is given, and what to do next with one called NAME.
-_STARTERS = {
-    "repro": ("example", "harness bisect packaging --repro repros/NAME.py"),
-    "matrix": ("example", "harness matrix matrices/NAME.toml --table"),
-    "workflow": (
-        "newest-packages",
-        "commit it and push; the Actions page of the repository starts the first night",
-    ),
-}
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 _ON_GITHUB = re.compile(r"github\.com[:/](?P<repository>[\w.-]+/[\w.-]+?)(\.git)?/?$")
 _ACTION = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})")
@@ -221,7 +212,7 @@ _PROJECT = "regression-harness"
 
 
 @click.command()
-@click.argument("kind", type=Choice(list(_STARTERS)))
+@click.argument("kind", type=Choice(["repro", "matrix", "workflow"]))
 @click.argument("name", required=False)
 @click.option("--force", is_flag=True, help="Replace a file that is there already.")
 @click.option(
@@ -240,8 +231,7 @@ def init(kind: str, name: str | None, force: bool, action: str | None) -> None:
     harness init matrix mine
     harness init workflow
     """
-    usual, following = _STARTERS[kind]
-    name = name or usual
+    name = name or {"repro": "example", "matrix": "example", "workflow": "newest-packages"}[kind]
     if not _NAME.fullmatch(name):
         raise UserMistake(f"{name!r} can't be the name of a file", hint="use letters, digits, - and _")
     if action and kind != "workflow":
@@ -253,7 +243,7 @@ def init(kind: str, name: str | None, force: bool, action: str | None) -> None:
     for path, text in files.items():
         write(path, text)
         click.echo(f"wrote {path}")
-    click.echo(f"next: {following.replace('NAME', name)}")
+    click.echo(f"next: {_next(kind, name)}")
 
 
 def _files(kind: str, name: str, action: str | None) -> Iterator[tuple[Path, str]]:
@@ -271,6 +261,14 @@ def _files(kind: str, name: str, action: str | None) -> Iterator[tuple[Path, str
 
 def _starter(name: str) -> str:
     return resources.files("harness.cli").joinpath("starters", name).read_text(encoding="utf-8")
+
+
+def _next(kind: str, name: str) -> str:
+    return {
+        "repro": f"harness bisect packaging --repro repros/{name}.py",
+        "matrix": f"harness matrix matrices/{name}.toml --table",
+        "workflow": "commit it and push; the Actions page of the repository starts the first night",
+    }[kind]
 
 
 def _action(given: str | None) -> tuple[str, str]:
