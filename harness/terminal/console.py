@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from typing import TYPE_CHECKING, Any
 
@@ -85,10 +86,17 @@ def print_text(console: rich.console.Console, text: Text | str, style: str = "",
     if not console.is_terminal:
         console.print(told, soft_wrap=True)
         return
-    indent = len(told.plain) - len(told.plain.lstrip())
-    lines = told[indent:].wrap(console, max(console.width - indent - hang, 1), overflow="ignore")
-    for number, line in enumerate(lines):
-        console.print(Text(" " * (indent + hang if number else indent)).append_text(line), soft_wrap=True)
+    indent = len(told.plain) - len(told.plain.lstrip()) + hang
+    cuts, used = [], 0
+    for word in re.finditer(r"\S+\s*", told.plain):
+        width = cell_len(word[0].rstrip())
+        if used > indent and used + width > console.width:
+            cuts.append(word.start())
+            used = indent
+        used = cell_len(told.plain[: word.end()]) if not cuts else used + cell_len(word[0])
+    for number, line in enumerate(told.divide(cuts)):
+        line.rstrip()
+        console.print(Text(" " * indent).append_text(line) if number else line, soft_wrap=True)
 
 
 def picture(states: Sequence[PositionState | RowState]) -> Text:
