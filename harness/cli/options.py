@@ -84,21 +84,19 @@ class _Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
-class _Size(click.ParamType):
-    """A number of bytes, such as 20GiB."""
-
-    name = "size"
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> int:
-        return parse_size(value) or self.fail(f"{value!r} is not a size such as 20GiB", param, ctx)
+def _size(text: str) -> int:
+    """The bytes of a size such as 20GiB."""
+    if size := parse_size(text):
+        return size
+    raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
 
 
 # The types of settings that are neither a text nor a flag.
-_TYPES: dict[str, click.ParamType] = {
+_TYPES: dict[str, Any] = {
     "timeout": click.FloatRange(min=0),
     "gpu_wait": click.FloatRange(min=0),
     "lanes": click.IntRange(1, 64),
-    "max_disk": _Size(),
+    "max_disk": _size,
     "results": _Folder(path_type=Path, file_okay=False),
 }
 FILE = click.Path(path_type=Path, dir_okay=False)
@@ -123,7 +121,10 @@ def grouped(
         def called(**given: Any) -> Any:
             return command(**{name: kind(**{one: given.pop(one) for one in fields if one in given})}, **given)
 
-        return functools.reduce(lambda decorated, add: add(decorated), reversed(added), called)
+        decorated: Callable[..., Any] = called
+        for add in reversed(added):
+            decorated = add(decorated)
+        return decorated
 
     return decorate
 

@@ -48,7 +48,7 @@ if TYPE_CHECKING:
 _SIDE_RECORD = ("verdict", "reason", "observation", "command", "lock", "metrics", "versions", "frames")
 _KEPT = ("md", "html")
 # What a text that is too long leaves out first, by its name; never the answer, its proofs or the repro.
-_DETAILS = {
+_DETAILS: dict[str, dict[str, Any]] = {
     "the full locks": {"locks": False},
     "releases that were not tried": {"left_out": ()},
     "the difference of the locks": {"lock_changes": (), "drift": ()},

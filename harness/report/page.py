@@ -103,19 +103,15 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
         disable_xml_declaration=True,
     )
     drawn.x_labels = labels
+    shown = [point for found in series.values() for point in found.values()]
     for name, found in series.items():
         drawn.add(name, [_dot(title, found.get(label)) for label in labels])
     drawn.add_xml_filter(lambda root: _for_a_page(root, title))
     return Chart(
         title=title,
-        svg=drawn.render(is_unicode=True).strip() if any(math.isfinite(point.value) for point in points) else "",
+        svg=drawn.render(is_unicode=True).strip() if any(math.isfinite(point.value) for point in shown) else "",
         series=tuple(series),
-        missing=tuple(
-            f"{_place(point)}: {point.value}"
-            for found in series.values()
-            for point in found.values()
-            if not math.isfinite(point.value)
-        ),
+        missing=tuple(f"{_place(point)}: {point.value}" for point in shown if not math.isfinite(point.value)),
     )
 
 
