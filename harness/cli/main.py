@@ -92,11 +92,12 @@ class _Group(click.Group):
         from harness.redact import hide_secrets, known_secrets
 
         known = known_secrets(os.environ, _let_through(ctx.args))
+        for_git = _FOR_GIT in ctx.args
         try:
             return super().invoke(ctx)
         except click.ClickException as error:
             vars(error)["message"] = hide_secrets(error.message, known)  # it contains what was typed
-            vars(error)["exit_code"] = _exit_code(ctx, error.exit_code)
+            vars(error)["exit_code"] = _exit_code(error.exit_code, for_git=for_git)
             raise
         except (click.exceptions.Exit, click.Abort):
             raise
@@ -107,15 +108,15 @@ class _Group(click.Group):
         except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
             found = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
         tell(found, known)
-        raise click.exceptions.Exit(_exit_code(ctx, found.exit_code))
+        raise click.exceptions.Exit(_exit_code(found.exit_code, for_git=for_git))
 
 
 _KEPT = "finished runs are kept"
 
 
-def _exit_code(ctx: click.Context, code: int) -> int:
+def _exit_code(code: int, *, for_git: bool) -> int:
     """The exit code of an error; with --git-bisect above 127, since lower ones are verdicts or skips."""
-    return 255 if _FOR_GIT in ctx.args and code <= 127 else code
+    return 255 if for_git and code <= 127 else code
 
 
 def _let_through(arguments: Sequence[str]) -> list[str]:
