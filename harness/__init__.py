@@ -21,13 +21,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _PUBLIC = {
-    "ask": "harness.api",
-    "bisect": "harness.api",
-    "history": "harness.api",
-    "probe": "harness.api",
-    "results": "harness.api",
-    "Policy": "harness.request.question",
-    "Question": "harness.request.question",
+    **dict.fromkeys(("ask", "bisect", "history", "probe", "results"), "harness.api"),
+    **dict.fromkeys(("Policy", "Question"), "harness.request.question"),
     "Settings": "harness.settings",
 }
 

@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, fields
 
-from harness.arguments import checked
+from harness.arguments import check_known, checked
 from harness.asking import ask as asking
 from harness.asking import history_scan as scan
 from harness.asking.history_scan import Range
-from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.planning.single import Probed, executed, prepared_probe
 from harness.report.answer import keep_and_report
@@ -38,6 +37,7 @@ if TYPE_CHECKING:
 
     from harness.asking.answer import Answer
     from harness.asking.history import History
+    from harness.probing.judge import Person
 
 
 @checked
@@ -47,10 +47,19 @@ def ask(question: Question, *, settings: Settings | None = None, reporter: Repor
     Raises `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
     `Interrupted` on Ctrl-C.
     """
-    settings = settings or Settings()
-    answer = asking.ask(question, settings, reporter)
-    keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
-    return answer
+    return kept_answer(question, settings or Settings(), reporter)[0]
+
+
+def kept_answer(
+    question: Question,
+    settings: Settings,
+    reporter: Reporter,
+    typed: frozenset[str] = frozenset(),
+    person: Person | None = None,
+) -> tuple[Answer, tuple[Path, ...]]:
+    """Return an answer and the reports that were written; `typed` and `person` are those of `harness.asking.ask`."""
+    answer = asking.ask(question, settings, reporter, typed, person)
+    return answer, keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
 
 
 @checked
@@ -74,12 +83,7 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     default those of the repro; `depth` is how deep to go. `policy` are fields of `Policy`: `find_fix`, `prereleases`,
     `confirm` (a number of runs), `flaky`, `confidence`, `git`. Raises the same errors as `ask`.
     """
-    unknown = set(policy) - {one.name for one in fields(Policy)}
-    if unknown:
-        raise UserMistake(
-            f"bisect() takes no argument {sorted(unknown)[0]!r}",
-            hint=f"it takes {', '.join(one.name for one in fields(Policy))}",
-        )
+    check_known("bisect()", policy, [one.name for one in fields(Policy)])
     chosen = ChosenProject(folder=Path(project) if project is not None else None)
     question = Question(subject, repro, run, good, bad, depth, Policy(**policy), chosen)
     return ask(question, settings=settings, reporter=reporter)
@@ -104,11 +108,8 @@ def history(
     the same errors as `bisect`.
     """
     settings = settings or Settings()
+    check_known("history()", more, ["max_gap", "prereleases", "made"])
     wanted = Range(since, until, more.pop("max_gap", None))
-    if unknown := set(more) - {"prereleases", "made"}:
-        raise UserMistake(
-            f"history() takes no argument {sorted(unknown)[0]!r}", hint="it takes max_gap, prereleases and made"
-        )
     found, _ = kept_history(Question(subject, repro, run, policy=Policy(**more)), wanted, settings, reporter)
     return found
 

@@ -48,6 +48,13 @@ def check_choice(name: str, value: str | None, choices: Collection[str]) -> None
         raise UserMistake(f"{name} takes {_or(map(repr, choices))}, not {value!r}")
 
 
+def check_known(function: str, given: Collection[str], known: Collection[str]) -> None:
+    """Check the names of further arguments. Raises `UserMistake`, which names one that the function does not take."""
+    for name in given:
+        if name not in known:
+            raise UserMistake(f"{function} takes no argument {name!r}", hint=f"it takes {_or(known)}")
+
+
 def checked(function: _Made) -> _Made:
     """Check the arguments of a public function before it runs. Raises `UserMistake`, which names the argument."""
     signature = inspect.signature(function)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import enum
 import os
 import shlex
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -36,17 +37,6 @@ class OptionGroup(enum.Enum):
     RESULTS = enum.auto()
 
 
-class ValueKind(enum.Enum):
-    """The type of a value, by which the command line parses and checks it."""
-
-    TEXT = enum.auto()
-    SECONDS = enum.auto()
-    SIZE = enum.auto()
-    LANES = enum.auto()
-    FOLDER = enum.auto()
-    FLAG = enum.auto()
-
-
 @frozen
 class Option:
     """The command-line option of a setting; `shown_default` describes the default."""
@@ -55,15 +45,19 @@ class Option:
     group: OptionGroup
     help: str
     metavar: str | None = None
-    kind: ValueKind = ValueKind.TEXT
     choices: tuple[str, ...] = ()
     shown_default: str | bool = False
 
 
-def _setting(default: Any, flag: str, group: OptionGroup, help: str, **more: Any) -> Any:  # noqa: A002
-    option = Option(flag, group, help, **more)
-    converter = as_path if option.kind is ValueKind.FOLDER else as_tuple if default == () else None
-    return field(default=default, converter=converter, metadata={"option": option})
+def _setting(default: Any, flag: str, help: str, *, group: OptionGroup, **more: Any) -> Any:  # noqa: A002
+    converter = as_path if group is OptionGroup.RESULTS else as_tuple if default == () else None
+    return field(default=default, converter=converter, metadata={"option": Option(flag, group, help, **more)})
+
+
+_question = partial(_setting, group=OptionGroup.QUESTION)
+_run = partial(_setting, group=OptionGroup.RUNS)
+_limit = partial(_setting, group=OptionGroup.LIMITS)
+_lane = partial(_setting, group=OptionGroup.LANES)
 
 
 def results_folder() -> Path:
@@ -120,152 +114,100 @@ class Settings:
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
-    with_: tuple[str, ...] = _setting(
-        (),
-        "--with",
-        OptionGroup.QUESTION,
-        "Install this too, or instead of the repro's own requirement.",
-        metavar="REQ",
+    with_: tuple[str, ...] = _question(
+        (), "--with", "Install this too, or instead of the repro's own requirement.", metavar="REQ"
     )
-    made_with: tuple[str, ...] = _setting(
+    made_with: tuple[str, ...] = _question(
         (),
         "--made-with",
-        OptionGroup.QUESTION,
         "Run the repro's first step, which writes the files that it reads, with this instead.",
         metavar="REQ",
     )
-    hold: tuple[str, ...] = _setting(
+    hold: tuple[str, ...] = _question(
         (),
         "--hold",
-        OptionGroup.QUESTION,
         "Keep this version where the releases allow it; the answer says where they do not. none ignores the "
         "repro's own holds.",
         metavar="REQ",
     )
-    python: str | None = _setting(
-        None, "--python", OptionGroup.QUESTION, "Python to use: a version (3.12) or a path.", metavar="X"
-    )
-    as_of: str | None = _setting(
+    python: str | None = _question(None, "--python", "Python to use: a version (3.12) or a path.", metavar="X")
+    as_of: str | None = _question(
         None,
         "--as-of",
-        OptionGroup.QUESTION,
         "Other packages as they were on the day of each release, on one day, or close to those of the bad end.",
         metavar="era|DATE|none",
     )
-    device: str = _setting(
-        "auto",
-        "--device",
-        OptionGroup.QUESTION,
-        "Where the repro runs.",
-        choices=("auto", "cpu", "cuda", "emulated"),
-        shown_default=True,
+    device: str = _question(
+        "auto", "--device", "Where the repro runs.", choices=("auto", "cpu", "cuda", "emulated"), shown_default=True
     )
-    params: tuple[str, ...] = _setting(
-        (),
-        "--param",
-        OptionGroup.QUESTION,
-        "A parameter of the repro; its value is read as JSON, else as text.",
-        metavar="NAME=VALUE",
+    params: tuple[str, ...] = _question(
+        (), "--param", "A parameter of the repro; its value is read as JSON, else as text.", metavar="NAME=VALUE"
     )
-    from_source: tuple[str, ...] = _setting(
-        (),
-        "--build",
-        OptionGroup.QUESTION,
-        "Allow this project to be built from source, where it has no wheel.",
-        metavar="PROJECT",
+    from_source: tuple[str, ...] = _question(
+        (), "--build", "Allow this project to be built from source, where it has no wheel.", metavar="PROJECT"
     )
-    no_build: bool = _setting(
-        False,
-        "--no-build",
-        OptionGroup.QUESTION,
-        "Build nothing from source, also not what an end names and what has no wheel.",
-        kind=ValueKind.FLAG,
+    no_build: bool = _question(
+        False, "--no-build", "Build nothing from source, also not what an end names and what has no wheel."
     )
-    pass_env: tuple[str, ...] = _setting(
-        (),
-        "--pass-env",
-        OptionGroup.RUNS,
-        "Let the repro see this environment variable (a token, say).",
-        metavar="NAME",
+    pass_env: tuple[str, ...] = _run(
+        (), "--pass-env", "Let the repro see this environment variable (a token, say).", metavar="NAME"
     )
-    timeout: float | None = _setting(
+    timeout: float | None = _run(
         None,
         "--timeout",
-        OptionGroup.RUNS,
         "Stop a run that takes longer.",
         metavar="SECONDS",
-        kind=ValueKind.SECONDS,
         shown_default="the repro's own, 600 for a command",
     )
-    capability: str = _setting(
-        DEFAULT_CAPABILITY,
-        "--capability",
-        OptionGroup.RUNS,
-        "Compute capability that the stand-in for CUDA reports.",
-        shown_default=True,
+    capability: str = _run(
+        DEFAULT_CAPABILITY, "--capability", "Compute capability that the stand-in for CUDA reports.", shown_default=True
     )
-    torch_backend: str | None = _setting(
+    torch_backend: str | None = _run(
         None,
         "--torch-backend",
-        OptionGroup.RUNS,
         "Which PyTorch builds uv installs: auto, cpu, cu128, ...; none: those of the index, with all GPU libraries.",
         metavar="NAME",
         shown_default="those of the index, on a machine without a GPU without GPU libraries [UV_TORCH_BACKEND]",
     )
-    sandbox: str | None = _setting(
+    sandbox: str | None = _run(
         None,
         "--sandbox",
-        OptionGroup.RUNS,
         "Run repros in a bubblewrap sandbox: where it works, always, or never [HARNESS_SANDBOX].",
         choices=("auto", "require", "off"),
         shown_default="auto",
     )
-    network: bool = _setting(
-        False,
-        "--network",
-        OptionGroup.RUNS,
-        "Let repros and builds use the network in the sandbox.",
-        kind=ValueKind.FLAG,
-    )
-    gpu_wait: float = _setting(
+    network: bool = _run(False, "--network", "Let repros and builds use the network in the sandbox.")
+    gpu_wait: float = _limit(
         DEFAULT_WAIT_S,
         "--gpu-wait",
-        OptionGroup.LIMITS,
         "How long a probe waits for memory on a busy GPU.",
         metavar="SECONDS",
-        kind=ValueKind.SECONDS,
         shown_default=True,
     )
-    max_disk: int | None = _setting(
+    max_disk: int | None = _limit(
         None,
         "--max-disk",
-        OptionGroup.LIMITS,
         "Limit of the harness's cache (20GiB); the least recently used environments go first [HARNESS_MAX_DISK].",
         metavar="SIZE",
-        kind=ValueKind.SIZE,
     )
-    lanes: int | None = _setting(
+    lanes: int | None = _lane(
         None,
         "--lanes",
-        OptionGroup.LANES,
         "How many probes run at once.",
-        kind=ValueKind.LANES,
         shown_default="2 for scripts on the CPU, else 1; or all of the scheduler's workers",
     )
-    scheduler: str | None = _setting(
+    scheduler: str | None = _lane(
         None,
         "--scheduler",
-        OptionGroup.LANES,
         "Run probes on those workers of this Dask scheduler that match this machine (docs/guides/many-machines.md).",
         metavar="ADDRESS",
     )
     results: Path = _setting(  # noqa: RUF009 - an attrs field with a factory
         Factory(lambda: results_folder()),
         "--results",
-        OptionGroup.RESULTS,
         "Folder for results; runs that are in it are not repeated.",
-        kind=ValueKind.FOLDER,
         shown_default="HARNESS_RESULTS, else .harness in the project",
+        group=OptionGroup.RESULTS,
     )
 
     def __attrs_post_init__(self) -> None:
@@ -283,14 +225,10 @@ class Settings:
         words: list[str] = []
         for setting in fields(Settings):
             option, value = setting.metadata["option"], getattr(self, setting.name)
-            if (
-                option.group not in (OptionGroup.QUESTION, OptionGroup.RUNS)
-                or value == setting.default
-                or option.flag == "--param"
-            ):
-                continue
-            for one in value if isinstance(value, tuple) else (value,):
-                words += [option.flag] if option.kind is ValueKind.FLAG else [option.flag, str(one)]
+            is_asked = option.group in (OptionGroup.QUESTION, OptionGroup.RUNS) and option.flag != "--param"
+            if is_asked and value != setting.default:
+                for one in value if isinstance(value, tuple) else (value,):
+                    words += [option.flag] if value is True else [option.flag, str(one)]
         return tuple(map(shlex.quote, words))
 
     @property

@@ -6,6 +6,7 @@ answer when the same question is asked again.
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import gzip
 import hashlib
@@ -37,7 +38,6 @@ What regression-harness has observed here: runs with their logs, locks, answers 
 
 git ignores this folder by the `.gitignore` in it. You can remove the folder: its runs are then made again when needed.
 """
-_PIECE = 1 << 20
 
 # Errors from reading a record that is incomplete or was written by something else.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
@@ -178,8 +178,7 @@ class Store:
         """Whether the whole stored output of a run can be read."""
         try:
             with gzip.open(self.root / observation.log) as file:
-                while file.read(_PIECE):
-                    pass
+                collections.deque(file, maxlen=0)
         except (OSError, EOFError, zlib.error):
             return False
         return True

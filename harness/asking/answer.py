@@ -11,11 +11,11 @@ import cattrs
 from attrs import asdict, evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.model import Change, Observation, Repro, Signature
+from harness.model import Change, Observation, Repro, Signature, Verdict
 from harness.model.culprit import Culprit, Evidence
 from harness.model.signature import given_parts
 from harness.model.text import one_line, picked
-from harness.model.verdict import Step
+from harness.model.verdict import Step, verdicts_around
 from harness.redact import everywhere
 from harness.search import Counts, Effect
 
@@ -77,6 +77,11 @@ class Boundary:
     def ends(self) -> tuple[str | None, str | None]:
         """The candidates just before and just after the change."""
         return (self.last_bad, self.first_good) if self.is_fix else (self.last_good, self.first_bad)
+
+    @property
+    def by_verdict(self) -> dict[Verdict, Observation]:
+        """The two sides of the change by their verdict, the older one first; empty unless both have run."""
+        return dict(zip(verdicts_around(is_fix=self.is_fix), self.sides, strict=True)) if len(self.sides) == 2 else {}
 
     def with_change(self, older: str | None, newer: str | None, *, is_fix: bool) -> Boundary:
         """Return the boundary with the change between these candidates: a fix, or else a regression."""

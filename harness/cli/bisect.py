@@ -12,10 +12,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from harness.asking.ask import ask
+from harness.api import kept_answer
 from harness.cli.options import (
     SectionCommand,
-    completed,
+    end_option,
     json_option,
     option,
     repro_options,
@@ -29,13 +29,11 @@ from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
 from harness.probing.judge import JudgedRun, Wish
-from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.run.process import Cancelled
 from harness.settings import OptionGroup, Settings
-from harness.store import Store
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
 
@@ -119,20 +117,12 @@ class _Command(SectionCommand):
 @click.command(cls=_Command)
 @subject_argument(required=False)
 @repro_options
-@option(
-    "Ends",
+@end_option(
     "--good",
     metavar="END",
-    shell_complete=completed("releases"),
     help="Where it works: a release, a day, a lock file, a Python or a commit [default: the repro's, else steps back].",
 )
-@option(
-    "Ends",
-    "--bad",
-    metavar="END",
-    shell_complete=completed("releases"),
-    help="Where it fails [default: the repro's, else the newest].",
-)
+@end_option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
 @project_options
 @search_options
 @option("Output", "--diff", is_flag=True, help="Show the changed lines; the report always has them.")
@@ -172,10 +162,8 @@ def bisect(
     # A live picture would be drawn over the questions.
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
     with view as reporter:
-        answer = ask(question, settings, reporter, _typed(constraints), person)
-    store = Store.opened(settings.results, settings.pass_env)
-    reports = keep_and_report(store, answer)
-    written = write_constraints(answer, constraints, store.root)
+        answer, reports = kept_answer(question, settings, reporter, _typed(constraints), person)
+    written = write_constraints(answer, constraints, settings.results.absolute())
     if as_json:
         click.echo(to_json(answer.as_json()))
     else:

@@ -12,11 +12,11 @@ from rich.text import Text
 
 from harness.bundle import Absorbed, InstalledVersions, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
-from harness.cli.options import SectionCommand, completed, settings_options
+from harness.cli.options import FILE, FOLDER, SectionCommand, completed, settings_options
 from harness.errors import UserMistake
-from harness.model import Combination, Device, Repro
+from harness.model import Device, Repro
 from harness.model.text import counted, size_in_words
-from harness.planning.given import Giver
+from harness.planning.given import Giver, combination_of
 from harness.planning.releases import holds_of, merged_requirements, one_date, subject_of
 from harness.probing import Judge, Probe
 from harness.request.parsing import required_name
@@ -37,7 +37,7 @@ from harness.terminal.console import Console, print_text
 )
 @click.option(
     "--installed",
-    type=click.Path(path_type=Path, dir_okay=False),
+    type=FILE,
     metavar="FILE",
     help="What that machine has (pip list --format=freeze there); those wheels are left out.",
 )
@@ -74,7 +74,7 @@ def bundle(
 
 
 @click.command(cls=SectionCommand)
-@click.argument("folder", type=click.Path(path_type=Path, file_okay=False))
+@click.argument("folder", type=FOLDER)
 @settings_options()
 def absorb(folder: Path, settings: Settings) -> None:
     """Read the results of the bundle in FOLDER back in.
@@ -93,21 +93,15 @@ def absorb(folder: Path, settings: Settings) -> None:
 def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     """The probe for one requested release, or ("") for `--with` alone."""
     settings = session.settings
-    requirements = merged_requirements(repro.dependencies, settings.with_)
-    named = [required_name(text) for text in (*settings.with_, *((one,) if one else ()))]
-    combination = Combination(
-        python=session.interpreter.version,
-        requirements=merged_requirements(requirements, (one,)) if one else requirements,
-        holds=merged_requirements((), holds_of(repro, subject_of(repro, named), named, settings.hold)),
-        as_of=one_date(settings.as_of, (*settings.with_, one) if one else settings.with_, session.index),
-        device=_device(settings.device, repro),
-    )
-    if repro.made is not None or repro.inputs:
-        # A first step runs here, where the network is.
-        here = evolve(combination, device=session.device_for(repro)[0])
-        giver = Giver(session.local, session.index)
-        repro = giver.given(repro, here, settings.as_of, settings.made_with)
-    return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, combination))
+    beside = (*settings.with_, *((one,) if one else ()))
+    named = list(map(required_name, beside))
+    holds = holds_of(repro, subject_of(repro, named), named, settings.hold)
+    with_ = merged_requirements(settings.with_, (one,)) if one else settings.with_
+    here = combination_of(session, repro, with_, holds, one_date(settings.as_of, beside, session.index))
+    # A first step runs here, where the network is.
+    repro = Giver(session.local, session.index).given(repro, here, settings.as_of, settings.made_with)
+    there = evolve(here, device=_device(settings.device, repro))
+    return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, there))
 
 
 def _device(asked: str, repro: Repro) -> Device:
@@ -153,10 +147,7 @@ def print_absorbed(console: Console, absorbed: Absorbed) -> None:
     """Print each observation as `harness probe` does, then what is missing or refused."""
     for taken in absorbed.taken:
         print_text(console, f"{taken.label}{' (known already)' if taken.known else ''}", style="bold")
-        judgement = taken.judgement
-        print_observation(
-            console, taken.observation, judgement.verdict if judgement else None, judgement.reason if judgement else ""
-        )
+        print_observation(console, taken.observation, taken.judgement)
     for label, why in absorbed.missing:
         print_text(console, Text.assemble(("missing ", "bold yellow"), f"{label}: {why}"))
     for label, why in absorbed.refused:

@@ -11,14 +11,14 @@ from harness.api import kept_history
 from harness.asking.history_scan import Range
 from harness.cli.options import (
     SectionCommand,
-    completed,
+    end_option,
     json_option,
     option,
     repro_options,
     settings_options,
     subject_argument,
 )
-from harness.cli.search_options import made_option
+from harness.cli.search_options import made_option, pre_option
 from harness.cli.written import short
 from harness.model.text import to_json
 from harness.request.question import Policy, Question
@@ -30,24 +30,10 @@ from harness.terminal.console import Console
 @click.command(cls=SectionCommand)
 @subject_argument()
 @repro_options
-@option(
-    "Ends",
-    "--from",
-    "since",
-    metavar="V",
-    shell_complete=completed("releases"),
-    help="The oldest release [default: the repro's older bound, else all].",
-)
-@option(
-    "Ends",
-    "--to",
-    "until",
-    metavar="V",
-    shell_complete=completed("releases"),
-    help="The newest release [default: the newest there is].",
-)
+@end_option("--from", "since", metavar="V", help="The oldest release [default: the repro's older bound, else all].")
+@end_option("--to", "until", metavar="V", help="The newest release [default: the newest there is].")
 @made_option
-@option("Search", "--pre", "prereleases", is_flag=True, help="Try pre-releases of the subject too.")
+@pre_option
 @option(
     "Search",
     "--max-gap",

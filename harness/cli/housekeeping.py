@@ -18,12 +18,11 @@ from harness.environment import Workspace
 from harness.environment.bytecode import BYTECODE_LOCK
 from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
 from harness.environment.workspace import acquire, remove_abandoned
-from harness.errors import HarnessError, NoSpace, UserMistake
+from harness.errors import HarnessError, UserMistake
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
 from harness.run.launch import remove_tree
-from harness.run.sandbox import SandboxMode, choose
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.terminal.console import Console
@@ -52,8 +51,9 @@ def doctor(settings: Settings) -> None:
 
 
 def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
+    warnings: list[str] = []
     try:
-        session = local_session(settings)
+        session = local_session(settings, Collected(warnings))
     except HarnessError as error:
         yield "set-up", False, f"{error.message}. {error.hint}"
         return
@@ -80,20 +80,11 @@ def _checks(settings: Settings) -> Iterator[tuple[str, bool, str]]:
         has_all = session.local.builder.has_gpu_libraries
         yield "gpu", True, words if has_all else f"{words}, and NVIDIA's libraries are left out of environments"
     taken = [choose_device("auto", needed, session.local_gpus)[0].value for needed in ("cuda", "any", "cpu")]
-    yield _sandbox(settings)
+    if (sandbox := session.local.sandbox) is not None:
+        yield "sandbox", True, f"{sandbox.label}; repros see a read-only file system and no home"
+    else:
+        yield "sandbox", True, warnings[0] if warnings else "off: repros run with all your rights"
     yield "device", True, "auto takes {} for a repro that needs CUDA, {} for any device, {} for the CPU".format(*taken)
-
-
-def _sandbox(settings: Settings) -> tuple[str, bool, str]:
-    mode = SandboxMode.of(os.environ, settings.sandbox)
-    warnings: list[str] = []
-    try:
-        found = choose(mode, network=settings.network, reporter=Collected(warnings))
-    except UserMistake as error:
-        return "sandbox", False, f"{error.message}. {error.hint}"
-    if found is not None:
-        return "sandbox", True, f"{found.label}; repros see a read-only file system and no home"
-    return "sandbox", True, warnings[0] if warnings else "off: repros run with all your rights"
 
 
 @frozen
@@ -110,12 +101,9 @@ class Collected:
 
 def _disk(session: Session) -> tuple[str, bool, str]:
     workspace = session.local.workspace
-    try:
-        free = shutil.disk_usage(workspace.environments).free
-        count = sum(path.is_dir() for path in workspace.environments.iterdir())
-        taken = size_in_words(own_bytes(workspace.root))
-    except NoSpace as error:
-        return "cache", False, f"{error.message}. {error.hint}"
+    free = shutil.disk_usage(workspace.environments).free
+    count = sum(path.is_dir() for path in workspace.environments.iterdir())
+    taken = size_in_words(own_bytes(workspace.root))
     words = f"{size_in_words(free)} free at {workspace.root}, which takes {taken} for {count} environments"
     return "cache", free > _SCARCE, words if free > _SCARCE else f"{words}; harness clean frees some"
 

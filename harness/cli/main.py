@@ -95,31 +95,28 @@ class _Group(click.Group):
         for_git = _FOR_GIT in ctx.args
         try:
             return super().invoke(ctx)
-        except HarnessError as error:
-            tell(error, known)
-            ctx.exit(_stopping(error.exit_code) if for_git else error.exit_code)
-        except KeyboardInterrupt:
-            tell(Interrupted("stopped", hint="run the same command again to continue"))
-            ctx.exit(Interrupted.exit_code)
         except click.ClickException as error:
             vars(error)["message"] = hide_secrets(error.message, known)  # it contains what was typed
-            if for_git:
-                vars(error)["exit_code"] = _stopping(error.exit_code)
+            vars(error)["exit_code"] = _exit_code(error.exit_code, for_git=for_git)
             raise
         except (click.exceptions.Exit, click.Abort):
             raise
+        except HarnessError as error:
+            found = error
+        except KeyboardInterrupt:
+            found = Interrupted("stopped", hint="run the same command again to continue")
         except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
-            fault = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
-            tell(fault, known)
-            ctx.exit(_stopping(HarnessFault.exit_code) if for_git else HarnessFault.exit_code)
+            found = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
+        tell(found, known)
+        raise click.exceptions.Exit(_exit_code(found.exit_code, for_git=for_git))
 
 
 _KEPT = "finished runs are kept"
 
 
-def _stopping(code: int) -> int:
-    """An exit code above 127, which stops `git bisect run`; lower codes are verdicts or skips."""
-    return code if code > 127 else 255
+def _exit_code(code: int, *, for_git: bool) -> int:
+    """The exit code of an error; with --git-bisect above 127, since lower ones are verdicts or skips."""
+    return 255 if for_git and code <= 127 else code
 
 
 def _let_through(arguments: Sequence[str]) -> list[str]:
@@ -149,10 +146,10 @@ def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:
     from harness.terminal.console import Console, print_text
 
     console = Console(stderr=True)
-    kind = "stopped" if isinstance(error, Interrupted) else "error"
-    text = error.message if kind == "error" else error.message.removeprefix("stopped").lstrip("; ") or _KEPT
-    text = hide_secrets(text, known)
-    print_text(console, Text.assemble((f"{kind}: ", "bold red" if kind == "error" else "bold yellow"), text), hang=2)
+    lead, text = Text("error: ", "bold red"), error.message
+    if isinstance(error, Interrupted):
+        lead, text = Text("stopped: ", "bold yellow"), text.removeprefix("stopped").lstrip("; ") or _KEPT
+    print_text(console, lead.append_text(Text(hide_secrets(text, known))), hang=2)
     if error.hint:
         print_text(console, f"  {hide_secrets(error.hint, known)}")
     if isinstance(error, HarnessFault):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.cli.options import SectionCommand, json_option, settings_options
+from harness.cli.options import FILE, SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Cell, Matrix, read_matrix
@@ -27,7 +27,7 @@ from harness.matrix.running import (
     standings,
 )
 from harness.model import Verdict
-from harness.model.text import to_json
+from harness.model.text import listed, to_json
 from harness.nightly.record import CellStatus, NightArchive
 from harness.report.matrix import MatrixStanding, write_page
 from harness.report.matrix_table import FAILS, UNKNOWN, WORKS, markdown_table
@@ -58,7 +58,7 @@ Exit codes:
 
 
 @click.command(cls=SectionCommand, epilog=_EPILOG)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option("-k", "words", metavar="WORDS", help='Only cells that match: "transformers_4_53 and not case_lora".')
 @click.option(
     "--cover",
@@ -186,11 +186,10 @@ def _left_out(choice: ChosenCells) -> Iterator[str]:
     for row in choice.matrix.left_out:
         yield f"left out: {row.project} {row.version} ({row.reason})"
     if (covering := choice.covering) is not None:
-        named = [cell.name for cell in covering.left_out]
-        more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
+        named = listed((cell.name for cell in covering.left_out), _NAMED) or "none"
         yield (
-            f"{len(covering.cells)} of {len(covering.cells) + len(named)} cells have {covering.covered} of "
-            f"{covering.pairs} pairs of values; left out: {', '.join(named[:_NAMED]) or 'none'}{more}"
+            f"{len(covering.cells)} of {len(covering.cells) + len(covering.left_out)} cells have {covering.covered} of "
+            f"{covering.pairs} pairs of values; left out: {named}"
         )
 
 

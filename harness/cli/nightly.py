@@ -17,7 +17,7 @@ from rich.text import Text
 from harness.asking.ask import inquiry_of
 from harness.asking.kinds import QuestionKind
 from harness.atomic import write_whole
-from harness.cli.options import SectionCommand, json_option, settings_options
+from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
@@ -36,7 +36,6 @@ from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatc
 from harness.redact import Private, redacted
 from harness.report.answer import page_of, repositories_of
 from harness.report.archive import Archive
-from harness.report.page import render_issue
 from harness.report.privacy import private_of
 from harness.request.commands import ChosenProject
 from harness.request.parsing import day
@@ -63,7 +62,7 @@ Exit codes:
 
 
 @click.command(cls=SectionCommand, epilog=_EPILOG)
-@click.argument("file", type=click.Path(path_type=Path, dir_okay=False))
+@click.argument("file", type=FILE)
 @click.option("--date", metavar="DATE", help="As of that night (2024-03-01), at 00:00 UTC [default: as of now].")
 @click.option(
     "--budget",
@@ -214,7 +213,7 @@ def upstream(report: str | None, style: str, settings: Settings) -> None:
     """
     store = Store.opened(settings.results)
     kept = Archive(store).get(report)
-    issue = upstream_issue(kept, repositories_of(kept), render_issue(page_of(store, kept)))
+    issue = upstream_issue(kept, repositories_of(kept), page_of(store, kept).markdown())
     command = issue.command("body.md")
     if style == "json":
         told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}
@@ -234,7 +233,7 @@ _NIGHT, _REPORT, _CONSTRAINTS = "night.json", "report.md", "constraints.txt"
 
 _state_option = click.option(
     "--state",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     default=Path(".harness-watch"),
     show_default=True,
     metavar="FOLDER",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
 from typing import Any
 
@@ -12,7 +12,7 @@ import attrs
 import click
 
 from harness.model.text import parse_size
-from harness.settings import Option, OptionGroup, Settings, ValueKind
+from harness.settings import Option, OptionGroup, Settings
 
 # The sections of `--help`, in the order in which they are shown.
 _ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")
@@ -23,6 +23,7 @@ _SECTIONS = {
     OptionGroup.LANES: "Execution",
     OptionGroup.RESULTS: "Output",
 }
+Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 _ELSEWHERE = {"--param": "Question", "--device": "Execution", "--torch-backend": "Environment"}
 
 
@@ -34,7 +35,7 @@ class SectionOption(click.Option):
         self.section = section
 
 
-def option(section: str, *names: str, **more: Any) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def option(section: str, *names: str, **more: Any) -> Decorator:
     """Add an option below the heading `section` of `--help`; otherwise like `click.option`."""
     return click.option(*names, cls=SectionOption, section=section, **more)
 
@@ -83,39 +84,52 @@ class _Folder(click.Path):
         return super().convert(value, param, ctx)
 
 
-def settings_options(*groups: OptionGroup) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def _size(text: str) -> int:
+    """The bytes of a size such as 20GiB."""
+    if size := parse_size(text):
+        return size
+    raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
+
+
+# The types of settings that are neither a text nor a flag.
+_TYPES: dict[str, Any] = {
+    "timeout": click.FloatRange(min=0),
+    "gpu_wait": click.FloatRange(min=0),
+    "lanes": click.IntRange(1, 64),
+    "max_disk": _size,
+    "results": _Folder(path_type=Path, file_okay=False),
+}
+FILE = click.Path(path_type=Path, dir_okay=False)
+FOLDER = click.Path(path_type=Path, file_okay=False)
+
+
+def settings_options(*groups: OptionGroup) -> Decorator:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
-    wanted = [name for name, setting in _options().items() if setting.group in (*groups, OptionGroup.RESULTS)]
+    shown = (*groups, OptionGroup.RESULTS)
+    wanted = [setting for setting in attrs.fields(Settings) if setting.metadata["option"].group in shown]
+    return grouped("settings", Settings, [setting.name for setting in wanted], map(_click_option, wanted))
+
+
+def grouped(
+    name: str, kind: type[attrs.AttrsInstance], fields: Collection[str], options: Iterable[Decorator]
+) -> Decorator:
+    """Add options to a command; those that are these fields of an attrs class it gets as one argument `name`."""
+    added = list(options)
 
     def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
         @functools.wraps(command)
         def called(**given: Any) -> Any:
-            chosen = {name: given.pop(name) for name in wanted}
-            return command(settings=Settings(**chosen), **given)
+            return command(**{name: kind(**{one: given.pop(one) for one in fields if one in given})}, **given)
 
         decorated: Callable[..., Any] = called
-        for name in reversed(wanted):
-            decorated = _click_option(name)(decorated)
+        for add in reversed(added):
+            decorated = add(decorated)
         return decorated
 
     return decorate
 
 
-def grouped(name: str, kind: type[attrs.AttrsInstance]) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Pass the options that are fields of an attrs class to a command as one argument `name`."""
-    wanted = [field.name for field in attrs.fields(kind)]
-
-    def decorate(command: Callable[..., Any]) -> Callable[..., Any]:
-        @functools.wraps(command)
-        def called(**given: Any) -> Any:
-            return command(**{name: kind(**{one: given.pop(one) for one in wanted if one in given})}, **given)
-
-        return called
-
-    return decorate
-
-
-def subject_argument(*, required: bool = True) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def subject_argument(*, required: bool = True) -> Decorator:
     """Add the argument SUBJECT, which a shell completes."""
     return click.argument("subject", required=required, shell_complete=completed("subjects"))
 
@@ -152,55 +166,33 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
     return which(run(command))
 
 
-def output_option(words: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def end_option(*names: str, metavar: str, help: str) -> Decorator:  # noqa: A002
+    """Add an end of the search to a command; a shell completes the releases of the subject."""
+    return option("Ends", *names, metavar=metavar, shell_complete=completed("releases"), help=help)
+
+
+def output_option(words: str) -> Decorator:
     """Add `--output FILE` to a command, with these words as its help."""
-    kind = click.Path(path_type=Path, dir_okay=False)
-    return click.option("-o", "--output", type=kind, metavar="FILE", help=words)
+    return click.option("-o", "--output", type=FILE, metavar="FILE", help=words)
 
 
-def json_option(what: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+def json_option(what: str) -> Decorator:
     """Add `--json` to a command, for printing only `what` on stdout."""
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 
-def _options() -> dict[str, Option]:
-    return {field.name: field.metadata["option"] for field in attrs.fields(Settings)}
-
-
-def _click_option(name: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    setting = _options()[name]
-    default = getattr(attrs.fields(Settings), name).default
-    more: dict[str, Any] = {}
-    match setting.kind:
-        case ValueKind.SECONDS:
-            more["type"] = click.FloatRange(min=0)
-        case ValueKind.LANES:
-            more["type"] = click.IntRange(1, 64)
-        case ValueKind.FOLDER:
-            more["type"] = _Folder(path_type=Path, file_okay=False)
-        case ValueKind.FLAG:
-            more["is_flag"] = True
-        case ValueKind.SIZE:
-            more["callback"] = _size
-        case ValueKind.TEXT if setting.choices:
-            more["type"] = Choice(setting.choices)
-    if isinstance(default, attrs.Factory):  # type: ignore[arg-type]
-        default = default.factory
+def _click_option(setting: attrs.Attribute[Any]) -> Decorator:
+    told: Option = setting.metadata["option"]
+    default = setting.default
     return option(
-        _ELSEWHERE.get(setting.flag, _SECTIONS[setting.group]),
-        setting.flag,
-        name,
+        _ELSEWHERE.get(told.flag, _SECTIONS[told.group]),
+        told.flag,
+        setting.name,
+        type=Choice(told.choices) if told.choices else _TYPES.get(setting.name),
+        is_flag=default is False,
         multiple=default == (),
-        default=None if default == () else default,
-        show_default=setting.shown_default,
-        metavar=setting.metavar,
-        help=setting.help,
-        **more,
+        default=getattr(default, "factory", default) if default != () else None,
+        show_default=told.shown_default,
+        metavar=told.metavar,
+        help=told.help,
     )
-
-
-def _size(_context: click.Context, _option: click.Parameter, text: str | None) -> int | None:
-    size = parse_size(text) if text else None
-    if text and not size:
-        raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
-    return size

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import enum
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -10,19 +9,17 @@ from typing import TYPE_CHECKING
 import click
 from attrs import frozen
 
+from harness.api import kept_answer
 from harness.asking.answer import Answer, Status
-from harness.asking.ask import ask
 from harness.cli.options import Choice, output_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
-from harness.report.answer import keep_and_report
 from harness.report.commands import asked_for, bounded_pyproject, constraints_text, difference, install_command
 from harness.request.project import find_project
 from harness.request.question import Question
 from harness.settings import OptionGroup, Settings
-from harness.store import Store
 from harness.terminal import reporting
 from harness.terminal.console import Console
 
@@ -32,15 +29,6 @@ if TYPE_CHECKING:
 
 _PYPROJECT = "pyproject.toml"
 _NOT_SURE = 3
-
-
-class Style(enum.StrEnum):
-    """How the set is written."""
-
-    UV = "uv"
-    PIP = "pip"
-    CONSTRAINTS = "constraints"
-    PYPROJECT = "pyproject"
 
 
 @frozen
@@ -63,8 +51,8 @@ class Pinned:
 @click.option(
     "--format",
     "style",
-    type=Choice([one.value for one in Style]),
-    default=Style.UV.value,
+    type=Choice(["uv", "pip", "constraints", "pyproject"]),
+    default="uv",
     show_default=True,
     help="uv add, pip install, a constraints file with every package, or a diff for pyproject.toml with only the "
     "bounds that are needed.",
@@ -98,12 +86,10 @@ def pin(
         raise UserMistake("say what has to pass", hint='name a repro, or give a command with --run "COMMAND"')
     question = Question(repro=repro, run=run, good=good, project=project)
     with reporting(Console(stderr=True), quiet=False) as reporter:
-        answer = ask(question, settings, reporter)
-    keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
+        answer, _ = kept_answer(question, settings, reporter)
     found = pinned(answer)
     click.echo(f"\n{found.sentence}", err=True)
-    is_diff = style == Style.PYPROJECT
-    text = _pyproject(found, project, output) if is_diff else written(found, answer, Style(style))
+    text = _pyproject(found, project, output) if style == "pyproject" else written(found, answer, style)
     text = text if text.endswith("\n") or not text else f"{text}\n"
     print_or_write(text, output)
     if output is not None:
@@ -134,17 +120,13 @@ def pinned(answer: Answer) -> Pinned:
     raise UserMistake(f"no set of packages is known with which it passes: {answer.sentence}", hint=hint)
 
 
-def written(found: Pinned, answer: Answer, style: Style) -> str:
+def written(found: Pinned, answer: Answer, style: str) -> str:
     """The set as a command or a constraints file; a command names what is required itself, and the culprits."""
+    if style == "constraints":
+        return constraints_text(found.lock, found.sentence)
     asked = answer.asked
     names = asked_for([*asked.repro.dependencies, *asked.requirements, *found.constraints])
-    match style:
-        case Style.UV:
-            return install_command(("uv", "add"), found.lock, names)
-        case Style.PIP:
-            return install_command(("pip", "install"), found.lock, names)
-        case _:
-            return constraints_text(found.lock, found.sentence)
+    return install_command(("uv", "add") if style == "uv" else ("pip", "install"), found.lock, names)
 
 
 def _pyproject(found: Pinned, project: ChosenProject, output: Path | None) -> str:

@@ -10,7 +10,7 @@ import cattrs
 import click
 from attrs import evolve
 
-from harness.cli.options import SectionCommand, completed, json_option, settings_options
+from harness.cli.options import FOLDER, SectionCommand, completed, json_option, settings_options
 from harness.environment import Uninstallable
 from harness.errors import UserMistake
 from harness.events import Note, Reporter
@@ -37,7 +37,7 @@ from harness.terminal.live import WarningsOnly
 )
 @click.option(
     "--environment",
-    type=click.Path(path_type=Path, file_okay=False),
+    type=FOLDER,
     metavar="FOLDER",
     help="Build the environment here and keep it; it is rebuilt when its lock changes.",
 )
@@ -90,8 +90,7 @@ def probe(
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))
     else:
-        verdict, reason = (probed.judgement.verdict, probed.judgement.reason) if probed.judgement else (None, "")
-        print_observation(Console(soft_wrap=True), probed.observation, verdict, reason)
+        print_observation(Console(soft_wrap=True), probed.observation, probed.judgement)
     if environment and prepared.cached and probed.observation.lock is not None:
         _fill(session, probed.observation.lock, environment)
     sys.exit(probed.exit_code_for_git if git_bisect else probed.exit_code)

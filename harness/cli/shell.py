@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -18,8 +19,7 @@ from attrs import evolve, frozen
 from harness.cli.options import Choice, settings_options
 from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
 from harness.errors import UserMistake
-from harness.model import Device, Lock, Observation, Repro
-from harness.model.verdict import Verdict, verdicts_around
+from harness.model import Device, Lock, Observation, Repro, Verdict
 from harness.report.archive import Archive, KeptAnswer
 from harness.request.project import Project, Projects, find_project
 from harness.run.devices import hidden
@@ -83,15 +83,14 @@ def shell(side: str, id: str | None, as_python: bool, settings: Settings) -> Non
 def side_of(kept: KeptAnswer, side: str) -> Observation:
     """The run of the good or the bad side of an answer. Raises `UserMistake` if there is none."""
     answer = kept.answer
-    found = answer.sides
     if answer.boundary.unit == "commit":
         raise UserMistake(
             "the sides of this answer are commits, which are built for each run and not kept",
             hint="harness report shows them; check one out to look around in it",
         )
-    if len(found) != 2:
+    if not answer.boundary.by_verdict:
         raise UserMistake(f"answer {kept.id} has no good and bad side: {answer.sentence}")
-    return found[verdicts_around(is_fix=answer.boundary.is_fix).index(Verdict(side))]
+    return answer.boundary.by_verdict[Verdict(side)]
 
 
 def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Observation) -> Entered:
@@ -199,11 +198,6 @@ _OURS = (
     "PYTHONDONTWRITEBYTECODE",
     "__PYVENV_LAUNCHER__",
 )
-_BASH = "[ -f ~/.bashrc ] && . ~/.bashrc\n"
-_ZSH = 'ZDOTDIR="$HARNESS_SHELL_ZDOTDIR"\n[ -f "$ZDOTDIR/.zshrc" ] && . "$ZDOTDIR/.zshrc"\n'
-_AFTER = (  # the user's own settings
-    'export PATH="$HARNESS_SHELL_PATH" VIRTUAL_ENV="$HARNESS_SHELL_ENV"\nPS1="($HARNESS_SHELL) $PS1"\n'
-)
 _PYTHON = """import os, sys; sys.ps1, sys.ps2 = f"{os.environ['HARNESS_SHELL']} >>> ", "... "\n"""
 
 
@@ -218,7 +212,6 @@ def shell_environment(
     programs = [folder / "bin" for folder in search_path if (folder / "bin").is_dir()]
     env["PATH"] = os.pathsep.join(map(str, [*programs, python.parent, ours.get("PATH", os.defpath)]))
     env |= {"VIRTUAL_ENV": str(python.parent.parent), "HARNESS_SHELL": label, "PYTHONNOUSERSITE": "1", **more}
-    env |= {"HARNESS_SHELL_PATH": env["PATH"], "HARNESS_SHELL_ENV": env["VIRTUAL_ENV"]}
     if search_path:
         env["PYTHONPATH"] = os.pathsep.join(map(str, search_path))
     return env
@@ -254,12 +247,16 @@ def interactive_shell(shell: str, settings: Path, env: dict[str, str]) -> list[s
     bash and zsh read the user's own settings first, and PATH is set again after these. Other shells get PS1.
     """
     kind = Path(shell).name
+    path, place = shlex.quote(env["PATH"]), shlex.quote(env["VIRTUAL_ENV"])
+    after = f'export PATH={path} VIRTUAL_ENV={place}\nPS1="($HARNESS_SHELL) $PS1"\n'
     if kind == "bash":
-        (settings / "bashrc").write_text(_BASH + _AFTER, encoding="utf-8")
+        (settings / "bashrc").write_text(f"[ -f ~/.bashrc ] && . ~/.bashrc\n{after}", encoding="utf-8")
         return [shell, "--rcfile", str(settings / "bashrc"), "-i"]
     if kind == "zsh":
-        (settings / ".zshrc").write_text(_ZSH + _AFTER, encoding="utf-8")
-        env |= {"HARNESS_SHELL_ZDOTDIR": env.get("ZDOTDIR", env.get("HOME", "")), "ZDOTDIR": str(settings)}
+        own = f"ZDOTDIR={shlex.quote(env.get('ZDOTDIR', env.get('HOME', '')))}\n"
+        own += '[ -f "$ZDOTDIR/.zshrc" ] && . "$ZDOTDIR/.zshrc"\n'
+        (settings / ".zshrc").write_text(own + after, encoding="utf-8")
+        env["ZDOTDIR"] = str(settings)
         return [shell, "-i"]
     env["PS1"] = f"({env['HARNESS_SHELL']}) $ "
     return [shell]

@@ -14,16 +14,15 @@ from harness.asking.history import RowState
 from harness.asking.wording import head_of, runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
-from harness.model import Lock, Observation, Verdict, normalized_name, parsed_version
+from harness.model import Observation, Verdict, normalized_name, parsed_version
 from harness.model.culprit import Finding, Level, Region
 from harness.model.release import version_order
 from harness.model.text import counted, plain
-from harness.model.verdict import verdicts_around
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
 from harness.report.excerpts import altered_rows, tail, trimmed_traceback
-from harness.report.page import RENDERERS, Page, range_cell
+from harness.report.page import Page, range_cell
 from harness.report.phrases import (
     certainty,
     facts_of,
@@ -47,7 +46,18 @@ if TYPE_CHECKING:
 
 
 _SIDE_RECORD = ("verdict", "reason", "observation", "command", "lock", "metrics", "versions", "frames")
-_AT_THE_END = {"markdown": "md", "html": "html"}
+_KEPT = ("md", "html")
+# What a text that is too long leaves out first, by its name; never the answer, its proofs or the repro.
+_DETAILS: dict[str, dict[str, Any]] = {
+    "the full locks": {"locks": False},
+    "releases that were not tried": {"left_out": ()},
+    "the difference of the locks": {"lock_changes": (), "drift": ()},
+    "the files that runs changed": {"altered": ()},
+    "the steps": {"steps": (), "levels": ()},
+    "the traceback": {"traceback": ""},
+    "the changed lines": {"hunks": ()},
+    "the table of versions": {"versions": ()},
+}
 _SHOWN_CHANGES = 12
 _DIFF_LINES = 160
 
@@ -62,7 +72,7 @@ def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
     paths: list[Path] = []
     for part in (part for part in answer.parts() if part.steps):
         kept = kept_answer(part, now)
-        there = [store.root / f"reports/{kept.id}.{suffix}" for suffix in _AT_THE_END.values()]
+        there = [store.root / f"reports/{kept.id}.{suffix}" for suffix in _KEPT]
         stays = answer.is_known and all(path.is_file() for path in there) and Archive(store).put_again(kept.id, now)
         paths += there if stays else write_reports(store, kept)
     return tuple(paths)
@@ -72,10 +82,7 @@ def write_reports(store: Store, kept: KeptAnswer) -> tuple[Path, ...]:
     """Store an answer, replacing its record, and write its reports; returns their paths. Raises `NoSpace`."""
     kept = redacted(kept, Private(store.secrets))
     Archive(store).put(kept)
-    page = page_of(store, kept)
-    return tuple(
-        store.write(f"reports/{kept.id}.{suffix}", RENDERERS[style](page)) for style, suffix in _AT_THE_END.items()
-    )
+    return page_of(store, kept).write(store, f"reports/{kept.id}", *_KEPT)
 
 
 def page_of(store: Store, kept: KeptAnswer) -> Page:
@@ -114,7 +121,7 @@ def report_page(
     """
     answer = kept.answer
     sides = _sides(kept, logs or {})
-    shows_bug = _with_the_bug(answer) or failing
+    shows_bug = answer.boundary.by_verdict.get(Verdict.BAD) or failing
     findings = answer.culprit.findings if answer.culprit is not None else ()
     finest = findings[-1] if findings else Finding(Level.RELEASE, ())
     trace = _trace(kept, shows_bug) if shows_bug else ""
@@ -150,7 +157,7 @@ def report_page(
         "not_tried": not_tried(answer, shows_bug),
         "footer": f"{runs_made(answer)}; stored {kept.kept[:10]} as {kept.id}",
     }
-    return Page("report", redacted(content, private), redacted(_record(kept, sides), private))
+    return Page("report", redacted(content, private), redacted(_record(kept, sides), private), _DETAILS)
 
 
 def _record(kept: KeptAnswer, sides: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -189,11 +196,6 @@ def _rows(steps: Iterable[Step]) -> list[dict[str, Any]]:
     return rows
 
 
-def _locks(answer: Answer) -> tuple[Lock | None, Lock | None]:
-    locks = [side.lock for side in answer.sides]
-    return (locks[0], locks[1]) if len(locks) == 2 else (None, None)
-
-
 def _asked(kept: KeptAnswer) -> set[str]:
     asked = kept.answer.asked
     named = asked_for([*asked.requirements, *asked.holds, *kept.repro.dependencies])
@@ -206,9 +208,10 @@ def _versions(kept: KeptAnswer) -> tuple[tuple[str, str, str, str], ...]:
     Each with its versions on both sides ("" if one lacks it) and why it is listed.
     """
     answer = kept.answer
-    before, after = _locks(answer)
-    if before is None or after is None:
+    locks = [side.lock for side in answer.sides if side.lock is not None]
+    if len(locks) != 2:
         return ()
+    before, after = locks
     changed = {change.name for change in answer.lock_changes}
     culprits = {change.name for change in answer.culprit.packages} if answer.culprit else set()
     asked = _asked(kept)
@@ -220,12 +223,6 @@ def _versions(kept: KeptAnswer) -> tuple[tuple[str, str, str, str], ...]:
     order = sorted(roles, key=lambda name: (name != answer.subject, name not in culprits, name not in asked, name))
     rows = [(name, before.version_of(name) or "", after.version_of(name) or "", roles[name]) for name in order]
     return tuple(row for row in rows if row[1] or row[2])
-
-
-def _with_the_bug(answer: Answer) -> Observation | None:
-    if len(answer.sides) != 2:
-        return None
-    return answer.sides[verdicts_around(is_fix=answer.boundary.is_fix).index(Verdict.BAD)]
 
 
 def _release_of(answer: Answer, observation: Observation | None) -> str:
@@ -247,13 +244,11 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any], .
     with exactly these files after they are saved as `lock_file`.
     """
     answer = kept.answer
-    if len(answer.sides) != 2:
-        return ()
     reasons = {step.observation: step.reason for step in answer.steps}
     pinned = _asked(kept) | {change.name for change in answer.lock_changes}
     held = asked_for(answer.asked.holds)
     found = []
-    for verdict, observation in zip(verdicts_around(is_fix=answer.boundary.is_fix), answer.sides, strict=True):
+    for verdict, observation in answer.boundary.by_verdict.items():
         lock, raised = observation.lock, observation.exception
         lock_file = f"requirements-{verdict.value}.txt"
         side = {

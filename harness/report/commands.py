@@ -45,7 +45,7 @@ def side_command(
     for pin in lock.pins:
         if pin.name in pinned:
             words += ["--with", f"{pin.name}=={public_version(pin)}"]
-    if day := newest_day(observation):
+    if day := _zulu(observation.as_of or observation.started):
         words += ["--exclude-newer", day]
     if observation.as_of and observation.started:
         for name in sorted({pin.name for pin in lock.pins} & set(held) & set(pinned)):
@@ -73,11 +73,6 @@ def local_versions(pins: Iterable[Pin]) -> tuple[str, ...]:
 def public_version(pin: Pin) -> str:
     """The version without its local part, which only some indexes have."""
     return pin.version.partition("+")[0]
-
-
-def newest_day(observation: Observation) -> str:
-    """The limit of upload times for a run: the requested date, else the time of the run."""
-    return _zulu(observation.as_of or observation.started)
 
 
 def _zulu(time: str) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
-from itertools import groupby
+from itertools import chain, groupby
 
 from harness.model import RaisedException, StackFrame
 from harness.model.release import version_order
@@ -48,14 +48,11 @@ def _block(raised: RaisedException, packages: Collection[str], repro_file: str) 
         if not shown:
             yield _counted(frames)
             continue
-        half = _FRAMES // 2
-        middle = frames[half:-half] if len(frames) > _FRAMES else []
-        for frame in frames[:half] if middle else frames:
-            yield from _lines(frame)
-        if middle:
-            yield _counted(middle)
-            for frame in frames[-half:]:
-                yield from _lines(frame)
+        half = _FRAMES // 2 if len(frames) > _FRAMES else len(frames)
+        yield from chain.from_iterable(map(_lines, frames[:half]))
+        if half < len(frames):
+            yield _counted(frames[half:-half])
+            yield from chain.from_iterable(map(_lines, frames[-half:]))
     lines = raised.message.splitlines() or [""]
     yield f"{raised.name}: {_cut(lines[0])}" if raised.message else raised.name
     yield from map(_cut, lines[1:_MESSAGE_LINES])

@@ -18,7 +18,7 @@ from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment, tail, trimmed_traceback
-from harness.report.matrix_table import Pivot, axis_name, column_name, heat_maps, labels, neighbours, parts, pivot
+from harness.report.matrix_table import Pivot, axis_name, column_name, labels, neighbours, parts, pivot, tables
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of
@@ -67,7 +67,7 @@ def matrix_page(
     """Return the page of a matrix, without private data; `log_of` returns the output of a run."""
     standings = matrix.standings
     cells = [standing.cell for standing in standings]
-    laid, ids = pivot(cells), _ids(cells)
+    laid = pivot(cells)
     runs = [standing.run for standing in standings if standing.run is not None]
     counts = Counter(standing.word for standing in standings)
     is_timely = bool(project_of(laid.down)) or laid.down in ("python", "as-of")
@@ -80,9 +80,9 @@ def matrix_page(
         "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "facts": [(label, text) for label, text in _facts(runs) if text],
-        "maps": heat_maps(laid, cells),
-        "plots": list(plots(laid, standings, ids)) if is_timely else (),
-        "panels": [panel(position, standings, ids, told, older, log_of) for position in range(len(standings))],
+        "maps": tables(cells),
+        "plots": list(plots(laid, standings)) if is_timely else (),
+        "panels": [panel(position, standings, told, older, log_of) for position in range(len(standings))],
         "left_out": matrix.left_out,
         "command": matrix.command,
         "footer": f"{matrix.name}, {len(standings)} cells; written {matrix.written[:16].replace('T', ' ')} UTC",
@@ -108,48 +108,28 @@ def _listed(texts: Iterable[str]) -> str:
     return "; ".join(dict.fromkeys(texts))
 
 
-def _ids(cells: Sequence[Cell]) -> list[str]:
-    """An id for each cell, unique and safe in a URL."""
-    ids: list[str] = []
-    for cell in cells:
-        plain = f"cell-{re.sub(r'[^A-Za-z0-9_.=-]+', '-', cell.name)}"
-        ids.append(plain if plain not in ids else f"{plain}-{len(ids)}")
-    return ids
+def _id(position: int) -> str:
+    """The id of a cell's panel in the page."""
+    return f"cell-{position}"
 
 
-def plots(
-    laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]
-) -> Iterator[tuple[str, str, list[ChartPoint]]]:
+def plots(laid: Pivot, standings: Sequence[CellResult]) -> Iterator[tuple[str, str, list[ChartPoint]]]:
     """Yield the points over the vertical axis of each part: its title, what is left out, and the points.
 
     A part in which fewer than two values of that axis have metrics has none.
     """
     for title, part in parts(laid):
-        note, points = _points(part, standings, ids)
-        if points:
-            yield title, note, points
-
-
-def _points(laid: Pivot, standings: Sequence[CellResult], ids: Sequence[str]) -> tuple[str, list[ChartPoint]]:
-    numbered = {
-        (row, column): place[0]
-        for (row, column), place in laid.places.items()
-        if place and _numbers(standings[place[0]])
-    }
-    lines = [column for column in laid.columns if any(column == other for _, other in numbered)]
-    rows = [row for row in laid.rows if any(row == other for other, _ in numbered)]
-    if len(rows) < 2:
-        return "", []
-    # Points are in the order of the rows, which sets the order of labels; the order of lines is that of the columns.
-    points = [
-        ChartPoint(metric, row, value, standings[position].word, column_name(laid, column), f"#{ids[position]}")
-        for row in rows
-        for column in lines[:_LINES]
-        if (position := numbered.get((row, column))) is not None
-        for metric, value in _numbers(standings[position]).items()
-    ]
-    note = f"The first {_LINES} of {len(lines)} columns are drawn." if len(lines) > _LINES else ""
-    return note, points
+        points = [
+            ChartPoint(metric, row, value, standings[place[0]].word, column_name(part, column), f"#{_id(place[0])}")
+            for row in part.rows
+            for column in part.columns
+            if (place := part.places.get((row, column)))
+            for metric, value in _numbers(standings[place[0]]).items()
+        ]
+        lines = list(dict.fromkeys(point.series for point in points))
+        if len({point.label for point in points}) > 1:
+            note = f"The first {_LINES} of {len(lines)} columns are drawn." if len(lines) > _LINES else ""
+            yield title, note, [point for point in points if point.series in lines[:_LINES]]
 
 
 def _numbers(standing: CellResult) -> dict[str, float]:
@@ -189,12 +169,7 @@ def _cell_record(standing: CellResult) -> dict[str, Any]:
         "seconds": seen.duration_s,
         "setup_seconds": seen.setup_s,
         "as_of": as_of.isoformat() if (as_of := run.probe.combination.as_of) else None,
-        "lock": {
-            "id": lock.id,
-            "python": lock.python,
-            "platform": lock.platform,
-            "versions": {pin.name: pin.version for pin in lock.pins},
-        }
+        "lock": {**picked(lock, "id python platform"), "versions": {pin.name: pin.version for pin in lock.pins}}
         if lock
         else None,
     }
@@ -208,7 +183,6 @@ _LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
 def panel(
     position: int,
     standings: Sequence[CellResult],
-    ids: Sequence[str],
     names: Sequence[str],
     older_of: Mapping[int, tuple[int, ...]],
     log_of: Callable[[Observation], str],
@@ -222,15 +196,15 @@ def panel(
     cell, run = standing.cell, standing.run
     newer = [other for other, olders in older_of.items() if olders and olders[-1] == position]
     told: dict[str, Any] = {
-        "id": ids[position],
+        "id": _id(position),
         "name": cell.name,
         "label": names[position],
         "word": standing.word,
         "reason": standing.reason,
         "facts": (*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
         "command": _command(["harness", "probe", *cell.arguments, *_day(cell, run)]),
-        "older": ids[older[-1]] if older else "",
-        "newer": ids[newer[0]] if newer else "",
+        "older": _id(older[-1]) if older else "",
+        "newer": _id(newer[0]) if newer else "",
     }
     if run is None:
         return {**told, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}

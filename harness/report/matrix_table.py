@@ -1,7 +1,7 @@
 """A matrix as a table: the axis with the most values is vertical, the other varying axes are horizontal.
 
-A table that is too wide becomes several. `Pivot` places the cells; `heat_maps` are its tables, and `markdown_table` is
-one for a README.
+A table that is too wide becomes several. `Pivot` places the cells; `tables` are what every view shows, and
+`markdown_table` writes them for a README.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from harness.model import Verdict, parsed_version
 from harness.model.text import listed, one_line, without_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from packaging.version import Version
 
@@ -190,34 +190,39 @@ def _without(values: Choice, level: int) -> Choice:
 
 
 @frozen
-class HeatMap:
+class MatrixTable:
     """One table of cells. `heads` are its levels of headings: each an axis, and its values with how many columns each
-    has; without a horizontal axis there are none, and the rows may wrap like words. A row is a value of the vertical
-    axis with its places; a place has the positions of its cells, each with what tells it from the others there.
+    has; without a horizontal axis there are none, and the rows may wrap like words. `columns` are the same headings as
+    one text for each column. A row is a value of the vertical axis with its places; a place has the positions of its
+    cells, each with what tells it from the others there.
     """
 
     title: str
     down: str
     heads: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[tuple[int, str], ...], ...]], ...]
 
 
-def heat_maps(laid: Pivot, cells: Sequence[Cell]) -> tuple[HeatMap, ...]:
-    """Return the heat maps of a pivot."""
-    return tuple(_map(title, part, cells) for title, part in parts(laid))
+def tables(cells: Sequence[Cell], shown: Collection[int] | None = None) -> tuple[MatrixTable, ...]:
+    """Return the tables of cells, with all of them or those at the positions `shown`."""
+    laid = pivot(cells)
+    return tuple(_table(title, part, cells) for title, part in parts(laid if shown is None else laid.of(shown)))
 
 
-def rows_of(laid: Pivot, cells: Sequence[Cell]) -> Iterator[tuple[str, tuple[tuple[tuple[int, str], ...], ...]]]:
-    """Yield the rows of a pivot, as those of a `HeatMap`."""
+def _table(title: str, laid: Pivot, cells: Sequence[Cell]) -> MatrixTable:
+    rows = []
     for row in laid.rows:
         places = [laid.places.get((row, column), ()) for column in laid.columns]
         apart = (zip(place, differences([cells[i] for i in place]), strict=True) for place in places)
-        yield row or "-", tuple(map(tuple, apart))
-
-
-def _map(title: str, laid: Pivot, cells: Sequence[Cell]) -> HeatMap:
-    heads = tuple((axis_name(axis), _level(laid.columns, level)) for level, axis in enumerate(laid.across))
-    return HeatMap(title, axis_name(laid.down), heads, tuple(rows_of(laid, cells)))
+        rows.append((row or "-", tuple(map(tuple, apart))))
+    return MatrixTable(
+        title,
+        axis_name(laid.down),
+        tuple((axis_name(axis), _level(laid.columns, level)) for level, axis in enumerate(laid.across)),
+        tuple(column_name(laid, column) for column in laid.columns),
+        tuple(rows),
+    )
 
 
 def _level(columns: Sequence[Choice], level: int) -> tuple[tuple[str, int], ...]:
@@ -242,9 +247,12 @@ def markdown_table(
     words = [_word(standing, elsewhere or {}) for standing in standings]
     shown = [i for i, standing in enumerate(standings) if standing.cell.name in meant]
     lines: list[str] = []
-    for title, laid in parts(pivot([standing.cell for standing in standings]).of(shown)):
-        lines += [f"**{_plain(title)}**", ""] if title else []
-        lines += [*_table(laid, standings, words), ""]
+    for table in tables([standing.cell for standing in standings], shown):
+        lines += [f"**{_plain(table.title)}**", ""] if table.title else []
+        lines.append(_row(_plain(table.down), [_plain(column) or "result" for column in table.columns]))
+        lines.append("|---" * (len(table.columns) + 1) + "|")
+        lines += [_row(_plain(row), [_place(place, words) for place in places]) for row, places in table.rows]
+        lines.append("")
     unknown = [standings[i] for i in shown if words[i] == UNKNOWN]
     if unknown:
         reasons = dict.fromkeys(one_line(without_folders(standing.reason), _REASON).rstrip(".") for standing in unknown)
@@ -257,14 +265,6 @@ def markdown_table(
 def _word(standing: CellResult, elsewhere: Mapping[str, str]) -> str:
     own = _OF[standing.verdict]
     return elsewhere.get(standing.cell.name, own) if own in (NOT_RUN, UNKNOWN) else own
-
-
-def _table(laid: Pivot, standings: Sequence[CellResult], words: Sequence[str]) -> Iterator[str]:
-    heads = [_plain(column_name(laid, column)) or "result" for column in laid.columns]
-    yield _row(_plain(axis_name(laid.down)), heads)
-    yield "|---" * (len(heads) + 1) + "|"
-    for row, places in rows_of(laid, [standing.cell for standing in standings]):
-        yield _row(_plain(row), [_place(place, words) for place in places])
 
 
 def _row(head: str, cells: Sequence[str]) -> str:

@@ -13,7 +13,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 import jinja2
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 from markupsafe import Markup
 
 from harness.model.text import finite, plain
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 
+_WITH_ROOM = 60_000  # characters; an issue on GitHub has at most 65,536, and a person adds some
 _WIDTH, _HEIGHT = 520, 250
 _LABELS = 18  # more don't fit
 _RADIUS = {"bad": 5}
@@ -102,19 +103,15 @@ def _chart(metric: str, points: list[ChartPoint], labels: list[str]) -> Chart:
         disable_xml_declaration=True,
     )
     drawn.x_labels = labels
+    shown = [point for found in series.values() for point in found.values()]
     for name, found in series.items():
         drawn.add(name, [_dot(title, found.get(label)) for label in labels])
     drawn.add_xml_filter(lambda root: _for_a_page(root, title))
     return Chart(
         title=title,
-        svg=drawn.render(is_unicode=True).strip() if any(math.isfinite(point.value) for point in points) else "",
+        svg=drawn.render(is_unicode=True).strip() if any(math.isfinite(point.value) for point in shown) else "",
         series=tuple(series),
-        missing=tuple(
-            f"{_place(point)}: {point.value}"
-            for found in series.values()
-            for point in found.values()
-            if not math.isfinite(point.value)
-        ),
+        missing=tuple(f"{_place(point)}: {point.value}" for point in shown if not math.isfinite(point.value)),
     )
 
 
@@ -151,15 +148,32 @@ def _for_a_page(root: Element, title: str) -> Element:
 
 @frozen
 class Page:
-    """The `content` of a template, without private data, and the `record` of the page as JSON."""
+    """The `content` of a template, without private data, and the `record` of the page as JSON.
+
+    `details` is what Markdown leaves out, in this order, where it would be too long for an issue: names of parts, and
+    the content without them.
+    """
 
     template: str
     content: Any
     record: dict[str, Any] = field(factory=dict, repr=False)
+    details: Mapping[str, Mapping[str, Any]] = field(factory=dict, repr=False)
 
-    def markdown(self) -> str:
-        """Render Markdown for GitHub."""
-        return filled(f"{self.template}.md.j2", r=self.content).strip("\n") + "\n"
+    def markdown(self, limit: int = _WITH_ROOM) -> str:
+        """Render Markdown for GitHub; if it is longer than `limit` characters, details are left out, and named."""
+        content, gone = self.content, list[str]()
+        text = self._markdown(content)
+        for name, empty in self.details.items():
+            if len(text) <= limit:
+                break
+            gone.append(name)
+            content = {**content, **empty}
+            told = f"Left out for length: {', '.join(gone)}. The HTML report has everything."
+            text = self._markdown({**content, "not_tried": (*content["not_tried"], told)})
+        return text
+
+    def _markdown(self, content: Any) -> str:
+        return filled(f"{self.template}.md.j2", r=content).strip("\n") + "\n"
 
     def html(self) -> str:
         """Render one HTML file without external resources."""
@@ -259,10 +273,6 @@ _MARKDOWN = _environment(autoescape=False)
 _HTML = _environment(autoescape=True)
 
 
-_ISSUE_LIMIT = 65_536  # GitHub's limit in characters
-_WITH_ROOM = 60_000  # for text that a person adds
-
-
 def range_cell(release: str, day: str, state: PositionState | RowState, told: str, href: str = "") -> dict[str, str]:
     """Return a release in the picture of the range, uploaded on a `day` ("" if unknown), with what is told about it.
 
@@ -272,44 +282,4 @@ def range_cell(release: str, day: str, state: PositionState | RowState, told: st
     return {"release": release, "letter": state.symbol, "state": state.value, "title": title, "href": href}
 
 
-# What a text that is too long leaves out, by its name.
-_DETAILS: dict[str, dict[str, Any]] = {
-    "the full locks": {"locks": False},
-    "the steps": {"steps": (), "levels": ()},
-    "releases that were not tried": {"left_out": ()},
-    "the difference of the locks": {"lock_changes": (), "drift": ()},
-    "the files that runs changed": {"altered": ()},
-    "the traceback": {"traceback": ""},
-    "the changed lines": {"hunks": ()},
-    "the table of versions": {"versions": ()},
-}
-
-
-def render_markdown(page: Page, limit: int = _WITH_ROOM) -> str:
-    """Render Markdown for an upstream issue. If it is too long, details and at last the repro are left out."""
-    return _shortened(page, limit, {**_DETAILS, "the repro": {"repro_source": ""}})
-
-
-def render_issue(page: Page, limit: int = _ISSUE_LIMIT) -> str:
-    """Render Markdown that fits into an issue: drops details, but never the answer, its proofs or the repro."""
-    return _shortened(page, limit, _DETAILS)
-
-
-RENDERERS: dict[str, Callable[[Page], str]] = {"markdown": render_markdown, "html": Page.html, "json": Page.json}
-
-
-def _shortened(page: Page, limit: int, details: dict[str, dict[str, Any]]) -> str:
-    """Return Markdown in at most `limit` characters, or longer if dropping all details is not enough.
-
-    The text says what was left out.
-    """
-    shorter = {name: evolve(page, content={**page.content, **empty}).markdown() for name, empty in details.items()}
-    text, whole, gone = page.markdown(), len(page.markdown()), list[str]()
-    for name in sorted(details, key=lambda name: len(shorter[name])):
-        if len(text) <= limit or len(shorter[name]) >= whole:
-            break
-        page = evolve(page, content={**page.content, **details[name]})
-        gone.append(name)
-        told = f"Left out for length: {', '.join(gone)}. The HTML report has everything."
-        text = evolve(page, content={**page.content, "not_tried": (*page.content["not_tried"], told)}).markdown()
-    return text
+RENDERERS: dict[str, Callable[[Page], str]] = {"markdown": Page.markdown, "html": Page.html, "json": Page.json}

@@ -180,14 +180,12 @@ def how_to_see_it(kept: KeptAnswer) -> list[str]:
 
 def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
     """The limits of the answer, one sentence each."""
-    told = []
-    match answer.asked.device:
-        case Device.CPU.value:
-            told.append("Nothing ran on a GPU: bugs in kernels and drivers can't show here.")
-        case Device.EMULATED.value:
-            told.append("Nothing ran on a GPU: a stand-in on the CPU answered for CUDA.")
-        case _:
-            told.append("Only this one kind of GPU was used.")
+    told = [
+        {
+            "cpu": "Nothing ran on a GPU: bugs in kernels and drivers can't show here.",
+            "emulated": "Nothing ran on a GPU: a stand-in on the CPU answered for CUDA.",
+        }.get(answer.asked.device, "Only this one kind of GPU was used.")
+    ]
     platform = observation.lock.platform if observation and observation.lock else ""
     told.append(f"Only {platform} and only Python {answer.asked.python} were tried." if platform else "")
     if answer.steps and not any(step.attempt for step in answer.steps):

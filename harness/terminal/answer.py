@@ -13,14 +13,14 @@ from rich.text import Text
 from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
 from harness.asking.history import History, HistoryStatus, RowState
 from harness.asking.wording import beyond_head, head_of, runs_made, subject_of
-from harness.model import Observation, Outcome, Verdict
+from harness.model import Judgement, Observation, Outcome, Verdict
 from harness.model.culprit import Culprit
 from harness.model.release import version_order
 from harness.model.text import counted, listed
-from harness.model.verdict import runs_of, verdicts_around
+from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment
-from harness.report.matrix_table import Pivot, axis_name, column_name, parts, pivot, rows_of
+from harness.report.matrix_table import tables
 from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
@@ -165,8 +165,8 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
     """Print the commands to go on with, and the files that were written."""
     rows: list[tuple[str, str]] = []
     for culprit in answer.culprits[:1]:
-        sides = zip(verdicts_around(is_fix=culprit.boundary.is_fix), culprit.boundary.sides, strict=False)
-        rows += [(f"run the {verdict.word} side again", again(side)) for verdict, side in sides]
+        sides = culprit.boundary.by_verdict
+        rows += [(f"run the {verdict.word} side again", again(side)) for verdict, side in sides.items()]
         has_lines = culprit.deeper is not None and any(finding.regions for finding in culprit.deeper.findings)
         if has_lines and not diff:
             rows.append(("show the changed lines", "the same command with --diff, or the report"))
@@ -175,11 +175,7 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
     names = ["report"] * len(reports)
     if len(reports) == len(answer.culprits) > 1:
-        packages = [culprit.package for culprit in answer.culprits]
-        names = [
-            f"report on {one.package}{f' {one.boundary.ends[1]}' if packages.count(one.package) > 1 else ''}"
-            for one in answer.culprits
-        ]
+        names = [f"report on {one.package} {one.boundary.ends[1] or ''}".rstrip() for one in answer.culprits]
     rows += zip(names, reports, strict=True)
     rows += [("constraints", constraints)] if constraints else []
     if advice is None and answer.advice:
@@ -237,19 +233,19 @@ def again(observation: Observation) -> str:
     return shlex.join(["harness", "probe", "--again", observation.key])
 
 
-def print_observation(console: Console, observation: Observation, verdict: Verdict | None, reason: str) -> None:
+def print_observation(console: Console, observation: Observation, judgement: Judgement | None) -> None:
     """Print one observation: the verdict or outcome, metrics, changed files and the traceback."""
-    if verdict is None:
+    if judgement is None:
         headline = Text(
             f"{observation.outcome.value}: {observation.detail}" if observation.detail else observation.outcome.value
         )
     else:
-        headline = Text.assemble((f"{verdict.word} ", f"bold {STYLE[verdict]}"), reason)
+        headline = Text.assemble((f"{judgement.verdict.word} ", f"bold {STYLE[judgement.verdict]}"), judgement.reason)
     print_text(console, headline)
     table = Table.grid(padding=(0, 2))
     table.add_row("repro", observation.repro)
     table.add_row("outcome", observation.outcome.value)
-    if verdict is not None and observation.detail not in ("", reason):
+    if judgement is not None and observation.detail not in ("", judgement.reason):
         table.add_row("detail", observation.detail)
     table.add_row("device", observation.device.value + _described(observation.machine))
     if observation.lock is not None:
@@ -319,25 +315,19 @@ def print_table(console: Console, standings: Sequence[CellResult], meant: Collec
     `meant` are the names of the cells to show (None: all).
     """
     shown = [i for i, standing in enumerate(standings) if meant is None or standing.cell.name in meant]
-    for title, laid in parts(pivot([standing.cell for standing in standings]).of(shown)):
-        if title:
-            console.print(Text(f"\n{title}", style="bold"))
-        table = _table(laid, standings)
+    for one in tables([standing.cell for standing in standings], shown):
+        if one.title:
+            console.print(Text(f"\n{one.title}", style="bold"))
+        table = Table(box=None, pad_edge=False, header_style="bold")
+        table.add_column(Text(one.down), no_wrap=True)
+        for column in one.columns:
+            table.add_column(Text(column or "verdict"))
+        for row, places in one.rows:
+            table.add_row(Text(row), *(_place(place, standings) for place in places))
         if not console.is_terminal:  # a log has no width, so nothing needs to be cut
             options = console.options.update(max_width=_WIDEST)
             console.width = max(console.width, console.measure(table, options=options).maximum)
         console.print(table)
-
-
-def _table(laid: Pivot, standings: Sequence[CellResult]) -> Table:
-    """A table of verdicts, with the values of the horizontal axes as headings."""
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    table.add_column(Text(axis_name(laid.down)), no_wrap=True)
-    for column in laid.columns:
-        table.add_column(Text(column_name(laid, column) or "verdict"))
-    for row, places in rows_of(laid, [standing.cell for standing in standings]):
-        table.add_row(Text(row), *(_place(place, standings) for place in places))
-    return table
 
 
 def _place(place: Sequence[tuple[int, str]], standings: Sequence[CellResult]) -> Text:

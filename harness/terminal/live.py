@@ -7,7 +7,6 @@ import threading
 import time
 from collections import Counter
 from collections.abc import Hashable, Iterator
-from types import TracebackType
 
 from rich.console import Group
 from rich.live import Live
@@ -131,9 +130,7 @@ class LiveView(PlainView):
     def __enter__(self) -> LiveView:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._ended.set()
         if self._drawing.is_alive():
             self._drawing.join()

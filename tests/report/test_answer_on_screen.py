@@ -132,7 +132,10 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
     out = io.StringIO()
     print_answer(Console(file=out, width=200), answer, "results", ("results/ab.html", "results/cd.html"))
     named = [line.split() for line in out.getvalue().splitlines() if line.endswith(".html")]
-    assert named == [["report", "on", "shop", "results/ab.html"], ["report", "on", "tools", "results/cd.html"]]
+    assert named == [
+        ["report", "on", "shop", "1.2", "results/ab.html"],
+        ["report", "on", "tools", "2.0", "results/cd.html"],
+    ]
 
 
 def test_proofs_of_a_release_that_breaks_tests_in_several_ways_are_shown_once():

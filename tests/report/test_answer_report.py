@@ -28,7 +28,7 @@ from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding
 from harness.model.verdict import Step
 from harness.report.answer import report_page, repositories_in
-from harness.report.page import Page, render_markdown
+from harness.report.page import Page
 from harness.repository.git import pull_request_url
 
 
@@ -177,7 +177,7 @@ def test_a_missing_environment_gives_no_links(tmp_path):
     assert repositories_in(tmp_path / "gone", ["shop"]) == {}
 
 
-@pytest.mark.parametrize("render", [render_markdown, Page.html])
+@pytest.mark.parametrize("render", [Page.markdown, Page.html])
 def test_a_report_names_the_commit_and_links_it(render) -> None:
     text = render(report_page(kept(culprit=down_to_commit())))
     assert COMMIT.sha[:10] in text
@@ -192,7 +192,7 @@ def test_a_report_names_the_commit_and_links_it(render) -> None:
 
 def test_nothing_is_linked_without_known_pages() -> None:
     bare = evolve(COMMIT, link="", pull_request_link="")
-    text = render_markdown(report_page(kept(culprit=down_to_commit(bare))))
+    text = Page.markdown(report_page(kept(culprit=down_to_commit(bare))))
     assert COMMIT.sha in text
     assert "https://github.com/a/shop" not in text
 
@@ -226,7 +226,7 @@ def test_the_link_of_a_pull_request_follows_its_host(repository: str, page: str)
     assert pull_request_url(repository, None) == ""
 
 
-@pytest.mark.parametrize("render", [Page.html, render_markdown, Page.json])
+@pytest.mark.parametrize("render", [Page.html, Page.markdown, Page.json])
 def test_no_escape_of_a_stranger_reaches_a_report(render):
     """From a commit's subject and author, a yanked reason, or a message; JSON keeps them, escaped."""
     hostile = evolve(COMMIT, subject=HOSTILE_MARKS, author=HOSTILE_MARKS)
@@ -256,7 +256,7 @@ def test_repetitions_of_a_release_are_one_row_and_it_is_bad_if_one_run_was() -> 
     }  # fmt: skip
     assert (ran["verdict"], ran["runs"], ran["time"], ran["observation"]) == ("bad", "1 of 3 runs", "1.5 s", "o1")
     assert [cell["letter"] for cell in page.content["cells"] if cell["release"] == "1.2"] == ["B"]
-    assert "| 2 | `1.2` | bad | 1 of 3 runs | `bad 1` | 1.5 s | `o1` |" in render_markdown(page)
+    assert "| 2 | `1.2` | bad | 1 of 3 runs | `bad 1` | 1.5 s | `o1` |" in Page.markdown(page)
 
 
 def test_many_suspects_are_told_as_a_range() -> None:

@@ -14,7 +14,7 @@ from harness.asking.answer import Status
 from harness.model import Change, Verdict
 from harness.model.verdict import Step
 from harness.report.answer import report_page
-from harness.report.page import RENDERERS, Page, render_issue, render_markdown
+from harness.report.page import RENDERERS, Page
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
 BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), steps=(), left_out={}, drift={})
@@ -38,7 +38,7 @@ def test_every_answer_can_be_rendered(style, answer):
 
 
 def test_markdown_has_everything_an_issue_needs():
-    text = render_markdown(report_page(KEPT))
+    text = Page.markdown(report_page(KEPT))
     assert text.startswith("**shop 1.2 broke it: 1.1 is good, 1.2 is bad.**\n\n- **Last good**: shop 1.1\n")
     assert "\n- **Culprit**: shop 1.2 changed sell (shop/money.py, lines 10-11)\n\nCertainty: proved both ways" in text
     assert f"```diff\n{DIFF}```" in text
@@ -61,11 +61,11 @@ def test_files_changed_by_a_run_are_listed(style):
 
 def test_markdown_names_its_recipient_first():
     elsewhere = kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0")))
-    assert render_markdown(report_page(elsewhere)).startswith("> **This is for the maintainers of coin, not of shop")
+    assert Page.markdown(report_page(elsewhere)).startswith("> **This is for the maintainers of coin, not of shop")
 
 
 def test_text_cannot_break_out_in_markdown():
-    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(render_markdown(report_page(hostile())))
+    tokens = MarkdownIt("commonmark", {"html": True}).enable("table").parse(Page.markdown(report_page(hostile())))
     blocks = [token for token in tokens if token.type == "fence"]
     assert any(HOSTILE in block.content for block in blocks)
     raw = [token.content for token in tokens if token.type == "html_block"]
@@ -81,18 +81,10 @@ def test_markdown_stays_below_the_limit_of_an_issue():
     many = lock_of(**{f"package_{n}": "1.0" for n in range(700)})
     sides = tuple(evolve(side, lock=evolve(many, pins=(*many.pins, *side.lock.pins))) for side in KEPT.answer.sides)
     content = report_page(kept(sides=sides))
-    text = render_markdown(content)
+    text = Page.markdown(content)
     assert len(text) < 65_536
     assert "Left out for length: the full locks." in text
     assert "package_699==1.0 --hash" in Page.html(content)
-
-
-def test_a_repro_too_long_for_an_issue_is_left_out():
-    content = report_page(kept(repro=evolve(KEPT.repro, source="x = 1\n" * 20_000)))
-    text = render_markdown(content)
-    assert len(text) < 65_536
-    assert "Left out for length: the repro." in text
-    assert "x = 1\nx = 1" in Page.html(content)
 
 
 def test_json_has_both_sides():
@@ -199,13 +191,13 @@ CONTENT = report_page(KEPT)
 
 
 def test_a_short_report_stays_as_it_is():
-    assert "Left out for length" not in render_issue(CONTENT)
+    assert "Left out for length" not in Page.markdown(CONTENT)
 
 
 def test_the_longest_details_go_first_and_are_named():
     sides = tuple({**side, "lock": "x" * 60_000} for side in CONTENT.content["sides"])
     long = evolve(CONTENT, content={**CONTENT.content, "sides": sides})
-    text = render_issue(long)
+    text = Page.markdown(long)
     assert len(text) <= 65_536
     assert "Left out for length: the full locks. The HTML report has everything." in text
     assert "### Traceback" in text
@@ -213,7 +205,7 @@ def test_the_longest_details_go_first_and_are_named():
 
 def test_answer_proofs_and_repro_are_never_dropped():
     """Whatever the limit."""
-    text = render_issue(CONTENT, limit=10)
+    text = Page.markdown(CONTENT, limit=10)
     assert CONTENT.content["sentence"] in text
     assert CONTENT.content["repro_source"] in text
     assert all(proof.sentence in text for _, proof in CONTENT.content["proofs"])

@@ -181,7 +181,7 @@ def test_without_redaction_the_page_shows_the_planted_data(planted):
 
 def plots_of(standings):
     cells = [standing.cell for standing in standings]
-    return list(plots(pivot(cells), standings, [f"id{n}" for n in range(len(cells))]))
+    return list(plots(pivot(cells), standings))
 
 
 def test_metrics_are_drawn_beside_time_and_memory():
@@ -192,12 +192,12 @@ def test_metrics_are_drawn_beside_time_and_memory():
     assert metric_charts(points)[0].series == ("case=whole", "case=half")
     losses = [(one.label, one.series, one.value, one.href) for one in points if one.metric == "loss"]
     assert losses == [
-        ("1.9", "case=whole", 0.0, "#id0"),
-        ("1.9", "case=half", 1.0, "#id1"),
-        ("1.10", "case=whole", 2.0, "#id2"),
-        ("1.10", "case=half", 3.0, "#id3"),
+        ("1.9", "case=whole", 0.0, "#cell-0"),
+        ("1.9", "case=half", 1.0, "#cell-1"),
+        ("1.10", "case=whole", 2.0, "#cell-2"),
+        ("1.10", "case=half", 3.0, "#cell-3"),
     ]
-    assert "id3" in metric_charts(points)[0].svg
+    assert "#cell-3" in metric_charts(points)[0].svg
 
 
 def test_a_cell_that_did_not_run_has_no_point():

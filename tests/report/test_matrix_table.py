@@ -1,4 +1,4 @@
-"""Where each cell of a matrix is placed in its table, and the heat maps of the page."""
+"""Where each cell of a matrix is placed in its table, and the tables of all views."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ from harness.matrix import Cell
 from harness.report.matrix_table import (
     axis_name,
     differences,
-    heat_maps,
     labels,
     markdown_table,
     neighbours,
     parts,
     pivot,
+    tables,
 )
 
 CELLS = [standing.cell for standing in SMALL.standings]
@@ -98,8 +98,7 @@ def test_a_subset_of_cells_keeps_its_places():
 
 
 def maps_of(standings):
-    cells = [standing.cell for standing in standings]
-    return heat_maps(pivot(cells), cells)
+    return tables([standing.cell for standing in standings])
 
 
 def test_every_cell_is_in_its_place():
