@@ -51,7 +51,7 @@ from harness.model.table import (
 from harness.model.text import picked
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from harness.matrix.cells import Cell
 
@@ -202,6 +202,7 @@ def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Va
 _UNCOVERED = "other cells cover its pairs of values"
 _WORD = re.compile(r"[\w.=+<>~!:/@-]+")
 _OPERATORS = ("and", "or", "not")
+_ALLOWED = (ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.Name, ast.Load)
 _Value = tuple[str, str]
 _Pair = tuple[_Value, _Value]
 
@@ -257,8 +258,8 @@ def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
     A word matches a cell if its name or a tag contains it, ignoring case and punctuation ("4.53.0" is "4_53_0").
     Raises `UserMistake` if the words are not an expression or match no cell.
     """
-    expression, named = _parsed(words)
-    chosen = tuple(cell for cell in cells if _holds(expression, _meant(cell, named)))
+    holds = _condition(words)
+    chosen = tuple(cell for cell in cells if holds(cell))
     if not chosen:
         tags = list(dict.fromkeys(tag for cell in cells for tag in cell.tags))
         few = ", ".join(tags[:12]) + (" ..." if len(tags) > 12 else "")
@@ -266,10 +267,10 @@ def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
     return chosen
 
 
-def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
-    """The parsed expression with a placeholder for each word, and the words by placeholder.
+def _condition(words: str) -> Callable[[Cell], bool]:
+    """Return whether a cell is selected.
 
-    Python's parser does the rest; it would read a word like 4_53_0 as a number.
+    Python evaluates the expression, with a name in place of each word: it would read a word like 4_53_0 as a number.
     """
     named: dict[str, str] = {}
 
@@ -279,41 +280,27 @@ def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
         named[f"word{len(named)}"] = _plain(word[0])
         return f"word{len(named) - 1}"
 
-    text = _WORD.sub(placed, words.strip())
     try:
-        return ast.parse(text, mode="eval").body, named
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise _bad_filter(words) from error
+        tree = ast.parse(_WORD.sub(placed, words.strip()), mode="eval")
+        is_allowed = all(isinstance(node, _ALLOWED) for node in ast.walk(tree))  # a word before parentheses is a call
+        code = compile(tree, "-k", "eval") if is_allowed else None
+    except (SyntaxError, RecursionError, MemoryError):
+        code = None
+    if code is None:
+        raise UserMistake(
+            f"-k takes an expression of words, and, or, not and parentheses, not {words!r}",
+            hint='for example -k "transformers_4_53_0 and not case_lora"',
+        )
 
+    def holds(cell: Cell) -> bool:
+        texts = [_plain(text) for text in (*cell.tags, cell.name, cell.label)]
+        return bool(eval(code, {}, {name: any(word in text for text in texts) for name, word in named.items()}))  # noqa: S307
 
-def _holds(expression: ast.expr, meant: Mapping[str, bool]) -> bool:
-    match expression:
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(_holds(value, meant) for value in values)
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_holds(value, meant) for value in values)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _holds(operand, meant)
-        case ast.Name(id=name):
-            return meant[name]
-        case _:  # a word before parentheses parses as a call
-            raise _bad_filter(ast.unparse(expression))
-
-
-def _meant(cell: Cell, named: Mapping[str, str]) -> dict[str, bool]:
-    texts = [_plain(text) for text in (*cell.tags, cell.name, cell.label)]
-    return {name: any(word in text for text in texts) for name, word in named.items()}
+    return holds
 
 
 def _plain(text: str) -> str:
     return re.sub(r"\W+", "_", text).strip("_").lower()
-
-
-def _bad_filter(words: str) -> UserMistake:
-    return UserMistake(
-        f"-k takes an expression of words, and, or, not and parentheses, not {words!r}",
-        hint='for example -k "transformers_4_53_0 and not case_lora"',
-    )
 
 
 @frozen
