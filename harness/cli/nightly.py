@@ -11,6 +11,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from attrs import evolve
 from rich.text import Text
 
 from harness.asking.ask import inquiry_of
@@ -22,7 +23,7 @@ from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
-from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
+from harness.matrix.running import expanded_by_index, known_as, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.nightly.news import as_json as night_as_json
 from harness.nightly.news import exit_code, news_of, one_line, report_of, write_page
@@ -98,9 +99,10 @@ def nightly(
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions,
     ):
-        matrix = expanded_by_index(matrix, sessions.first, start)
+        matrix = expanded_by_index(matrix, sessions.first, start, archive.commits_of(matrix.name, start))
         _announce(matrix, start, changes, reporter)
-        archive.put(Night(matrix.name, start.isoformat()))
+        commits = {known_as(one.project, one.revision): one.sha for one in matrix.commits.values()}
+        archive.put(Night(matrix.name, start.isoformat(), commits=commits))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
             triage = Triage(
                 matrix=matrix.name,
@@ -110,7 +112,7 @@ def nightly(
                 lanes=lanes,
                 budget=Budget(time.monotonic, budget, gpu_budget),
             )
-            night = Nightly(matrix.cells, triage).run()
+            night = evolve(Nightly(matrix.cells, triage).run(), commits=commits)
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(store.secrets))
     archive.put(night)

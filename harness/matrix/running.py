@@ -149,12 +149,14 @@ class Sessions:
         return min(asked or room, room)
 
 
-def expanded_by_index(matrix: Matrix, session: Session, until: datetime | None = None) -> Matrix:
+def expanded_by_index(
+    matrix: Matrix, session: Session, until: datetime | None = None, known: Mapping[str, str] | None = None
+) -> Matrix:
     """Expand a matrix for the Pythons that it names, or for that of the session if it names none.
 
     They need not be installed: the version decides which wheels fit. Only releases uploaded up to `until` (None: now)
-    count, and branches are read as they were then. Raises `BadMatrix`, `BadRepository`, `UnknownProject` and
-    `NoNetwork`.
+    count, and branches are read as they were then, without those that `known` has (see `CommitLookup`). Raises
+    `BadMatrix`, `BadRepository`, `UnknownProject` and `NoNetwork`.
     """
 
     def releases_of(project: str) -> list[Release]:
@@ -162,7 +164,7 @@ def expanded_by_index(matrix: Matrix, session: Session, until: datetime | None =
         return [one for one in releases if until is None or one.uploaded is None or one.uploaded <= until]
 
     targets = [target_of(python) if python is not None else session.interpreter.target for python in pythons_of(matrix)]
-    commits = CommitLookup(matrix.repositories, session.workspace.clones, until)
+    commits = CommitLookup(matrix.repositories, session.workspace.clones, until, known or {})
     return expanded(matrix, releases_of, targets, commits.find)
 
 
@@ -203,12 +205,13 @@ class CommitLookup:
     """Looks up commits by project and revision; each repository is opened, and fetched if it is a URL, only once.
 
     `repositories` maps projects (normalised) to a clone or a URL, `cache` keeps clones. A branch is read as it was at
-    `until` (None: as it is now).
+    `until` (None: as it is now). `known` has full hashes that were looked up before, by "project revision".
     """
 
     repositories: Mapping[str, str]
     cache: Path
     until: datetime | None = None
+    known: Mapping[str, str] = field(factory=dict)
     _opened: dict[str, Repository] = field(factory=dict, init=False, eq=False, repr=False)
 
     def find(self, project: str, revision: str) -> PinnedCommit:
@@ -217,8 +220,8 @@ class CommitLookup:
         repository = self._opened.get(name)
         if repository is None:
             repository = self._opened[name] = self._open(name)
-        until = self.until
-        commit = repository.commit(revision) if until is None else repository.newest(revision, until)
+        until, known = self.until, self.known.get(known_as(project, revision))
+        commit = repository.newest(revision, until) if until and not known else repository.commit(known or revision)
         return PinnedCommit(
             project=project,
             revision=revision,
@@ -235,6 +238,11 @@ class CommitLookup:
         except BadRepository as error:
             hint = f"repositories.{name} in the matrix names the folder of a clone, or a URL"
             raise BadRepository(f"{name}: {error.message}", hint=hint) from error
+
+
+def known_as(project: str, revision: str) -> str:
+    """Return the key under which a night records a revision of a project."""
+    return f"{normalized_name(project)} {revision}"
 
 
 NOT_RUN = "not run"

@@ -123,6 +123,7 @@ class Night:
     """One night of one matrix. `start` is ISO 8601 in UTC; durations are in seconds; `ran` counts runs.
 
     `breaks` are the new and changed ones as they were at its end; `ended` is false while it runs, or if it was stopped.
+    `commits` maps each "project revision" to its full hash that night.
     """
 
     matrix: str
@@ -133,6 +134,7 @@ class Night:
     ran: int = 0
     wall_s: float = 0.0
     gpu_s: float = 0.0
+    commits: dict[str, str] = field(factory=dict)
 
     @property
     def began(self) -> datetime:
@@ -198,6 +200,10 @@ class NightArchive:
     def before(self, start: datetime) -> tuple[Night, ...]:
         """Return the nights that began before a time."""
         return tuple(night for night in self.all() if night.began < start)
+
+    def commits_of(self, matrix: str, start: datetime) -> dict[str, str]:
+        """Return the commits that branches, tags and hashes named in a night that has begun; empty for a new one."""
+        return next((night.commits for night in self.all() if night.matrix == matrix and night.began == start), {})
 
     def start_of(self, matrix: str, now: datetime) -> datetime:
         """Return when the current night began: a stopped night that began less than a day ago is resumed."""

@@ -13,7 +13,7 @@ from git_project import new_project
 from harness.errors import BadRepository
 from harness.matrix import Matrix, expanded
 from harness.matrix.reading import choose
-from harness.matrix.running import CommitLookup
+from harness.matrix.running import CommitLookup, known_as
 from harness.model.culprit import PinnedCommit
 from harness.model.lock import moment_of
 from harness.nightly.tonight import tonight
@@ -112,6 +112,8 @@ def test_a_branch_is_resolved_as_it_was_that_day(tmp_path: Path) -> None:
     lookup = CommitLookup({"shop": str(project.folder)}, tmp_path / "cache", then)
     assert [lookup.find("shop", text).sha for text in ("main", "v2", newer[:9])] == [older, newer, newer]
     assert CommitLookup({"shop": str(project.folder)}, tmp_path / "cache").find("Shop", "main").sha == newer
+    known = CommitLookup({"shop": str(project.folder)}, tmp_path, then, {known_as("shop", "main"): newer})
+    assert known.find("shop", "main").sha == newer
     with pytest.raises(BadRepository):
         CommitLookup({"shop": str(project.folder)}, tmp_path, moment_of("2020-01-01")).find("shop", "main")
 
