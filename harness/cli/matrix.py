@@ -177,7 +177,7 @@ def _left_out(choice: ChosenCells) -> Iterator[str]:
         named = [cell.name for cell in covering.left_out]
         more = f" and {len(named) - _NAMED} more" if len(named) > _NAMED else ""
         yield (
-            f"{len(covering.cells)} of {len(covering.cells) + len(named)} cells have {covering.covered} of "
+            f"{len(covering.cells)} of {len(covering.cells) + len(named)} cells have all "
             f"{covering.pairs} pairs of values; left out: {', '.join(named[:_NAMED]) or 'none'}{more}"
         )
 

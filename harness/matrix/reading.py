@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,11 @@ from harness.matrix.cells import (
     PARAMETERS,
     Inclusion,
     Matrix,
-    Selection,
     Value,
     Word,
     project_of,
     selection,
+    selections,
 )
 from harness.model import Device, normalized_name
 from harness.model.lock import AsOf
@@ -114,7 +114,7 @@ def _matrix(document: dict[str, Any], name: str) -> Matrix:
 
 def _know_commits(axes: Mapping[str, tuple[Value, ...]], where: str, repositories: Mapping[str, str]) -> None:
     """Raise `ValueError` for a commit of a project without a repository."""
-    for axis, value, wanted in _selections(axes):
+    for axis, value, wanted in selections(axes.items()):
         said = f"{where}.{axis}: {value!r} is a commit"
         if wanted.is_commit and axis.startswith(MADE):
             raise ValueError(f"{said}; files are made by releases")
@@ -128,7 +128,7 @@ def _exclusion(entry: dict[str, Any], key: str, known: Collection[str]) -> dict[
         raise ValueError(f"{key} is empty and would leave out every cell")
     if unknown := [axis for axis in exclusion if axis not in known]:
         raise ValueError(f"{key} names {unknown[0]}, which is not an axis of this matrix")
-    for axis, value, wanted in _selections(exclusion):
+    for axis, value, wanted in selections(exclusion.items()):
         if wanted.word not in (Word.EVERY, Word.COMMIT):
             raise ValueError(f"{key}.{axis}: {value!r}: an exclude takes only versions, ranges and commits")
     return exclusion
@@ -140,7 +140,7 @@ def _inclusion(entry: dict[str, Any], key: str) -> Inclusion:
     axes = _axes({k: v for k, v in entry.items() if k not in own}, key)
     if several := [axis for axis, values in axes.items() if len(values) > 1]:
         raise ValueError(f"{key}.{several[0]} must be a single value, because an include is one cell")
-    for axis, value, wanted in _selections(axes):
+    for axis, value, wanted in selections(axes.items()):
         if wanted.word not in (Word.LATEST, Word.COMMIT) or wanted.count != 1:
             said = f"{key}.{axis}: {value!r} must be a version, latest or a commit"
             raise ValueError(f"{said}, because an include is one cell")
@@ -188,15 +188,6 @@ def _entries(document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], s
     if not isinstance(entries, list) or not all(isinstance(entry, dict) for entry in entries):
         raise ValueError(f"{key} must be a list of tables: [[{key}]]")
     return [(entry, f"{key} {number}") for number, entry in enumerate(entries, start=1)]
-
-
-def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:
-    """Yield each value of an axis of releases that is not a plain version."""
-    for axis, values in axes.items():
-        if project := project_of(axis):
-            for value in values:
-                if not (wanted := selection(project, str(value))).is_version:
-                    yield axis, value, wanted
 
 
 _UNCOVERED = "other cells cover its pairs of values"
@@ -305,14 +296,13 @@ def _plain(text: str) -> str:
 
 @frozen
 class Covering:
-    """The cells that are kept, in order, and those left out. The kept cells cover `covered` of `pairs` pairs of values.
+    """The cells that are kept, in order, and those left out. The kept ones have all `pairs` pairs of values.
 
     Only axes with different values count. A pair that no cell has is not in `pairs`.
     """
 
     cells: tuple[Cell, ...]
     left_out: tuple[Cell, ...]
-    covered: int
     pairs: int
 
 
@@ -322,10 +312,10 @@ def pairwise(cells: Sequence[Cell]) -> Covering:
     The cell with the most pairs that are still missing comes next, as in Cohen et al., "The AETG System" (1997).
     """
     varying = _varying(cells)
+    if len(varying) < 2:  # no pairs: every cell has its own value
+        return Covering(tuple(cells), (), 0)
     pairs = {cell.name: _pairs(cell, varying) for cell in cells}
     kept = {cell.name for cell in cells if cell.included}
-    if len(varying) < 2:  # no pairs: every cell has its own value
-        kept = set(pairs)
     wanted = set().union(*pairs.values())
     missing = wanted.difference(*(pairs[name] for name in kept))
     while missing:
@@ -333,13 +323,11 @@ def pairwise(cells: Sequence[Cell]) -> Covering:
         kept.add(best)
         missing -= pairs[best]
     for name in [cell.name for cell in cells if cell.name in kept and not cell.included]:
-        if len(varying) >= 2 and pairs[name] <= set().union(*(pairs[other] for other in kept - {name})):
+        if pairs[name] <= set().union(*(pairs[other] for other in kept - {name})):
             kept.remove(name)  # cells added later cover its pairs too
-    covered = set().union(*(pairs[name] for name in kept))
     return Covering(
         cells=tuple(cell for cell in cells if cell.name in kept),
         left_out=tuple(cell for cell in cells if cell.name not in kept),
-        covered=len(covered & wanted),
         pairs=len(wanted),
     )
 
