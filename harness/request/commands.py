@@ -63,7 +63,7 @@ def chosen_command(
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
     if repro:
         raise UserMistake("give either --repro or --run")
-    chosen = read_command(run, beside, projects, project, start=Path.cwd(), content_digest=digest_of(run))
+    chosen = read_command(run, beside, projects, project, start=Path.cwd())
     asked = chosen.repro.with_params(parameters(settings.params)).within(settings.timeout)
     return evolve(chosen, repro=asked, replaced=replaced)
 
@@ -136,7 +136,6 @@ def read_command(
     chosen: ChosenProject = ChosenProject(),
     *,
     start: Path,
-    content_digest: str = "",
 ) -> ChosenCommand:
     """Read a command that runs in a copy of the chosen project, or of the nearest one from `start` upwards.
 
@@ -147,7 +146,7 @@ def read_command(
     root = chosen.folder or find_project(start)
     run = unwrapped(run, root)
     if root is None:
-        repro = command_repro(run, content_digest=content_digest)
+        repro = command_repro(run, content_digest=digest_of(run))
         repro = with_folders(_with_tool(repro, _names(beside.asked)), beside.folders)
         return ChosenCommand(repro, beside.requirements, beside.told)
     day = last_commit(root.expanduser()) or chosen.good_day
