@@ -17,11 +17,11 @@ from harness.matrix import Matrix, read_matrix
 from harness.matrix.reading import ChosenCells, choose
 from harness.matrix.running import (
     CellRun,
-    CellRunner,
     Sessions,
     expanded_by_index,
     open_sessions,
     pythons_of,
+    run_cells,
     standings,
 )
 from harness.model import Verdict
@@ -149,7 +149,7 @@ def _last_night(store: Store, name: str) -> dict[str, str]:
 def _run(sessions: Sessions, choice: ChosenCells) -> tuple[CellRun, ...]:
     cells = tuple(filter(sessions.can_run, choice.cells))
     with sessions.lanes(cells) as lanes:
-        return CellRunner(cells, sessions, lanes).run()
+        return run_cells(cells, sessions, lanes)
 
 
 def _with_versions(read: Matrix, settings: Settings) -> Matrix:

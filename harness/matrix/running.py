@@ -311,60 +311,56 @@ def _known_run(cell: Cell, sessions: Sessions) -> CellRun | None:
     return _cell_run(cell, probe, [(observation, True) for observation in seen], sessions.store) if seen else None
 
 
-@frozen
-class CellRunner:
-    """Runs cells."""
+def run_cells(
+    cells: Sequence[Cell],
+    sessions: Sessions,
+    lanes: Lanes,
+    until: Callable[[], bool] = lambda: False,
+    ended: Callable[[CellRun], None] = lambda _: None,
+) -> tuple[CellRun, ...]:
+    """Run the cells in order, and stop early when `until` returns True; `ended` is called with each finished cell.
 
-    cells: tuple[Cell, ...]
-    sessions: Sessions
-    lanes: Lanes
+    Returns the finished cells. Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`,
+    `NoNetwork`, `NoSpace`.
+    """
+    probes = [sessions.probe(cell) for cell in cells]
+    store, reporter = sessions.store, sessions.reporter
+    judges = [Judge(probe.repro.signature, store) for probe in probes]
+    seen: dict[Trial, tuple[Observation, bool]] = {}
+    runs: dict[int, CellRun] = {}
+    grid = Grid(len(cells))
+    search = ByNumber(grid, lambda trial: judges[trial.position].reading(seen[trial][0]))
 
-    def run(
-        self, until: Callable[[], bool] = lambda: False, ended: Callable[[CellRun], None] = lambda _: None
-    ) -> tuple[CellRun, ...]:
-        """Run the cells in order, and stop early when `until` returns True; `ended` is called with each finished cell.
+    def progress() -> Progress:
+        return Progress(grid.states, grid.remaining(), unit="cell")
 
-        Returns the finished cells. Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`,
-        `NoNetwork`, `NoSpace`.
-        """
-        probes = [self.sessions.probe(cell) for cell in self.cells]
-        store, reporter = self.sessions.store, self.sessions.reporter
-        judges = [Judge(probe.repro.signature, store) for probe in probes]
-        seen: dict[Trial, tuple[Observation, bool]] = {}
-        runs: dict[int, CellRun] = {}
-        grid = Grid(len(self.cells))
-        search = ByNumber(grid, lambda trial: judges[trial.position].reading(seen[trial][0]))
+    reporter.report(SearchBegan(f"{counted(len(cells), 'cell')} to judge", progress=progress()))
 
-        def progress() -> Progress:
-            return Progress(grid.states, grid.remaining(), unit="cell")
+    def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+        seen[trial] = (observation, cached)
+        return judges[trial.position].or_captured(observation)(observation)
 
-        reporter.report(SearchBegan(f"{counted(len(self.cells), 'cell')} to judge", progress=progress()))
+    def is_enough() -> bool:
+        """Hand over the cells that have ended, and ask whether to go on."""
+        for position, (cell, probe) in enumerate(zip(cells, probes, strict=True)):
+            if position not in runs and search.is_settled(position):
+                trials = sorted(trial for trial in seen if trial.position == position)
+                runs[position] = _cell_run(cell, probe, [seen[trial] for trial in trials], store)
+                ended(runs[position])
+        return until()
 
-        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            seen[trial] = (observation, cached)
-            return judges[trial.position].or_captured(observation)(observation)
-
-        def is_enough() -> bool:
-            """Hand over the cells that have ended, and ask whether to go on."""
-            for position, (cell, probe) in enumerate(zip(self.cells, probes, strict=True)):
-                if position not in runs and search.is_settled(position):
-                    trials = sorted(trial for trial in seen if trial.position == position)
-                    runs[position] = _cell_run(cell, probe, [seen[trial] for trial in trials], store)
-                    ended(runs[position])
-            return until()
-
-        engine = Engine(
-            self.sessions.probers,
-            self.lanes,
-            lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
-            lambda trial: run_label(self.cells[trial.position].label, trial.attempt),
-            judged,
-            reporter,
-            progress,
-        )
-        engine.drive(search, until=is_enough)
-        is_enough()
-        return tuple(runs[position] for position in sorted(runs))
+    engine = Engine(
+        sessions.probers,
+        lanes,
+        lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
+        lambda trial: run_label(cells[trial.position].label, trial.attempt),
+        judged,
+        reporter,
+        progress,
+    )
+    engine.drive(search, until=is_enough)
+    is_enough()
+    return tuple(runs[position] for position in sorted(runs))
 
 
 def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:

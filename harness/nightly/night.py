@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from harness.matrix.running import CellRun, CellRunner
+from harness.matrix.running import CellRun, run_cells
 from harness.model import Outcome, Signature, Verdict
 from harness.nightly.cause import Suspicion
 from harness.nightly.record import (
@@ -89,8 +89,7 @@ class Nightly:
             limit = _FOR_CELLS if self._queue else 1.0
             return any(budget.share(device) >= limit for device in devices)
 
-        runner = CellRunner(batch, self.triage.sessions, BudgetedLanes(self.triage.lanes, budget))
-        runner.run(until=enough, ended=self._absorb)
+        run_cells(batch, self.triage.sessions, BudgetedLanes(self.triage.lanes, budget), enough, self._absorb)
 
     def _absorb(self, run: CellRun) -> None:
         """Record a cell's verdict, and queue the cell if it changed."""

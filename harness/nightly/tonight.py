@@ -134,10 +134,6 @@ class BudgetedLanes(Lanes):
 
         return self.inner.submit(counted, priority)
 
-    def close(self) -> None:
-        """Close the lanes within."""
-        self.inner.close()
-
 
 def _share(seconds: float, minutes: float | None) -> float:
     if minutes is None:

@@ -10,7 +10,7 @@ from support import SIGNED, Heard, repro_text, sessions_of
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import CellRunner, Sessions
+from harness.matrix.running import Sessions, run_cells
 from harness.model import Verdict
 from harness.planning.releases import era_of
 from harness.scheduling.scheduler import Lanes
@@ -27,7 +27,7 @@ def run(parts, interpreter, tmp_path):
         cells = tuple(Cell(str(i), str(path), (text,), **more) for i, text in enumerate(requirements))
         pool = Lanes(lanes)
         try:
-            return CellRunner(cells, Sessions(sessions_of(parts, notes)), pool).run()
+            return run_cells(cells, Sessions(sessions_of(parts, notes)), pool)
         finally:
             pool.close()
 
@@ -108,7 +108,7 @@ def test_a_mistake_in_one_cell_is_reported_before_any_run(parts, interpreter, tm
     notes, pool = Heard(), Lanes(1)
     cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
     with pytest.raises(BadRepro, match="no_such_repro"):
-        CellRunner(cells, Sessions(sessions_of(parts, notes)), pool).run()
+        run_cells(cells, Sessions(sessions_of(parts, notes)), pool)
     pool.close()
     assert notes.judged == []
     assert list(parts.store.observations()) == []
