@@ -16,12 +16,12 @@ from harness.environment.interpreter import target_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
 from harness.matrix import Cell, Matrix, expanded
-from harness.model import Combination, Judgement, Mixture, Observation, Signature, Verdict, normalized_name
+from harness.model import Judgement, Mixture, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import PinnedCommit
 from harness.model.lock import AsOf
 from harness.model.text import counted
-from harness.planning.given import Giver
-from harness.planning.releases import era_of, merged_requirements, pinned_prereleases
+from harness.planning.given import Giver, combination_of
+from harness.planning.releases import era_of
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probers, known_attempts
 from harness.repository.git import Repository, clone_of, is_url
@@ -84,15 +84,8 @@ class Sessions:
         repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
         flaws = [why for why in built if isinstance(why, str)]
         device, _ = choose_device(cell.device, repro.device, session.gpus)
-        requirements = merged_requirements(repro.dependencies, cell.requirements)
-        combination = Combination(
-            python=session.interpreter.version,
-            requirements=requirements,
-            holds=merged_requirements((), cell.hold),
-            as_of=self._date(cell),
-            device=device,
-            prereleases=pinned_prereleases(cell.requirements),
-        )
+        combination = combination_of(session, repro, cell.requirements, cell.hold, self._date(cell))
+        combination = evolve(combination, device=device)
         if repro.made is not None or repro.inputs or cell.made:
             day = self.as_of.isoformat() if self.as_of is not None else None
             giver = Giver(session.local, session.index)
