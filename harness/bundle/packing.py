@@ -62,25 +62,15 @@ def read_installed(path: Path) -> dict[str, str]:
 
 
 @frozen
-class PackedWheel:
-    """A wheel in the bundle, with its SHA-256."""
-
-    name: str
-    version: str
-    file: str
-    sha256: str
-
-
-@frozen
 class Wheels:
-    """A folder of wheels for one interpreter; existing wheels are not downloaded again."""
+    """A folder of wheels for one interpreter, each as a pin with its hash. Existing ones are not downloaded again."""
 
     folder: Path
     uv: Uv
     interpreter: Interpreter
     _digests: dict[str, str] = field(factory=dict, init=False, repr=False, eq=False)
 
-    def fetch(self, pins: Iterable[Pin]) -> tuple[PackedWheel, ...] | str:
+    def fetch(self, pins: Iterable[Pin]) -> tuple[Pin, ...] | str:
         """Download the wheels of these pins and check their hashes; returns the reason if that fails.
 
         Raises `NoNetwork` and `NoSpace`.
@@ -98,18 +88,18 @@ class Wheels:
                 return f"no index has a wheel of {pin.name} {pin.version} with the hash in the lock"
         return tuple(wheel for wheel in found if wheel is not None)
 
-    def size(self, wheels: Iterable[PackedWheel]) -> int:
+    def size(self, wheels: Iterable[Pin]) -> int:
         """The size of these wheels in bytes; each file counts once."""
-        return sum((self.folder / name).stat().st_size for name in {wheel.file for wheel in wheels})
+        return sum((self.folder / name).stat().st_size for name in {wheel.wheel for wheel in wheels})
 
-    def _find(self, pin: Pin) -> PackedWheel | None:
+    def _find(self, pin: Pin) -> Pin | None:
         """The wheel of a pin in this folder, if it is there with the right hash."""
         for path in sorted(self.folder.glob("*.whl"), key=lambda path: path.name != pin.wheel):
             if not _is_of(path.name, pin):
                 continue
             digest = self._digests.get(path.name) or self._digests.setdefault(path.name, _sha256(path))
             if not pin.digests or digest in pin.digests:
-                return PackedWheel(pin.name, pin.version, path.name, digest)
+                return Pin(pin.name, pin.version, path.name, digest)
         return None
 
     def _download(self, missing: Mapping[str, Pin]) -> str:
@@ -174,7 +164,7 @@ class PackedProbe:
 
     label: str
     probe: PortableProbe
-    packed: tuple[PackedWheel, ...]
+    packed: tuple[Pin, ...]
     from_node: dict[str, str]
     variables: dict[str, str]
     gpu_queries: tuple[tuple[str, ...], ...] = ()
@@ -296,7 +286,7 @@ class Packer:
             probe = next_attempt(probe)
 
     def _packed_probe(
-        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...], output: Path
+        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[Pin, ...], output: Path
     ) -> PackedProbe:
         probe, store = one.probe, self.prober.store
         combination, names = probe.combination, {wheel.name for wheel in fetched}
@@ -321,7 +311,7 @@ class Packer:
 
     def _finish(self, output: Path, packed: Packed) -> None:
         """Add the files that run the probes, and last `bundle.json`, which makes the folder a bundle."""
-        wanted = {wheel.file for packed_probe in packed.probes for wheel in packed_probe.packed}
+        wanted = {wheel.wheel for packed_probe in packed.probes for wheel in packed_probe.packed}
         for left in (path for path in (output / "wheels").iterdir() if path.name not in wanted):
             left.unlink()  # from a probe that could not be packed, or from an interrupted call
         tools = output / "harness-run"
@@ -429,7 +419,7 @@ def packed_key(probe: Probe, lock: Lock, capability: str) -> str:
     return probe_key(probe, lock, gpus=(), capability=capability)
 
 
-def as_requirements(wheels: Iterable[PackedWheel]) -> str:
+def as_requirements(wheels: Iterable[Pin]) -> str:
     """Return requirement lines for pip, each with the hash of the packed wheel."""
     return "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
 

@@ -131,7 +131,7 @@ def print_packed(console: Console, packed: Packed, output: Path, store: Store) -
     if not packed.probes:
         console.print(Text("nothing is left to pack"))
         return
-    files = {wheel.file for probe in packed.probes for wheel in probe.packed}
+    files = {wheel.wheel for probe in packed.probes for wheel in probe.packed}
     size = size_in_words(packed.wheel_bytes)
     print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {output}")
     if packed.left_out:

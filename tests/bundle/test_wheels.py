@@ -34,7 +34,7 @@ def test_a_wheel_is_fetched_once_and_checked_with_or_without_hashes(tmp_path, sm
     of_all = of_both.fetch(
         [Pin("tiny", "1.0", sha256="0" * 64, siblings=(sha_of(small, "tiny-1.0"),)), Pin("linked", "2.0")]
     )
-    assert [(wheel.name, wheel.file) for wheel in of_all] == [
+    assert [(wheel.name, wheel.wheel) for wheel in of_all] == [
         ("tiny", "tiny-1.0-py3-none-any.whl"),
         ("linked", "linked-2.0-py3-none-any.whl"),
     ]
