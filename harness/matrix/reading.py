@@ -49,6 +49,7 @@ from harness.model.table import (
     with_known,
 )
 from harness.model.text import picked
+from harness.repository.declared import text_to_read
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterable, Sequence
@@ -74,12 +75,9 @@ _AXES = (*_PLAIN, *_TABLES)
 
 def read_matrix(path: Path) -> Matrix:
     """Read a matrix file; its stem is the matrix's name. Raises `BadMatrix`, which says what to change."""
+    text = text_to_read(path, "the matrix", BadMatrix)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadMatrix(f"can't read the matrix {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadMatrix(f"the matrix {path} is not text in UTF-8") from error
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise BadMatrix(f"{path} is not valid TOML: {why}") from error
