@@ -300,23 +300,21 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
 def installed_pins(python: Path) -> Pins:
     """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
     installed = installed_in(python)
-    pins, told = [], []
+    entries, told = [], []
     for name, release, origin in installed.found:
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue
         if parsed_version(release) is None:
             told.append(f"{project} is installed without a version: left out")
-            continue
-        if origin.startswith("file:"):
+        elif origin.startswith("file:"):
             told.append(f"{project} of {origin.removeprefix('file://')} {LOCAL_PROJECT}: left out")
-            continue
-        if origin:
-            told.append(f"{project} of {_shown(origin)} is not on an index: replaced by release {release}")
-        pins.append(f"{project}=={release}")
-    if not pins:
+        else:
+            entries.append(_Entry(project, release, origin))
+    if not entries:
         raise UserMistake(f"nothing is installed in the environment of {python}")
-    return Pins(tuple(dict.fromkeys(pins)), tuple(told), installed.version)
+    pins = _pins_of(entries)
+    return Pins(pins.requirements, (*told, *pins.told), installed.version)
 
 
 def _shown(address: str) -> str:
