@@ -373,8 +373,11 @@ class Matrix:
 
     def _asks_for_releases(self) -> tuple[str, Value] | None:
         of_includes = ((axis, (value,)) for one in self.include for axis, value in one.choice.items())
-        named = selections(itertools.chain(self.axes.items(), of_includes))
-        return next(((axis, value) for axis, value, _ in named if (axis, str(value)) not in self.commits), None)
+        unknown = (
+            (axis, tuple(value for value in values if (axis, str(value)) not in self.commits))
+            for axis, values in itertools.chain(self.axes.items(), of_includes)
+        )
+        return next(((axis, value) for axis, value, _ in selections(unknown)), None)
 
     def _product(self) -> Iterator[Cell]:
         if "repro" not in self.axes:  # all cells are included ones

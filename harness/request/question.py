@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 import re
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime, time, timedelta
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +14,6 @@ from harness.arguments import check_between, check_fields
 from harness.errors import UserMistake
 from harness.model import parsed_version
 from harness.model.culprit import Level
-from harness.model.lock import moment_of
 from harness.request.commands import ChosenProject
 
 TODAY = "today"
@@ -151,14 +150,15 @@ def _moment(text: str, now: datetime) -> datetime | None:
         # Round to the hour, so that the same question asked again soon finds its answers in the store.
         return now.replace(minute=0, second=0, microsecond=0)
     try:
-        moment = moment_of(text)
-    except (ValueError, OverflowError):
+        moment = datetime.fromisoformat(text)
+    except ValueError:
         return None
-    if ":" in text:
-        return moment
     if len(text) == len("2025-06-20") and "-" in text:
-        return moment + timedelta(days=1) if moment.date() < date.max else datetime.max.replace(tzinfo=UTC)
-    return None  # 20250620 is a version of some projects
+        day = datetime.combine(moment.date(), time(), UTC)
+        return day + timedelta(days=1) if moment.date() < date.max else datetime.max.replace(tzinfo=UTC)
+    if ":" not in text:
+        return None  # 20250620 is a version of some projects
+    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
 
 
 @frozen
