@@ -7,13 +7,14 @@ import shutil
 import subprocess
 import sys
 import venv
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 
 from support import SIGNED, Ended, Parts, repro_text
 from wheelhouse import free_port_url
 
-from harness.bundle import InstalledVersions, Packed, Packer, WantedProbe
+from harness.bundle import Packed, Packer, WantedProbe
 from harness.model import Combination, Device
 from harness.model.repro import parse_repro
 from harness.probing import Probe
@@ -33,13 +34,13 @@ def asked(
 
 
 def pack(
-    parts: Parts, folder: Path, *probes: WantedProbe, node: InstalledVersions | None = None, like: Path | None = None
+    parts: Parts, folder: Path, *probes: WantedProbe, node: Mapping[str, str] | None = None, like: Path | None = None
 ) -> Packed:
     """Pack these into a folder; with `like`, as an interrupted packing of that bundle left it, with its wheels."""
     if like is not None:
         shutil.copytree(like / "wheels", folder / "wheels")
         (folder / ".packing").touch()
-    return Packer(parts.prober, parts.resolver.interpreter, node or InstalledVersions()).pack(probes, folder)
+    return Packer(parts.prober, parts.resolver.interpreter, node or {}).pack(probes, folder)
 
 
 @cache

@@ -20,7 +20,7 @@ from wheelhouse import Wheelhouse
 from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
-from harness.events import SILENT, Event, Judged, Note, Started
+from harness.events import SILENT, Event, Judged, Note, Reporter, Started
 from harness.model import Repro, Verdict
 from harness.probing import Prober
 from harness.search import Trial
@@ -270,10 +270,10 @@ class Parts:
     prober: Prober
 
 
-def sessions_of(parts: Parts) -> dict[str | None, Session]:
+def sessions_of(parts: Parts, reporter: Reporter = SILENT) -> dict[str | None, Session]:
     """The session of the harness's own Python, for the cells of a matrix."""
     interpreter = parts.builder.interpreter
-    return {None: Session(Settings(), SILENT, parts.store, parts.index, interpreter, parts.prober, ())}
+    return {None: Session(Settings(), reporter, parts.store, parts.index, interpreter, parts.prober, ())}
 
 
 @pytest.fixture(scope="session")

@@ -10,14 +10,14 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from attrs import field, frozen
+from attrs import frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.errors import HarnessFault, UserMistake
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
 from harness.probing.prober import same_version
-from harness.run.devices import Gpu, unavailable, visible
+from harness.run.devices import unavailable, visible
 from harness.run.devices.cuda import parse_gpus
 from harness.run.launch import Limits, read_tail
 from harness.run.process import ended_from
@@ -47,21 +47,6 @@ class Absorbed:
     refused: tuple[tuple[str, str], ...] = ()
 
 
-@frozen
-class _Back:
-    """A packed probe that ran elsewhere, the folder of its results, and the record of the run script."""
-
-    packed: PackedProbe
-    probe: Probe
-    folder: Path
-    record: dict[str, Any] = field(repr=False)
-
-    @property
-    def gpus(self) -> tuple[Gpu, ...]:
-        """The GPUs that were visible to the run."""
-        return visible(parse_gpus(self.record["gpus"]), self.record["visible_gpus"])
-
-
 class _Refused(Exception):
     """A result is refused; the message is one sentence that says why."""
 
@@ -81,7 +66,7 @@ def absorb(folder: Path, store: Store) -> Absorbed:
             if not (where / "run.json").exists():
                 missing.append((label, _why_not(where)))
                 continue
-            taken.append(_take(_checked(packed, probe, where), store))
+            taken.append(_take(packed, probe, where, _record(packed, probe, where), store))
         except (_Refused, UserMistake) as error:
             refused.append((label, str(error)))
     return Absorbed(tuple(taken), tuple(missing), tuple(refused))
@@ -113,12 +98,15 @@ def _why_not(where: Path) -> str:
         return "not run yet"
 
 
-def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
-    """Return the result of a probe. Raises `_Refused` if it belongs to another probe or was changed since the run."""
+def _record(packed: PackedProbe, probe: Probe, where: Path) -> dict[str, Any]:
+    """Return the run script's record. Raises `_Refused` if it is of another probe, or something changed since the run.
+
+    `where` is the folder with the results of the probe.
+    """
     try:
         if where.parent.is_symlink():
             raise ValueError(f"{where.parent.name} is a link")
-        record = json.loads(inside(where, "run.json").read_text(encoding="utf-8"))
+        record: dict[str, Any] = json.loads(inside(where, "run.json").read_text(encoding="utf-8"))
         ran = record["key"], record["script"], record["requirements"]
         changed = [
             name
@@ -138,20 +126,20 @@ def _checked(packed: PackedProbe, probe: Probe, where: Path) -> _Back:
         raise _Refused(f"{', '.join(unlisted)} was added after the run")
     if changed:
         raise _Refused(f"{', '.join(changed)} was changed after the run")
-    return _Back(packed, probe, where, record)
+    return record
 
 
-def _take(back: _Back, store: Store) -> Taken:
-    packed, probe = back.packed, back.probe
+def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any], store: Store) -> Taken:
     try:
-        if unavailable(probe.combination.device, back.gpus) is not None:
+        gpus = visible(parse_gpus(record["gpus"]), record["visible_gpus"])
+        if unavailable(probe.combination.device, gpus) is not None:
             raise _Refused("no GPU was found where it ran")
-        ran, lock = _ran(back), _lock_there(back)
-        log = (back.folder / "log.gz").read_bytes()
-        started, setup_s = str(back.record["started"]), float(back.record["setup_s"])
+        ran, lock = _ran(packed, where, record), _lock_there(packed, record)
+        log = (where / "log.gz").read_bytes()
+        started, setup_s = str(record["started"]), float(record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
-    key = probe_key(probe, lock, gpus=back.gpus, capability=packed.probe.capability)
+    key = probe_key(probe, lock, gpus=gpus, capability=packed.probe.capability)
     observation = store.get(key)
     known = observation is not None
     if observation is None:
@@ -169,21 +157,21 @@ def _take(back: _Back, store: Store) -> Taken:
     return Taken(packed.label, observation, judgement, known)
 
 
-def _ran(back: _Back) -> Ran:
-    limits = Limits(back.packed.probe.repro.timeout, back.record["memory"])
-    with gzip.open(back.folder / "log.gz") as log:
+def _ran(packed: PackedProbe, where: Path, record: dict[str, Any]) -> Ran:
+    limits = Limits(packed.probe.repro.timeout, record["memory"])
+    with gzip.open(where / "log.gz") as log:
         _check_length(log)
-    tail = read_tail(back.folder / "log.gz")
+    tail = read_tail(where / "log.gz")
     ran = result_of(
-        ended_from(back.record["ended"]),
+        ended_from(record["ended"]),
         tail,
-        back.folder / "report.json",
-        back.folder / "metrics.json",
-        device=back.probe.combination.device,
+        where / "report.json",
+        where / "metrics.json",
+        device=packed.probe.combination.device,
         limits=limits,
     )
     ran.machine["sandbox"] = "none"  # the run script has no sandbox
-    ran.machine["hash_seed"] = int(back.packed.variables.get("PYTHONHASHSEED", "0"))
+    ran.machine["hash_seed"] = int(packed.variables.get("PYTHONHASHSEED", "0"))
     return ran
 
 
@@ -196,14 +184,14 @@ def _check_length(log: gzip.GzipFile) -> None:
             raise _Refused(f"its log is longer than {_LONGEST_LOG >> 20} MiB")
 
 
-def _lock_there(back: _Back) -> Lock:
+def _lock_there(packed: PackedProbe, record: dict[str, Any]) -> Lock:
     """The lock of what was installed where it ran. Packages that were already on that machine have no hashes."""
-    there = {normalized_name(name): str(version) for name, version in back.record["installed"].items()}
-    shipped = {wheel.name for wheel in back.packed.packed}
-    pins = {pin.name: pin for pin in back.packed.probe.lock.pins if pin.name in shipped}
+    there = {normalized_name(name): str(version) for name, version in record["installed"].items()}
+    shipped = {wheel.name for wheel in packed.packed}
+    pins = {pin.name: pin for pin in packed.probe.lock.pins if pin.name in shipped}
     return Lock(
-        python=str(back.record["python"]),
-        platform=str(back.record["platform"]),
+        python=str(record["python"]),
+        platform=str(record["platform"]),
         pins=[
             pins[name] if name in pins and same_version(pins[name].version, version) else Pin(name, version)
             for name, version in there.items()

@@ -13,7 +13,7 @@ import shutil
 import stat
 import tempfile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import cattrs
 from attrs import evolve, field, frozen
@@ -45,67 +45,32 @@ _LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;#]+)
 _HINT = "run there: python -m pip list --format=freeze, or python run.py --what-is-there"
 
 
-@frozen
-class InstalledVersions:
-    """Installed versions by normalised name; `python` and `platform` are "" if the list does not have them."""
+def read_installed(path: Path) -> dict[str, str]:
+    """Read versions by normalised name from `pip freeze`, `pip list --format=freeze` or `run.py --what-is-there`.
 
-    versions: Mapping[str, str] = field(factory=dict)
-    python: str = ""
-    platform: str = ""
-
-    def has(self, name: str, version: str) -> bool:
-        """Whether exactly this version is installed, including the local version label (PEP 440)."""
-        there = self.versions.get(name)
-        return there is not None and same_version(there, version)
-
-    def check(self, interpreter: Interpreter) -> None:
-        """Raise `UserMistake` if the list is for another Python or platform than the locks."""
-        if self.python and _minor(self.python) != interpreter.minor:
-            raise UserMistake(
-                f"the list is for Python {self.python}, but the locks are for {interpreter.version}",
-                hint=f"use --python {_minor(self.python)}",
-            )
-        if self.platform and self.platform != interpreter.platform:
-            raise UserMistake(f"the list is for {self.platform}; wheels packed here are for {interpreter.platform}")
-
-
-def read_installed(path: Path) -> InstalledVersions:
-    """Read `pip freeze`, `pip list` (freeze or JSON) or `run.py --what-is-there`. Raises `UserMistake`.
-
-    Lines without a version (a local folder, a repository) are ignored; these distributions count as missing.
+    Lines without a version (a local folder, a repository) are ignored; these distributions count as missing. Raises
+    `UserMistake`.
     """
     try:
         text = path.read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         raise UserMistake(f"can't read what is installed from {path}: {error}", hint=_HINT) from error
-    if text.lstrip().startswith(("{", "[")):
-        return _from_json(text, path)
     found = {normalized_name(m["name"]): m["version"] for m in map(_LINE.match, text.splitlines()) if m}
     if not found:
         raise UserMistake(f"{path} lists no package with a version (name==1.0)", hint=_HINT)
-    return InstalledVersions(found)
-
-
-@frozen
-class PackedWheel:
-    """A wheel in the bundle, with its SHA-256."""
-
-    name: str
-    version: str
-    file: str
-    sha256: str
+    return found
 
 
 @frozen
 class Wheels:
-    """A folder of wheels for one interpreter; existing wheels are not downloaded again."""
+    """A folder of wheels for one interpreter, each as a pin with its hash. Existing ones are not downloaded again."""
 
     folder: Path
     uv: Uv
     interpreter: Interpreter
     _digests: dict[str, str] = field(factory=dict, init=False, repr=False, eq=False)
 
-    def fetch(self, pins: Iterable[Pin]) -> tuple[PackedWheel, ...] | str:
+    def fetch(self, pins: Iterable[Pin]) -> tuple[Pin, ...] | str:
         """Download the wheels of these pins and check their hashes; returns the reason if that fails.
 
         Raises `NoNetwork` and `NoSpace`.
@@ -123,18 +88,18 @@ class Wheels:
                 return f"no index has a wheel of {pin.name} {pin.version} with the hash in the lock"
         return tuple(wheel for wheel in found if wheel is not None)
 
-    def size(self, wheels: Iterable[PackedWheel]) -> int:
+    def size(self, wheels: Iterable[Pin]) -> int:
         """The size of these wheels in bytes; each file counts once."""
-        return sum((self.folder / name).stat().st_size for name in {wheel.file for wheel in wheels})
+        return sum((self.folder / name).stat().st_size for name in {wheel.wheel for wheel in wheels})
 
-    def _find(self, pin: Pin) -> PackedWheel | None:
+    def _find(self, pin: Pin) -> Pin | None:
         """The wheel of a pin in this folder, if it is there with the right hash."""
         for path in sorted(self.folder.glob("*.whl"), key=lambda path: path.name != pin.wheel):
             if not _is_of(path.name, pin):
                 continue
             digest = self._digests.get(path.name) or self._digests.setdefault(path.name, _sha256(path))
             if not pin.digests or digest in pin.digests:
-                return PackedWheel(pin.name, pin.version, path.name, digest)
+                return Pin(pin.name, pin.version, path.name, digest)
         return None
 
     def _download(self, missing: Mapping[str, Pin]) -> str:
@@ -161,21 +126,6 @@ def _is_of(file: str, pin: Pin) -> bool:
 def _sha256(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _from_json(text: str, path: Path) -> InstalledVersions:
-    try:
-        told: Any = json.loads(text)
-        if isinstance(told, list):
-            told = {"installed": {row["name"]: row["version"] for row in told}}
-        versions = {normalized_name(name): str(version) for name, version in told["installed"].items()}
-        return InstalledVersions(versions, str(told.get("python", "")), str(told.get("platform", "")))
-    except (ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
-        raise UserMistake(f"{path} is not a list of installed packages", hint=_HINT) from error
-
-
-def _minor(version: str) -> str:
-    return ".".join(version.split(".")[:2])
 
 
 SCHEMA = 3
@@ -214,7 +164,7 @@ class PackedProbe:
 
     label: str
     probe: PortableProbe
-    packed: tuple[PackedWheel, ...]
+    packed: tuple[Pin, ...]
     from_node: dict[str, str]
     variables: dict[str, str]
     gpu_queries: tuple[tuple[str, ...], ...] = ()
@@ -258,11 +208,14 @@ class Packed:
 
 @frozen
 class Packer:
-    """Packs probes for machines with the same Python and platform; `node` is what they have already installed."""
+    """Packs probes for machines with the same Python and platform.
+
+    `node` has the versions that they have already installed, including local labels (PEP 440), by normalised name.
+    """
 
     prober: Prober
     interpreter: Interpreter
-    node: InstalledVersions = field(factory=InstalledVersions)
+    node: Mapping[str, str] = field(factory=dict)
     reporter: Reporter = SILENT
 
     def pack(self, asked: Sequence[WantedProbe], output: Path, *, fresh: bool = False) -> Packed:
@@ -296,7 +249,8 @@ class Packer:
             if answer is not None:
                 known.append((one, answer))
                 continue
-            absent = [pin for pin in resolution.lock.pins if not self.node.has(pin.name, pin.version)]
+            pins = resolution.lock.pins
+            absent = [pin for pin in pins if not same_version(self.node.get(pin.name, ""), pin.version)]
             size = sum(pin.size or 0 for pin in absent)
             told = f" ({size_in_words(size)})" if size else ""
             fetching = f"{one.label}: fetching its wheels, {len(absent)} in all{told}"
@@ -332,7 +286,7 @@ class Packer:
             probe = next_attempt(probe)
 
     def _packed_probe(
-        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[PackedWheel, ...], output: Path
+        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[Pin, ...], output: Path
     ) -> PackedProbe:
         probe, store = one.probe, self.prober.store
         combination, names = probe.combination, {wheel.name for wheel in fetched}
@@ -347,7 +301,7 @@ class Packer:
             one.label,
             evolve(portable, folders=()),
             packed=fetched,
-            from_node={pin.name: self.node.versions[pin.name] for pin in lock.pins if pin.name not in names},
+            from_node={pin.name: self.node[pin.name] for pin in lock.pins if pin.name not in names},
             variables=repro_variables(probe.repro.params, combination.device.value, seed_of(probe, lock)),
             gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
             drift=resolution.drift,
@@ -357,7 +311,7 @@ class Packer:
 
     def _finish(self, output: Path, packed: Packed) -> None:
         """Add the files that run the probes, and last `bundle.json`, which makes the folder a bundle."""
-        wanted = {wheel.file for packed_probe in packed.probes for wheel in packed_probe.packed}
+        wanted = {wheel.wheel for packed_probe in packed.probes for wheel in packed_probe.packed}
         for left in (path for path in (output / "wheels").iterdir() if path.name not in wanted):
             left.unlink()  # from a probe that could not be packed, or from an interrupted call
         tools = output / "harness-run"
@@ -465,7 +419,7 @@ def packed_key(probe: Probe, lock: Lock, capability: str) -> str:
     return probe_key(probe, lock, gpus=(), capability=capability)
 
 
-def as_requirements(wheels: Iterable[PackedWheel]) -> str:
+def as_requirements(wheels: Iterable[Pin]) -> str:
     """Return requirement lines for pip, each with the hash of the packed wheel."""
     return "".join(f"{wheel.name}=={wheel.version} --hash=sha256:{wheel.sha256}\n" for wheel in wheels)
 

@@ -1,7 +1,7 @@
 """Runs the probes of this bundle without network, and writes their results to `observed/`.
 
     python run.py                   run the probes that have not run yet
-    python run.py --what-is-there   list the packages of this Python as JSON (for `harness bundle --installed`)
+    python run.py --what-is-there   list the packages of this Python (for `harness bundle --installed`)
 
 It needs only the standard library. Verdicts come from `harness absorb` on the machine that made the bundle.
 Exit codes: 0 all have run, 2 wrong machine or incomplete bundle, 3 some could not run, 6 can't write here, 130 stopped.
@@ -45,9 +45,10 @@ class NotHere(Exception):
 def main() -> int:
     """Run the probes that have not been run; return the exit code."""
     parser = argparse.ArgumentParser(description="Run the probes of this bundle that have not been run yet.")
-    parser.add_argument("--what-is-there", action="store_true", help="list installed packages as JSON and exit")
+    parser.add_argument("--what-is-there", action="store_true", help="list installed packages and exit")
     if parser.parse_args().what_is_there:
-        print(json.dumps({**this_python(), "installed": installed_here()}, indent=1))
+        for name, version in installed_here().items():
+            print(f"{name}=={version}")
         return 0
     try:
         bundle = read(HERE / "bundle.json")
@@ -103,13 +104,15 @@ def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
     try:
         python = make_environment(probe, folder)
         folders = unpack_given(probe["given"], given)
+        there = called([str(python), "-I", __file__, "--what-is-there"], "its environment can't be read")
         record = {
             "key": key,
             "setup_s": time.monotonic() - begun,
             "gpus": gpus,
             "visible_gpus": os.environ.get("CUDA_VISIBLE_DEVICES"),
             "requirements": digest(HERE / "probes" / probe["probe"]["key"] / "requirements.txt"),
-            **json.loads(called([str(python), "-I", __file__, "--what-is-there"], "its environment can't be read")),
+            **this_python(),
+            "installed": dict(line.split("==", 1) for line in there.splitlines()),
         }
         print(f"{where}: running, at most {probe['probe']['repro']['timeout']:g} s", flush=True)
         part.mkdir(parents=True)

@@ -10,7 +10,7 @@ import click
 from attrs import evolve
 from rich.text import Text
 
-from harness.bundle import Absorbed, InstalledVersions, Packed, Packer, WantedProbe, read_installed
+from harness.bundle import Absorbed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import FILE, FOLDER, SectionCommand, completed, settings_options
 from harness.errors import UserMistake
@@ -65,8 +65,7 @@ def bundle(
     chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
-    node = read_installed(installed) if installed else InstalledVersions()
-    node.check(session.interpreter)
+    node = read_installed(installed) if installed else {}
     asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
     packed = Packer(session.local, session.interpreter, node, view).pack(asked, output, fresh=fresh)
     print_packed(Console(soft_wrap=True), packed, output, session.store)
@@ -126,7 +125,7 @@ def print_packed(console: Console, packed: Packed, output: Path, store: Store) -
     if not packed.probes:
         console.print(Text("nothing is left to pack"))
         return
-    files = {wheel.file for probe in packed.probes for wheel in probe.packed}
+    files = {wheel.wheel for probe in packed.probes for wheel in probe.packed}
     size = size_in_words(packed.wheel_bytes)
     print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {output}")
     if packed.left_out:

@@ -13,17 +13,15 @@ import click
 from harness.cli.options import FILE, SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
-from harness.matrix import Cell, Matrix, read_matrix
+from harness.matrix import Matrix, read_matrix
 from harness.matrix.reading import ChosenCells, choose
 from harness.matrix.running import (
-    CellResult,
     CellRun,
-    CellRunner,
     Sessions,
     expanded_by_index,
-    known_runs,
     open_sessions,
     pythons_of,
+    run_cells,
     standings,
 )
 from harness.model import Verdict
@@ -38,9 +36,8 @@ from harness.terminal import print_table, reporting
 from harness.terminal.console import Console
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator
 
-    from harness.events import Reporter
     from harness.store import Store
 
 
@@ -114,15 +111,15 @@ def matrix(
         reporting(console, quiet=as_json) as reporter,
         open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
     ):
-        choice = choose(sessions.expanded(read), words, cover)
+        choice = choose(expanded_by_index(read, sessions.first), words, cover)
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         runs: tuple[CellRun, ...] = ()
         try:
-            runs = () if show else _run(sessions, choice, reporter)
+            runs = () if show else _run(sessions, choice)
         except Interrupted as error:
             stopped = error
-        rows = _standings(sessions, choice.matrix.cells, runs)
+        rows = standings(choice.matrix.cells, sessions, runs)
     page, record = write_page(sessions.store, MatrixStanding(read.name, rows, _typed(), choice.left_out))
     if as_json:
         click.echo(record, nl=False)
@@ -149,26 +146,17 @@ def _last_night(store: Store, name: str) -> dict[str, str]:
     return found
 
 
-def _run(sessions: Sessions, choice: ChosenCells, reporter: Reporter) -> tuple[CellRun, ...]:
+def _run(sessions: Sessions, choice: ChosenCells) -> tuple[CellRun, ...]:
     cells = tuple(filter(sessions.can_run, choice.cells))
     with sessions.lanes(cells) as lanes:
-        return CellRunner(cells, sessions.probes, sessions.probers, lanes, reporter, sessions.store).run()
+        return run_cells(cells, sessions, lanes)
 
 
 def _with_versions(read: Matrix, settings: Settings) -> Matrix:
     """The matrix with versions from the index, which is queried only if needed."""
     if not read.needs_index:
         return read
-    session = local_session(settings)
-    return expanded_by_index(read, session.index, session.interpreter, session.workspace.clones)
-
-
-def _standings(sessions: Sessions, cells: Sequence[Cell], runs: tuple[CellRun, ...]) -> tuple[CellResult, ...]:
-    """The standing of every cell, from this run or else from the store."""
-    done = {run.cell.name for run in runs}
-    rest = [cell for cell in cells if cell.name not in done and sessions.can_run(cell)]
-    known = known_runs(rest, sessions.probes, sessions.probers, sessions.store)
-    return standings(cells, (*runs, *known), sessions.blocked(cells))
+    return expanded_by_index(read, local_session(settings))
 
 
 def _print_list(choice: ChosenCells, *, as_json: bool) -> None:
@@ -188,7 +176,7 @@ def _left_out(choice: ChosenCells) -> Iterator[str]:
     if (covering := choice.covering) is not None:
         named = listed((cell.name for cell in covering.left_out), _NAMED) or "none"
         yield (
-            f"{len(covering.cells)} of {len(covering.cells) + len(covering.left_out)} cells have {covering.covered} of "
+            f"{len(covering.cells)} of {len(covering.cells) + len(covering.left_out)} cells have all "
             f"{covering.pairs} pairs of values; left out: {named}"
         )
 

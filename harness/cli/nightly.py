@@ -22,8 +22,8 @@ from harness.cli.search_options import project_options
 from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note, Reporter
-from harness.matrix import Matrix, expanded, read_matrix
-from harness.matrix.running import CommitLookup, Sessions, known_as, open_sessions, pythons_of
+from harness.matrix import Matrix, read_matrix
+from harness.matrix.running import expanded_by_index, known_as, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.nightly.news import as_json as night_as_json
 from harness.nightly.news import exit_code, news_of, one_line, report_of, write_page
@@ -47,9 +47,7 @@ from harness.terminal import reporting
 from harness.terminal.console import Console, print_text
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
-
-    from harness.model import Release
+    from collections.abc import Iterable
 
 
 _EPILOG = """\b
@@ -100,7 +98,7 @@ def nightly(
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions,
     ):
-        matrix = _as_of(matrix, sessions, start, archive.commits_of(matrix.name, start))
+        matrix = expanded_by_index(matrix, sessions.first, start, archive.commits_of(matrix.name, start))
         _announce(matrix, start, changes, reporter)
         commits = {known_as(one.project, one.revision): one.sha for one in matrix.commits.values()}
         archive.put(Night(matrix.name, start.isoformat(), commits=commits))
@@ -109,15 +107,11 @@ def nightly(
                 matrix=matrix.name,
                 start=start.isoformat(),
                 past=past,
-                store=store,
-                probers=sessions.probers,
-                index=sessions.first.index,
+                sessions=sessions,
                 lanes=lanes,
                 budget=Budget(time.monotonic, budget, gpu_budget),
-                reporter=reporter,
             )
-            night = Nightly(matrix.cells, sessions.probes, triage, sessions.blocked(matrix.cells)).run()
-    night = evolve(night, commits=commits)
+            night = evolve(Nightly(matrix.cells, triage).run(), commits=commits)
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(store.secrets))
     archive.put(night)
@@ -138,22 +132,6 @@ def _announce(matrix: Matrix, start: datetime, changes: Iterable[str], reporter:
     commits = (f"{one.project}: {one.revision} is {one.sha[:10]} of {one.date[:10]}" for one in matrix.commits.values())
     for sentence in (*changes, *left_out, *commits):
         reporter.report(Note(f"  {sentence}"))
-
-
-def _as_of(matrix: Matrix, sessions: Sessions, start: datetime, known: Mapping[str, str]) -> Matrix:
-    """The matrix with the releases and commits that existed at the start of the night.
-
-    `known` has the commits that this night looked up before it was interrupted.
-    """
-
-    def releases_of(project: str) -> list[Release]:
-        releases = sessions.first.index.releases(project)
-        return [release for release in releases if release.uploaded is None or release.uploaded <= start]
-
-    interpreters = dict.fromkeys(session.interpreter for session in sessions.by_python.values())
-    targets = [one.target for one in interpreters]
-    commits = CommitLookup(matrix.repositories, sessions.first.workspace.clones, start, known)
-    return expanded(matrix, releases_of, targets, commits.find)
 
 
 _UNKNOWN_TARGET = 1

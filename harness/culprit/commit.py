@@ -20,11 +20,9 @@ from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Proof, Region
 from harness.model.lock import ANY_SOURCE
-from harness.repository.declared import project_folder
 from harness.repository.git import (
     ChangedLines,
     Repository,
-    archive_of,
     bisect_log,
     clone_of,
     commit_url,
@@ -122,10 +120,7 @@ class CommitFiles:
         return evolve(probe, mixture=Mixture(files=files, label=_label(sha))) if files else probe
 
     def _built(self, probe: Probe, sha: str, builds: Projects) -> Probe:
-        commit = self.repository.describe(sha)
-        files = archive_of(self.repository, commit, builds.workspace.clones / "commits")
-        folder = files / project_folder(self.repository, sha, self.project)
-        project = builds.read(folder, for_tests=False, as_of=commit.date)
+        project = builds.read_commit(self.repository, self.repository.describe(sha), self.project)
         if project.built is None:
             why = "; ".join(project.told) or "it can't be built"
             return evolve(probe, mixture=Mixture(files={}, label=_label(sha), flaw=why))

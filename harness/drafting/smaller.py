@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import ast
 import difflib
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import itertools
+from collections.abc import Callable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
@@ -23,11 +24,12 @@ _DEEPEST = 6
 
 @frozen
 class _Statement:
-    """A statement by its lines, from 1; `indent` is what its first line starts with."""
+    """A statement by its lines, from 1; `indent` is what its first line starts with, `block` all of its block."""
 
     first: int
     last: int
     indent: str
+    block: Sequence[ast.stmt]
 
 
 @define
@@ -54,7 +56,7 @@ class Smaller:
             while end > 0:
                 statements = tuple(_statements(self.source, depth))
                 start = max(0, end - size)
-                source = _without(self.source.splitlines(), statements, statements[start:end])
+                source = _without(self.source.splitlines(), statements[start:end])
                 if len(source) < len(self.source) and self._is_bad(source, missing):
                     self.source = source
                     told(f"{len(source.splitlines())} lines after {self.runs} runs")
@@ -89,7 +91,7 @@ def _statements(source: str, depth: int) -> Iterator[_Statement]:
             is_shared = not taken.isdisjoint(range(first, last + 1)) or not line.strip()
             if not is_shared and not _follows_colon(lines, first, body[0].col_offset):
                 taken.update(range(first, last + 1))
-                yield _Statement(first, last, line[: len(line) - len(line.lstrip())])
+                yield _Statement(first, last, line[: len(line) - len(line.lstrip())], body)
 
 
 def _follows_colon(lines: Sequence[str], first: int, column: int) -> bool:
@@ -111,27 +113,18 @@ def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:
         yield handler.body
 
 
-def _without(lines: Sequence[str], statements: Sequence[_Statement], gone: Iterable[_Statement]) -> str:
-    """Return the source without some statements; a block that would be empty gets a `pass`."""
+def _without(lines: Sequence[str], gone: Sequence[_Statement]) -> str:
+    """Return the source without some statements and empty lines in a row; a block that would be empty gets a `pass`."""
     out = {line for one in gone for line in range(one.first, one.last + 1)}
-    heads = {one.first: one.indent for one in statements if one.first in out and one.indent}
-    kept = [line if number not in out else f"{heads[number]}pass" for number, line in enumerate(lines, 1)
-            if number not in out or number in heads]  # fmt: skip
-    text = "\n".join(kept) + "\n"
-    return _without_passes(text)
-
-
-def _without_passes(source: str) -> str:
-    """Leave out each `pass` that its block does not need, and empty lines in a row."""
-    if parses(source) is not None:
-        return source
-    spare: set[int] = set()
-    for node in ast.walk(tree_of(source)):
-        for block in _blocks(node) if isinstance(node, ast.stmt) else ():
-            passes = [one for one in block if isinstance(one, ast.Pass)]
-            spare |= {one.lineno for one in (passes if len(passes) < len(block) else passes[1:])}
+    passes = {
+        first.first: f"{first.indent}pass"
+        for _, block in itertools.groupby(gone, key=lambda one: id(one.block))
+        if (first := next(block)).indent and len(first.block) == 1 + len(tuple(block))
+    }
     kept: list[str] = []
-    for number, line in enumerate(source.splitlines(), 1):
-        if number not in spare and (line.strip() or (kept and kept[-1].strip())):
+    for number, line in enumerate(lines, 1):
+        if number in passes:
+            kept.append(passes[number])
+        elif number not in out and (line.strip() or (kept and kept[-1].strip())):
             kept.append(line)
     return "\n".join(kept).rstrip() + "\n"

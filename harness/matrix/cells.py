@@ -130,6 +130,15 @@ def selection(project: str, value: str) -> Selection:
     return Selection(word, int(count or 1), within)
 
 
+def selections(axes: Iterable[tuple[str, tuple[Value, ...]]]) -> Iterator[tuple[str, Value, Selection]]:
+    """Yield each value of an axis of releases that is not a plain version, with what it selects."""
+    for axis, values in axes:
+        if project := project_of(axis):
+            for value in values:
+                if not (wanted := selection(project, str(value))).is_version:
+                    yield axis, value, wanted
+
+
 def matches(axis: str, pattern: Value, value: Value) -> bool:
     """Whether an exclude's value matches a value of an axis: it is equal, or a range that contains it."""
     if not (project := project_of(axis)):
@@ -363,18 +372,12 @@ class Matrix:
         return tuple(cells)
 
     def _asks_for_releases(self) -> tuple[str, Value] | None:
-        of_axes = ((axis, value) for axis, values in self.axes.items() for value in values)
-        of_includes = (pair for inclusion in self.include for pair in inclusion.choice.items())
-        return next(
-            (
-                (axis, value)
-                for axis, value in itertools.chain(of_axes, of_includes)
-                if (project := project_of(axis))
-                and (axis, str(value)) not in self.commits
-                and not selection(project, str(value)).is_version
-            ),
-            None,
+        of_includes = ((axis, (value,)) for one in self.include for axis, value in one.choice.items())
+        unknown = (
+            (axis, tuple(value for value in values if (axis, str(value)) not in self.commits))
+            for axis, values in itertools.chain(self.axes.items(), of_includes)
         )
+        return next(((axis, value) for axis, value, _ in selections(unknown)), None)
 
     def _product(self) -> Iterator[Cell]:
         if "repro" not in self.axes:  # all cells are included ones

@@ -13,7 +13,7 @@ import itertools
 import json
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,11 +27,11 @@ from harness.matrix.cells import (
     PARAMETERS,
     Inclusion,
     Matrix,
-    Selection,
     Value,
     Word,
     project_of,
     selection,
+    selections,
 )
 from harness.model import Device, normalized_name
 from harness.model.lock import AsOf
@@ -49,9 +49,10 @@ from harness.model.table import (
     with_known,
 )
 from harness.model.text import picked
+from harness.repository.declared import text_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Iterable, Sequence
 
     from harness.matrix.cells import Cell
 
@@ -74,12 +75,9 @@ _AXES = (*_PLAIN, *_TABLES)
 
 def read_matrix(path: Path) -> Matrix:
     """Read a matrix file; its stem is the matrix's name. Raises `BadMatrix`, which says what to change."""
+    text = text_to_read(path, "the matrix", BadMatrix)
     try:
-        document = tomllib.loads(path.read_text(encoding="utf-8-sig"))
-    except OSError as error:
-        raise BadMatrix(f"can't read the matrix {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadMatrix(f"the matrix {path} is not text in UTF-8") from error
+        document = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         why = "it is nested too deeply" if isinstance(error, RecursionError) else str(error)
         raise BadMatrix(f"{path} is not valid TOML: {why}") from error
@@ -114,7 +112,7 @@ def _matrix(document: dict[str, Any], name: str) -> Matrix:
 
 def _know_commits(axes: Mapping[str, tuple[Value, ...]], where: str, repositories: Mapping[str, str]) -> None:
     """Raise `ValueError` for a commit of a project without a repository."""
-    for axis, value, wanted in _selections(axes):
+    for axis, value, wanted in selections(axes.items()):
         said = f"{where}.{axis}: {value!r} is a commit"
         if wanted.is_commit and axis.startswith(MADE):
             raise ValueError(f"{said}; files are made by releases")
@@ -128,7 +126,7 @@ def _exclusion(entry: dict[str, Any], key: str, known: Collection[str]) -> dict[
         raise ValueError(f"{key} is empty and would leave out every cell")
     if unknown := [axis for axis in exclusion if axis not in known]:
         raise ValueError(f"{key} names {unknown[0]}, which is not an axis of this matrix")
-    for axis, value, wanted in _selections(exclusion):
+    for axis, value, wanted in selections(exclusion.items()):
         if wanted.word not in (Word.EVERY, Word.COMMIT):
             raise ValueError(f"{key}.{axis}: {value!r}: an exclude takes only versions, ranges and commits")
     return exclusion
@@ -140,7 +138,7 @@ def _inclusion(entry: dict[str, Any], key: str) -> Inclusion:
     axes = _axes({k: v for k, v in entry.items() if k not in own}, key)
     if several := [axis for axis, values in axes.items() if len(values) > 1]:
         raise ValueError(f"{key}.{several[0]} must be a single value, because an include is one cell")
-    for axis, value, wanted in _selections(axes):
+    for axis, value, wanted in selections(axes.items()):
         if wanted.word not in (Word.LATEST, Word.COMMIT) or wanted.count != 1:
             said = f"{key}.{axis}: {value!r} must be a version, latest or a commit"
             raise ValueError(f"{said}, because an include is one cell")
@@ -190,18 +188,10 @@ def _entries(document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], s
     return [(entry, f"{key} {number}") for number, entry in enumerate(entries, start=1)]
 
 
-def _selections(axes: Mapping[str, tuple[Value, ...]]) -> Iterator[tuple[str, Value, Selection]]:
-    """Yield each value of an axis of releases that is not a plain version."""
-    for axis, values in axes.items():
-        if project := project_of(axis):
-            for value in values:
-                if not (wanted := selection(project, str(value))).is_version:
-                    yield axis, value, wanted
-
-
 _UNCOVERED = "other cells cover its pairs of values"
 _WORD = re.compile(r"[\w.=+<>~!:/@-]+")
 _OPERATORS = ("and", "or", "not")
+_ALLOWED = (ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.Name, ast.Load)
 _Value = tuple[str, str]
 _Pair = tuple[_Value, _Value]
 
@@ -257,8 +247,8 @@ def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
     A word matches a cell if its name or a tag contains it, ignoring case and punctuation ("4.53.0" is "4_53_0").
     Raises `UserMistake` if the words are not an expression or match no cell.
     """
-    expression, named = _parsed(words)
-    chosen = tuple(cell for cell in cells if _holds(expression, _meant(cell, named)))
+    holds = _condition(words)
+    chosen = tuple(cell for cell in cells if holds(cell))
     if not chosen:
         tags = list(dict.fromkeys(tag for cell in cells for tag in cell.tags))
         few = ", ".join(tags[:12]) + (" ..." if len(tags) > 12 else "")
@@ -266,10 +256,10 @@ def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
     return chosen
 
 
-def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
-    """The parsed expression with a placeholder for each word, and the words by placeholder.
+def _condition(words: str) -> Callable[[Cell], bool]:
+    """Return whether a cell is selected.
 
-    Python's parser does the rest; it would read a word like 4_53_0 as a number.
+    Python evaluates the expression, with a name in place of each word: it would read a word like 4_53_0 as a number.
     """
     named: dict[str, str] = {}
 
@@ -279,53 +269,38 @@ def _parsed(words: str) -> tuple[ast.expr, dict[str, str]]:
         named[f"word{len(named)}"] = _plain(word[0])
         return f"word{len(named) - 1}"
 
-    text = _WORD.sub(placed, words.strip())
     try:
-        return ast.parse(text, mode="eval").body, named
-    except (SyntaxError, RecursionError, MemoryError) as error:
-        raise _bad_filter(words) from error
+        tree = ast.parse(_WORD.sub(placed, words.strip()), mode="eval")
+        is_allowed = all(isinstance(node, _ALLOWED) for node in ast.walk(tree))  # a word before parentheses is a call
+        code = compile(tree, "-k", "eval") if is_allowed else None
+    except (SyntaxError, RecursionError, MemoryError):
+        code = None
+    if code is None:
+        raise UserMistake(
+            f"-k takes an expression of words, and, or, not and parentheses, not {words!r}",
+            hint='for example -k "transformers_4_53_0 and not case_lora"',
+        )
 
+    def holds(cell: Cell) -> bool:
+        texts = [_plain(text) for text in (*cell.tags, cell.name, cell.label)]
+        return bool(eval(code, {}, {name: any(word in text for text in texts) for name, word in named.items()}))  # noqa: S307
 
-def _holds(expression: ast.expr, meant: Mapping[str, bool]) -> bool:
-    match expression:
-        case ast.BoolOp(op=ast.And(), values=values):
-            return all(_holds(value, meant) for value in values)
-        case ast.BoolOp(op=ast.Or(), values=values):
-            return any(_holds(value, meant) for value in values)
-        case ast.UnaryOp(op=ast.Not(), operand=operand):
-            return not _holds(operand, meant)
-        case ast.Name(id=name):
-            return meant[name]
-        case _:  # a word before parentheses parses as a call
-            raise _bad_filter(ast.unparse(expression))
-
-
-def _meant(cell: Cell, named: Mapping[str, str]) -> dict[str, bool]:
-    texts = [_plain(text) for text in (*cell.tags, cell.name, cell.label)]
-    return {name: any(word in text for text in texts) for name, word in named.items()}
+    return holds
 
 
 def _plain(text: str) -> str:
     return re.sub(r"\W+", "_", text).strip("_").lower()
 
 
-def _bad_filter(words: str) -> UserMistake:
-    return UserMistake(
-        f"-k takes an expression of words, and, or, not and parentheses, not {words!r}",
-        hint='for example -k "transformers_4_53_0 and not case_lora"',
-    )
-
-
 @frozen
 class Covering:
-    """The cells that are kept, in order, and those left out. The kept cells cover `covered` of `pairs` pairs of values.
+    """The cells that are kept, in order, and those left out. The kept ones have all `pairs` pairs of values.
 
     Only axes with different values count. A pair that no cell has is not in `pairs`.
     """
 
     cells: tuple[Cell, ...]
     left_out: tuple[Cell, ...]
-    covered: int
     pairs: int
 
 
@@ -335,10 +310,10 @@ def pairwise(cells: Sequence[Cell]) -> Covering:
     The cell with the most pairs that are still missing comes next, as in Cohen et al., "The AETG System" (1997).
     """
     varying = _varying(cells)
+    if len(varying) < 2:  # no pairs: every cell has its own value
+        return Covering(tuple(cells), (), 0)
     pairs = {cell.name: _pairs(cell, varying) for cell in cells}
     kept = {cell.name for cell in cells if cell.included}
-    if len(varying) < 2:  # no pairs: every cell has its own value
-        kept = set(pairs)
     wanted = set().union(*pairs.values())
     missing = wanted.difference(*(pairs[name] for name in kept))
     while missing:
@@ -346,13 +321,11 @@ def pairwise(cells: Sequence[Cell]) -> Covering:
         kept.add(best)
         missing -= pairs[best]
     for name in [cell.name for cell in cells if cell.name in kept and not cell.included]:
-        if len(varying) >= 2 and pairs[name] <= set().union(*(pairs[other] for other in kept - {name})):
+        if pairs[name] <= set().union(*(pairs[other] for other in kept - {name})):
             kept.remove(name)  # cells added later cover its pairs too
-    covered = set().union(*(pairs[name] for name in kept))
     return Covering(
         cells=tuple(cell for cell in cells if cell.name in kept),
         left_out=tuple(cell for cell in cells if cell.name not in kept),
-        covered=len(covered & wanted),
         pairs=len(wanted),
     )
 

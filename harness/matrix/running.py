@@ -16,14 +16,14 @@ from harness.environment.interpreter import target_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
 from harness.matrix import Cell, Matrix, expanded
-from harness.model import Combination, Judgement, Mixture, Observation, Signature, Verdict, normalized_name
+from harness.model import Judgement, Mixture, Observation, Signature, Verdict, normalized_name
 from harness.model.culprit import PinnedCommit
 from harness.model.lock import AsOf
 from harness.model.text import counted
-from harness.planning.given import Giver
-from harness.planning.releases import era_of, merged_requirements, pinned_prereleases
+from harness.planning.given import Giver, combination_of
+from harness.planning.releases import era_of
 from harness.probing import Judge, Probe
-from harness.probing.probe import Knows, Prepares, Probers, known_attempts
+from harness.probing.probe import Probers, known_attempts
 from harness.repository.git import Repository, clone_of, is_url
 from harness.request.commands import read_folder, with_folders
 from harness.request.project import Project, Projects
@@ -36,42 +36,56 @@ from harness.session import Session, joined, local_session
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
-    from harness.environment import Index, Interpreter
+    from harness.model import Release
     from harness.settings import Settings
     from harness.store import Store
 
 
 @frozen
-class CellProbes:
-    """Turns a cell into a probe, with the sessions by axis value (None: the harness's own Python).
+class Sessions:
+    """Sessions by Python (None is the harness's own), which make the probes of cells.
 
-    `as_of` is the default date for cells (None: today's index).
+    `missing` says why a Python is not available; `as_of` is the default date for cells (None: today's index).
     """
 
-    sessions: Mapping[str | None, Session]
+    by_python: Mapping[str | None, Session]
+    missing: Mapping[str | None, str] = field(factory=dict)
     as_of: datetime | None = None
     _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
+
+    @property
+    def first(self) -> Session:
+        """The session of the harness's own Python, or any other one if that is missing."""
+        return self.by_python.get(None) or next(iter(self.by_python.values()))
+
+    @property
+    def store(self) -> Store:
+        """Where observations are kept."""
+        return self.first.store
+
+    @property
+    def reporter(self) -> Reporter:
+        """What hears of runs."""
+        return self.first.reporter
+
+    @property
+    def probers(self) -> Probers:
+        """Runs probes with any of these Pythons."""
+        return Probers({session.interpreter.version: session.prober for session in self.by_python.values()})
 
     def probe(self, cell: Cell, *, run: bool = True) -> Probe:
         """Make the probe of one cell; without `run`, a first step that was not run before is not run now either.
 
         Raises `BadRepro`, `UserMistake`, `NoInput`, `UnknownProject` and `NoNetwork`.
         """
-        session = self.sessions[cell.python]
+        session = self.by_python[cell.python]
         repro = find_repro(cell.repro).with_params(dict(cell.params)).within(session.settings.timeout)
         built = [self.commit(cell, commit) for commit in cell.commits]
         repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
         flaws = [why for why in built if isinstance(why, str)]
         device, _ = choose_device(cell.device, repro.device, session.gpus)
-        requirements = merged_requirements(repro.dependencies, cell.requirements)
-        combination = Combination(
-            python=session.interpreter.version,
-            requirements=requirements,
-            holds=merged_requirements((), cell.hold),
-            as_of=self._date(cell),
-            device=device,
-            prereleases=pinned_prereleases(cell.requirements),
-        )
+        combination = combination_of(session, repro, cell.requirements, cell.hold, self._date(cell))
+        combination = evolve(combination, device=device)
         if repro.made is not None or repro.inputs or cell.made:
             day = self.as_of.isoformat() if self.as_of is not None else None
             giver = Giver(session.local, session.index)
@@ -80,7 +94,7 @@ class CellProbes:
 
     def projects(self, cell: Cell) -> Projects:
         """Return what builds commits for a cell's Python."""
-        session = self.sessions[cell.python]
+        session = self.by_python[cell.python]
         return Projects(session.workspace, session.local.builder.uv, session.interpreter)
 
     def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
@@ -100,40 +114,8 @@ class CellProbes:
         if not wanted.is_era:
             return wanted.of(None)
         days = [datetime.fromisoformat(commit.date) for commit in cell.commits]
-        pinned = era_of(cell.requirements, self.sessions[cell.python].index) if cell.requirements or not days else None
+        pinned = era_of(cell.requirements, self.by_python[cell.python].index) if cell.requirements or not days else None
         return wanted.of(max([*days, *([pinned] if pinned is not None else [])], default=None))
-
-
-@frozen
-class Sessions:
-    """Sessions by Python (None is the harness's own); `missing` says why a Python is not available.
-
-    `as_of` is the default date for cells (None: today's index).
-    """
-
-    by_python: dict[str | None, Session]
-    missing: dict[str | None, str]
-    as_of: datetime | None = None
-
-    @property
-    def first(self) -> Session:
-        """The session of the harness's own Python, or any other one if that is missing."""
-        return self.by_python.get(None) or next(iter(self.by_python.values()))
-
-    @property
-    def store(self) -> Store:
-        """Where observations are kept."""
-        return self.first.store
-
-    @property
-    def probes(self) -> CellProbes:
-        """Turns cells into probes."""
-        return CellProbes(self.by_python, self.as_of)
-
-    @property
-    def probers(self) -> Probers:
-        """Runs probes with any of these Pythons."""
-        return Probers({session.interpreter.version: session.prober for session in self.by_python.values()})
 
     def can_run(self, cell: Cell) -> bool:
         """Whether the cell's Python is available."""
@@ -143,17 +125,12 @@ class Sessions:
         """Return the reasons why cells can't run here, by cell name; cells that can run are not included."""
         return {cell.name: self.missing[cell.python] for cell in cells if not self.can_run(cell)}
 
-    def expanded(self, matrix: Matrix) -> Matrix:
-        """The matrix with its words expanded to releases. Raises `BadMatrix`, `UnknownProject`, `NoNetwork`."""
-        first = self.first
-        return expanded_by_index(matrix, first.index, first.interpreter, first.workspace.clones)
-
     def lanes(self, cells: Iterable[Cell]) -> contextlib.closing[Lanes]:
         """Return lanes for these cells: as many as the settings say (default 1).
 
         On a cluster the default and the maximum are its slots. Raises `NoWorkers`.
         """
-        return contextlib.closing(Lanes(self._lane_count([self.probes.probe(cell) for cell in cells])))
+        return contextlib.closing(Lanes(self._lane_count([self.probe(cell) for cell in cells])))
 
     def _lane_count(self, probes: list[Probe]) -> int:
         asked = self.first.settings.lanes
@@ -165,25 +142,30 @@ class Sessions:
         return min(asked or room, room)
 
 
-def expanded_by_index(matrix: Matrix, index: Index, interpreter: Interpreter, clones: Path) -> Matrix:
-    """Expand a matrix for the Pythons that it names, or for `interpreter` if it names none.
+def expanded_by_index(
+    matrix: Matrix, session: Session, until: datetime | None = None, known: Mapping[str, str] | None = None
+) -> Matrix:
+    """Expand a matrix for the Pythons that it names, or for that of the session if it names none.
 
-    They need not be installed: the version decides which wheels fit. `clones` keeps repositories.
-    Raises `BadMatrix`, `BadRepository`, `UnknownProject` and `NoNetwork`.
+    They need not be installed: the version decides which wheels fit. Only releases uploaded up to `until` (None: now)
+    count, and branches are read as they were then, without those that `known` has (see `CommitLookup`). Raises
+    `BadMatrix`, `BadRepository`, `UnknownProject` and `NoNetwork`.
     """
-    named = [
-        *matrix.axes.get("python", ()),
-        *(one.choice["python"] for one in matrix.include if "python" in one.choice),
-    ]
-    targets = [target_of(str(python)) for python in dict.fromkeys(named)]
-    if "python" not in matrix.axes:
-        targets.append(interpreter.target)
-    return expanded(matrix, index.releases, targets, CommitLookup(matrix.repositories, clones).find)
+
+    def releases_of(project: str) -> list[Release]:
+        releases = session.index.releases(project)
+        return [one for one in releases if until is None or one.uploaded is None or one.uploaded <= until]
+
+    targets = [target_of(python) if python is not None else session.interpreter.target for python in pythons_of(matrix)]
+    commits = CommitLookup(matrix.repositories, session.workspace.clones, until, known or {})
+    return expanded(matrix, releases_of, targets, commits.find)
 
 
 def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
     """The Pythons of a matrix's cells; None is the harness's own."""
-    named = [*matrix.axes.get("python", (None,)), *(one.choice.get("python") for one in matrix.include)]
+    axis = matrix.axes.get("python", (None,))
+    of_cells = axis[0] if len(axis) == 1 else None
+    named = [*axis, *(one.choice.get("python", of_cells) for one in matrix.include)]
     return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
 
 
@@ -231,13 +213,8 @@ class CommitLookup:
         repository = self._opened.get(name)
         if repository is None:
             repository = self._opened[name] = self._open(name)
-        known = self.known.get(known_as(project, revision))
-        if known is not None:
-            commit = repository.commit(known)
-        elif self.until is not None:
-            commit = repository.newest(revision, self.until)
-        else:
-            commit = repository.commit(revision)
+        until, known = self.until, self.known.get(known_as(project, revision))
+        commit = repository.newest(revision, until) if until and not known else repository.commit(known or revision)
         return PinnedCommit(
             project=project,
             revision=revision,
@@ -306,82 +283,77 @@ class CellResult:
         return self.run.judgement.reason if self.run is not None else self.blocked
 
 
-def standings(
-    cells: Sequence[Cell], runs: Iterable[CellRun], blocked: Mapping[str, str] | None = None
-) -> tuple[CellResult, ...]:
-    """Return every cell with its run, if any; `blocked` maps cell names to why they can't run."""
-    by_name = {run.cell.name: run for run in runs}
-    why = blocked or {}
-    return tuple(CellResult(cell, by_name.get(cell.name), why.get(cell.name, "")) for cell in cells)
-
-
-def known_runs(cells: Sequence[Cell], bench: CellProbes, knows: Knows, store: Store) -> Iterator[CellRun]:
-    """Yield the stored runs of cells, without running or resolving anything.
+def standings(cells: Sequence[Cell], sessions: Sessions, ran: Iterable[CellRun] = ()) -> tuple[CellResult, ...]:
+    """Return every cell with its run: one of those that `ran`, else from the store. Nothing is run or resolved.
 
     Raises `BadRepro`, `UserMistake`, and for cells with `as-of = "era"` also `UnknownProject` and `NoNetwork`.
     """
-    for cell in cells:
-        probe = bench.probe(cell, run=False)
-        if seen := known_attempts(probe, knows):
-            yield _cell_run(cell, probe, [(observation, True) for observation in seen], store)
+    by_name = {run.cell.name: run for run in ran}
+    blocked = sessions.blocked(cells)
+    return tuple(
+        CellResult(cell, blocked=blocked[cell.name])
+        if cell.name in blocked
+        else CellResult(cell, by_name.get(cell.name) or _known_run(cell, sessions))
+        for cell in cells
+    )
 
 
-@frozen
-class CellRunner:
-    """Runs cells; `store` has the logs of their runs."""
+def _known_run(cell: Cell, sessions: Sessions) -> CellRun | None:
+    probe = sessions.probe(cell, run=False)
+    seen = known_attempts(probe, sessions.probers)
+    return _cell_run(cell, probe, [(observation, True) for observation in seen], sessions.store) if seen else None
 
-    cells: tuple[Cell, ...]
-    bench: CellProbes
-    prober: Prepares
-    lanes: Lanes
-    reporter: Reporter
-    store: Store
 
-    def run(
-        self, until: Callable[[], bool] = lambda: False, ended: Callable[[CellRun], None] = lambda _: None
-    ) -> tuple[CellRun, ...]:
-        """Run the cells in order, and stop early when `until` returns True; `ended` is called with each finished cell.
+def run_cells(
+    cells: Sequence[Cell],
+    sessions: Sessions,
+    lanes: Lanes,
+    until: Callable[[], bool] = lambda: False,
+    ended: Callable[[CellRun], None] = lambda _: None,
+) -> tuple[CellRun, ...]:
+    """Run the cells in order, and stop early when `until` returns True; `ended` is called with each finished cell.
 
-        Returns the finished cells. Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`,
-        `NoNetwork`, `NoSpace`.
-        """
-        probes = [self.bench.probe(cell) for cell in self.cells]
-        judges = [Judge(probe.repro.signature, self.store) for probe in probes]
-        seen: dict[Trial, tuple[Observation, bool]] = {}
-        runs: dict[int, CellRun] = {}
-        grid = Grid(len(self.cells))
-        search = ByNumber(grid, lambda trial: judges[trial.position].reading(seen[trial][0]))
+    Returns the finished cells. Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`,
+    `NoNetwork`, `NoSpace`.
+    """
+    probes = [sessions.probe(cell) for cell in cells]
+    store, reporter = sessions.store, sessions.reporter
+    judges = [Judge(probe.repro.signature, store) for probe in probes]
+    seen: dict[Trial, tuple[Observation, bool]] = {}
+    runs: dict[int, CellRun] = {}
+    grid = Grid(len(cells))
+    search = ByNumber(grid, lambda trial: judges[trial.position].reading(seen[trial][0]))
 
-        def progress() -> Progress:
-            return Progress(grid.states, grid.remaining(), unit="cell")
+    def progress() -> Progress:
+        return Progress(grid.states, grid.remaining(), unit="cell")
 
-        self.reporter.report(SearchBegan(f"{counted(len(self.cells), 'cell')} to judge", progress=progress()))
+    reporter.report(SearchBegan(f"{counted(len(cells), 'cell')} to judge", progress=progress()))
 
-        def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            seen[trial] = (observation, cached)
-            return judges[trial.position].or_captured(observation)(observation)
+    def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+        seen[trial] = (observation, cached)
+        return judges[trial.position].or_captured(observation)(observation)
 
-        def is_enough() -> bool:
-            """Hand over the cells that have ended, and ask whether to go on."""
-            for position, (cell, probe) in enumerate(zip(self.cells, probes, strict=True)):
-                if position not in runs and search.is_settled(position):
-                    trials = sorted(trial for trial in seen if trial.position == position)
-                    runs[position] = _cell_run(cell, probe, [seen[trial] for trial in trials], self.store)
-                    ended(runs[position])
-            return until()
+    def is_enough() -> bool:
+        """Hand over the cells that have ended, and ask whether to go on."""
+        for position, (cell, probe) in enumerate(zip(cells, probes, strict=True)):
+            if position not in runs and search.is_settled(position):
+                trials = sorted(trial for trial in seen if trial.position == position)
+                runs[position] = _cell_run(cell, probe, [seen[trial] for trial in trials], store)
+                ended(runs[position])
+        return until()
 
-        engine = Engine(
-            self.prober,
-            self.lanes,
-            lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
-            lambda trial: run_label(self.cells[trial.position].label, trial.attempt),
-            judged,
-            self.reporter,
-            progress,
-        )
-        engine.drive(search, until=is_enough)
-        is_enough()
-        return tuple(runs[position] for position in sorted(runs))
+    engine = Engine(
+        sessions.probers,
+        lanes,
+        lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
+        lambda trial: run_label(cells[trial.position].label, trial.attempt),
+        judged,
+        reporter,
+        progress,
+    )
+    engine.drive(search, until=is_enough)
+    is_enough()
+    return tuple(runs[position] for position in sorted(runs))
 
 
 def _cell_run(cell: Cell, probe: Probe, seen: Sequence[tuple[Observation, bool]], store: Store) -> CellRun:

@@ -37,7 +37,7 @@ if TYPE_CHECKING:
 
     from harness.culprit.trials import Trials
     from harness.matrix import Cell
-    from harness.matrix.running import CellProbes
+    from harness.matrix.running import Sessions
     from harness.nightly.record import Break, CellRecord
     from harness.probing import Probe
 
@@ -56,7 +56,7 @@ class Suspicion:
     signature: Signature | None
     baseline: CellRecord
     subject: str
-    bench: CellProbes
+    bench: Sessions
 
     @property
     def is_fix(self) -> bool:

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, field
 
-from harness.matrix.running import CellProbes, CellRun, CellRunner
+from harness.matrix.running import CellRun, run_cells
 from harness.model import Outcome, Signature, Verdict
 from harness.nightly.cause import Suspicion
 from harness.nightly.record import (
@@ -24,8 +24,6 @@ from harness.nightly.triage import Triage
 from harness.probing import Judge, Probe
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-
     from harness.matrix import Cell
 
 
@@ -36,12 +34,10 @@ _FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TI
 
 @define
 class Nightly:
-    """A night of one matrix in progress; `blocked` maps cells to why they can't run."""
+    """A night of one matrix in progress."""
 
     cells: tuple[Cell, ...]
-    bench: CellProbes
     triage: Triage
-    blocked: Mapping[str, str] = field(factory=dict)
     records: dict[str, CellRecord] = field(factory=dict, init=False)
     _queue: list[Suspicion] = field(factory=list, init=False)
     _fixed: list[Suspicion] = field(factory=list, init=False)
@@ -51,12 +47,14 @@ class Nightly:
 
         Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
-        budget, past = self.triage.budget, self.triage.past
+        budget, past, sessions = self.triage.budget, self.triage.past, self.triage.sessions
+        blocked = sessions.blocked(self.cells)
         for cell in self.cells:
-            if (why := self.blocked.get(cell.name)) is not None:
-                self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), CellStatus.UNJUDGED, why)
-        waiting = in_order([cell for cell in self.cells if cell.name not in self.blocked], past)
-        probes = {cell.name: self.bench.probe(cell) for cell in waiting}
+            if cell.name in blocked:
+                reason = blocked[cell.name]
+                self.records[cell.name] = CellRecord(cell.name, dict(cell.choice), CellStatus.UNJUDGED, reason)
+        waiting = in_order([cell for cell in self.cells if cell.name not in blocked], past)
+        probes = {cell.name: sessions.probe(cell) for cell in waiting}
         while batch := tuple(cell for cell in waiting if not budget.is_spent(probes[cell.name].combination.device)):
             self._run(batch, probes)
             left = tuple(cell for cell in waiting if cell.name not in self.records)
@@ -91,15 +89,12 @@ class Nightly:
             limit = _FOR_CELLS if self._queue else 1.0
             return any(budget.share(device) >= limit for device in devices)
 
-        means = self.triage
-        lanes = BudgetedLanes(means.lanes, budget)
-        runner = CellRunner(batch, self.bench, means.probers, lanes, means.reporter, means.store)
-        runner.run(until=enough, ended=self._absorb)
+        run_cells(batch, self.triage.sessions, BudgetedLanes(self.triage.lanes, budget), enough, self._absorb)
 
     def _absorb(self, run: CellRun) -> None:
         """Record a cell's verdict, and queue the cell if it changed."""
-        cell, probe, past = run.cell, run.probe, self.triage.past
-        captured = Judge(None, self.triage.store).captured(run.observation)
+        cell, probe, past, sessions = run.cell, run.probe, self.triage.past, self.triage.sessions
+        captured = Judge(None, sessions.store).captured(run.observation)
         # The signature of tonight's failure is the repro's if it matched, else the one captured from the run.
         has_matched = run.judgement.verdict is Verdict.BAD and probe.repro.signature is not None
         signature = probe.repro.signature if has_matched else captured
@@ -112,7 +107,7 @@ class Nightly:
         if baseline is None or (signature is None and not compared.is_fixed):
             return
         subject = _subject(cell, probe, baseline)
-        suspicion = Suspicion(record, cell, probe, run.observation, signature, baseline, subject, self.bench)
+        suspicion = Suspicion(record, cell, probe, run.observation, signature, baseline, subject, sessions)
         if is_first or record.standing is CellStatus.TURNED:
             self._queue.append(suspicion)
         elif compared.is_fixed and baseline.broken_by:

@@ -122,9 +122,8 @@ class Break:
 class Night:
     """One night of one matrix. `start` is ISO 8601 in UTC; durations are in seconds; `ran` counts runs.
 
-    `breaks` are the new and changed ones as they were at its end;
-    `ended` is false while it runs, or if it was stopped. `commits` maps each "project revision" to its full hash
-    that night.
+    `breaks` are the new and changed ones as they were at its end; `ended` is false while it runs, or if it was stopped.
+    `commits` maps each "project revision" to its full hash that night.
     """
 
     matrix: str

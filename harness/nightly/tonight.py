@@ -15,7 +15,7 @@ from harness.nightly.record import Past, version_on
 from harness.scheduling.scheduler import Lanes, Priority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Sequence
     from concurrent.futures import Future
 
     from harness.matrix import Cell, Matrix
@@ -31,50 +31,27 @@ def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
     """Return the matrix of a night, and one sentence about each change.
 
     A package axis that already follows the index (`latest`, `prereleases`) or has a single version is kept, and so are
-    commits on every axis. Excludes and includes that name versions of a replaced axis are dropped.
+    commits on every axis.
     """
     axes, sentences = dict(matrix.axes), []
     for axis, values in matrix.axes.items():
-        releases = {value: one for value in values if (one := _selected(axis, value)) and not one.is_commit}
-        if not _is_dated(tuple(releases.values())):
+        if not axis.startswith(PACKAGES):
             continue
-        axes[axis] = (*NEWEST, *(value for value in values if value not in releases))
-        are_versions = all(one.is_version for one in releases.values())
-        named = f"{len(releases)} versions" if are_versions else " and ".join(map(str, releases))
-        sentences.append(f"{axis.removeprefix(PACKAGES)}: latest and pre-releases instead of {named}")
-    replaced = {axis for axis, values in axes.items() if values != matrix.axes[axis]}
-    exclude, include = [], []
-    for number, exclusion in enumerate(matrix.exclude, start=1):
-        if named := _projects(replaced, exclusion, kept=lambda one: one.is_commit):
-            sentences.append(f"exclude {number} is ignored because it names versions of {named}")
-        else:
-            exclude.append(exclusion)
-    for number, inclusion in enumerate(matrix.include, start=1):
-        choice = {axis: (value,) for axis, value in inclusion.choice.items()}
-        if named := _projects(replaced, choice, kept=lambda one: one.is_commit or one.follows_the_index):
-            sentences.append(f"include {number} is not run because it names a version of {named}")
-        else:
-            include.append(inclusion)
-    return evolve(matrix, axes=axes, exclude=tuple(exclude), include=tuple(include)), tuple(sentences)
-
-
-def _selected(axis: str, value: Value) -> Selection | None:
-    return selection(axis.removeprefix(PACKAGES), str(value)) if axis.startswith(PACKAGES) else None
+        project = axis.removeprefix(PACKAGES)
+        selected = {value: selection(project, str(value)) for value in values}
+        releases = {value: one for value, one in selected.items() if not one.is_commit}
+        if _is_dated(tuple(releases.values())):
+            axes[axis] = (*NEWEST, *(value for value in values if value not in releases))
+            are_versions = all(one.is_version for one in releases.values())
+            named = f"{len(releases)} versions" if are_versions else " and ".join(map(str, releases))
+            sentences.append(f"{project}: latest and pre-releases instead of {named}")
+    return evolve(matrix, axes=axes), tuple(sentences)
 
 
 def _is_dated(releases: Sequence[Selection]) -> bool:
     """Whether an axis names other releases than the newest: not a single version, which is held."""
     is_held = len(releases) == 1 and releases[0].is_version
     return bool(releases) and not is_held and not any(one.follows_the_index for one in releases)
-
-
-def _projects(
-    replaced: Collection[str], choice: Mapping[str, tuple[Value, ...]], kept: Callable[[Selection], bool]
-) -> str:
-    """The projects of replaced axes of which a choice has other values than `kept` ones; "" if none."""
-    axes = (axis for axis in choice if axis in replaced)
-    selections = {axis: [one for value in choice[axis] if (one := _selected(axis, value))] for axis in axes}
-    return " and ".join(axis.removeprefix(PACKAGES) for axis, found in selections.items() if not all(map(kept, found)))
 
 
 def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:
@@ -156,10 +133,6 @@ class BudgetedLanes(Lanes):
             return ended
 
         return self.inner.submit(counted, priority)
-
-    def close(self) -> None:
-        """Close the lanes within."""
-        self.inner.close()
 
 
 def _share(seconds: float, minutes: float | None) -> float:

@@ -10,7 +10,7 @@ from attrs import define, evolve, field
 from harness.catalogue.matching import sentence_on
 from harness.culprit.trials import Trials
 from harness.errors import BadRepository
-from harness.events import Note, Reporter
+from harness.events import Note
 from harness.model import Change, Judgement, Lock, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
 from harness.model.text import listed
@@ -25,11 +25,10 @@ from harness.report.phrases import title_of
 
 if TYPE_CHECKING:
     from harness.asking.answer import Answer
-    from harness.environment import Index
+    from harness.matrix.running import Sessions
     from harness.planning.inquiry import Scope
-    from harness.probing.probe import Probers, Probing
+    from harness.probing.probe import Probing
     from harness.scheduling.scheduler import Lanes
-    from harness.store import Store
 
 
 _FAR = 10**6
@@ -42,12 +41,9 @@ class Triage:
     matrix: str
     start: str
     past: Past
-    store: Store
-    probers: Probers
-    index: Index
+    sessions: Sessions
     lanes: Lanes
     budget: Budget
-    reporter: Reporter
     depth: Level = Level.REGION
     changed: dict[str, Break] = field(factory=dict, init=False)
     _fixes_found: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
@@ -80,7 +76,7 @@ class Triage:
             )
         if self._is_spent(suspicion.probe):
             return record
-        self.reporter.report(Note(f"{record.name} turned bad: {record.reason}; running it again"))
+        self._note(f"{record.name} turned bad: {record.reason}; running it again")
         again = self._again(suspicion.probe, newer.lock)
         second = self._judge(signature, again)
         if second.verdict is not Verdict.BAD:
@@ -89,7 +85,7 @@ class Triage:
             return self.join(known, record)
         if self._is_spent(suspicion.probe):
             return record
-        self.reporter.report(Note(f"{record.name}: running its last good environment again"))
+        self._note(f"{record.name}: running its last good environment again")
         baseline_run = self._again(suspicion.earlier_probe, older.lock)
         first = self._judge(signature, baseline_run)
         is_gone = baseline_run.outcome is Outcome.UNINSTALLABLE  # the stored runs are still evidence
@@ -118,7 +114,7 @@ class Triage:
         label = self._label(suspicion.baseline)
         if any(fix.cell == label for fix in known.fixes):
             return
-        self.reporter.report(Note(f"{suspicion.record.name} is good again"))
+        self._note(f"{suspicion.record.name} is good again")
         self._change(evolve(known, fixes=(*known.fixes, Fix(label, self._fixed_by(suspicion, known), self.start))))
 
     def close(self, known: Break) -> None:
@@ -126,9 +122,9 @@ class Triage:
         self._change(evolve(known, closed=self.start))
 
     def _fixed_by(self, suspicion: Suspicion, known: Break) -> str:
-        older = self.store.get(suspicion.baseline.observation)
+        older = self.sessions.store.get(suspicion.baseline.observation)
         newer = suspicion.observation
-        kept = Archive(self.store).known(known.id)
+        kept = Archive(self.sessions.store).known(known.id)
         signature = kept.answer.signature if kept is not None else None
         if older is None or older.lock is None or newer.lock is None or signature is None:
             return "not known: the record of its last bad run is missing"
@@ -172,15 +168,15 @@ class Triage:
             similar=_similar(suspicion.observation),
         )
         self._change(new, evolve(kept_answer(answer, self.start), id=id_))
-        self.reporter.report(Note(answer.sentence))
+        self._note(answer.sentence)
         return evolve(record, standing=CellStatus.BROKEN, broken_by=id_)
 
     def _change(self, known: Break, kept: KeptAnswer | None = None) -> None:
         """Keep a break's new state, and rewrite its report."""
         self.changed[known.id] = known
-        kept = kept or Archive(self.store).known(known.id)
+        kept = kept or Archive(self.sessions.store).known(known.id)
         if kept is not None:
-            write_reports(self.store, evolve(kept, facts=facts_of_break(known)))
+            write_reports(self.sessions.store, evolve(kept, facts=facts_of_break(known)))
 
     def _find(
         self, suspicion: Suspicion, older: Observation, signature: Signature, *, again: tuple[Observation, ...] = ()
@@ -188,10 +184,10 @@ class Triage:
         """Find the cause down to `depth`, or the package that fixed it; None if the time budget ran out first."""
         probe = suspicion.probe
         lanes = BudgetedLanes(self.lanes, self.budget, probe.combination.device)
-        judge = Judge(signature, self.store)
+        judge = Judge(signature, self.sessions.store)
 
         def trials_of(scope: Scope) -> Trials:
-            return Trials(scope, self._prober(probe), lanes, self.index, judge, self.reporter)
+            return Trials(scope, self._prober(probe), lanes, self.sessions.first.index, judge, self.sessions.reporter)
 
         # The stored observation may come from a question with other requirements or another date.
         as_of = probe.combination.as_of.isoformat() if probe.combination.as_of else None
@@ -206,7 +202,7 @@ class Triage:
         """Compare a cell without a good run with the newest releases; returns its record if they aren't good either."""
         record, signature = suspicion.record, suspicion.signature
         try:
-            releases = newest_releases(suspicion.cell, self.index)
+            releases = newest_releases(suspicion.cell, self.sessions.first.index)
         except BadRepository as error:
             return evolve(record, reason=f"{record.reason}; {error.message}")
         if signature is None:
@@ -214,7 +210,7 @@ class Triage:
         commits, named = {project: sha for project, (_, sha) in releases.items()}, named_tags(releases)
         if self._is_spent(suspicion.probe):
             return evolve(record, standing=CellStatus.LEFT)
-        self.reporter.report(Note(f"{record.name} is bad and was never good: running the newest release, {named}"))
+        self._note(f"{record.name} is bad and was never good: running the newest release, {named}")
         prober = self._prober(suspicion.probe)
         observation = self._execute(prober.prepare(suspicion.probe_at(commits)))
         judged = self._judge(signature, observation)
@@ -248,16 +244,19 @@ class Triage:
         return next((known for known in same if known.is_open and not known.culprit), None)
 
     def _older(self, suspicion: Suspicion) -> Observation | None:
-        return self.store.get(suspicion.baseline.observation if suspicion.is_fix else suspicion.record.good)
+        return self.sessions.store.get(suspicion.baseline.observation if suspicion.is_fix else suspicion.record.good)
 
     def _judge(self, signature: Signature, observation: Observation) -> Judgement:
-        return Judge(signature, self.store)(observation)
+        return Judge(signature, self.sessions.store)(observation)
 
     def _prober(self, probe: Probe) -> Probing:
-        return self.probers.by_python[probe.combination.python]
+        return self.sessions.probers.prober_of(probe)
 
     def _is_spent(self, probe: Probe) -> bool:
         return self.budget.is_spent(probe.combination.device)
+
+    def _note(self, sentence: str) -> None:
+        self.sessions.reporter.report(Note(sentence))
 
     def _label(self, record: CellRecord) -> str:
         return f"{self.matrix}: {record.name}"

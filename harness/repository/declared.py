@@ -114,13 +114,23 @@ def _is_optional(wanted: object) -> bool:
     return isinstance(wanted, dict) and bool(wanted.get("optional"))
 
 
+def text_to_read(path: Path, what: str, mistake: type[UserMistake]) -> str:
+    """Return the text of a file that the user named; `what` it is ("the repro") is told. Raises `mistake`."""
+    try:
+        return path.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        raise mistake(f"can't read {what} {path}: {error.strerror}") from error
+    except UnicodeDecodeError as error:
+        raise mistake(f"{what} {path} is not text in UTF-8") from error
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read a TOML file; returns {} if there is none. Raises `UserMistake` if it can't be read."""
     if not path.is_file():
         return {}
     try:
         return tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError, RecursionError) as error:
         raise UserMistake(f"can't read {path}: {error}") from error
 
 

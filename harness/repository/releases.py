@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections import Counter
-from collections.abc import Collection, Container, Iterable, Mapping
+from collections.abc import Container, Iterable, Mapping
 from pathlib import PurePosixPath
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from packaging.version import Version
 
 from harness.errors import BadRepository
 from harness.model import normalized_name, parsed_version
+from harness.model.text import listed
 
 if TYPE_CHECKING:
     from harness.repository.git import Repository
@@ -113,12 +114,12 @@ class ReleaseSource:
         if layout.elsewhere:
             told.append(
                 f"{self.version}: tag {self.tag} is not the commit of the wheel, "
-                f"which has {_few(layout.elsewhere)} from another one"
+                f"which has {listed(layout.elsewhere)} from another one"
             )
         if layout.changed:
-            told.append(f"{self.version}: the wheel has its own {_few(layout.changed)}, other than tag {self.tag}")
+            told.append(f"{self.version}: the wheel has its own {listed(layout.changed)}, other than tag {self.tag}")
         if layout.generated:
-            told.append(f"{self.version}: only the wheel, not tag {self.tag}, has {_few(layout.generated)}")
+            told.append(f"{self.version}: only the wheel, not tag {self.tag}, has {listed(layout.generated)}")
         return tuple(told)
 
 
@@ -181,11 +182,6 @@ def newest_tag(
 def tree_of(repository: Repository, sha: str) -> dict[str, str]:
     """Return a commit's regular files: path -> hash of the content."""
     return {path: entry.blob for path, entry in repository.tree(sha).items() if entry.is_regular}
-
-
-def _few(paths: Collection[str]) -> str:
-    named = ", ".join(list(paths)[:3])
-    return named if len(paths) <= 3 else f"{named} and {len(paths) - 3} more files"
 
 
 def tags_of(version: str, tags: Iterable[str], project: str) -> tuple[str, ...]:

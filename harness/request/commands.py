@@ -17,12 +17,11 @@ from harness.arguments import as_path, as_tuple, check_fields
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
-from harness.repository.declared import project_folder
-from harness.repository.git import Repository, archive_of
+from harness.repository.git import Repository
 from harness.request.lockfiles import environment_of, read_requirement_file
 from harness.request.parsing import required_name
-from harness.request.project import Project, Projects, find_project
-from harness.request.project_requirements import plugin_of_option, unpinned
+from harness.request.project import Project, Projects, find_project, last_commit
+from harness.request.project_requirements import OWN_REQUIREMENTS, RequestedExtras, plugin_of_option, unpinned
 from harness.request.repros import chosen_repro, digest_of, parameters, unwrapped
 
 if TYPE_CHECKING:
@@ -64,7 +63,7 @@ def chosen_command(
         return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
     if repro:
         raise UserMistake("give either --repro or --run")
-    chosen = read_command(run, beside, projects, project, start=Path.cwd(), content_digest=digest_of(run))
+    chosen = read_command(run, beside, projects, project, start=Path.cwd())
     asked = chosen.repro.with_params(parameters(settings.params)).within(settings.timeout)
     return evolve(chosen, repro=asked, replaced=replaced)
 
@@ -137,7 +136,6 @@ def read_command(
     chosen: ChosenProject = ChosenProject(),
     *,
     start: Path,
-    content_digest: str = "",
 ) -> ChosenCommand:
     """Read a command that runs in a copy of the chosen project, or of the nearest one from `start` upwards.
 
@@ -148,12 +146,12 @@ def read_command(
     root = chosen.folder or find_project(start)
     run = unwrapped(run, root)
     if root is None:
-        repro = command_repro(run, content_digest=content_digest)
+        repro = command_repro(run, content_digest=digest_of(run))
         repro = with_folders(_with_tool(repro, _names(beside.asked)), beside.folders)
         return ChosenCommand(repro, beside.requirements, beside.told)
-    day = chosen.good_day
+    day = last_commit(root.expanduser()) or chosen.good_day
     is_whole = beside.is_whole or _is_whole(beside, command_repro(run))
-    project = projects.read(root, chosen.extras, chosen.groups, find=not is_whole, day=day)
+    project = projects.read(root, RequestedExtras(chosen.extras, chosen.groups, find=not is_whole), day)
     own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
     inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
@@ -239,15 +237,13 @@ def read_folder(text: str, projects: Projects, name: str = "") -> Project:
     path = Path(text).expanduser()
     folder, at, revision = text.rpartition("@")
     if path.is_dir():
-        project = projects.read(path, for_tests=False)
+        project = projects.read(path, OWN_REQUIREMENTS)
     elif not at or not folder:
         raise UserMistake(f"--with {text}: there is no such folder")
     else:
         repository = Repository.open(Path(folder))
         commit = repository.commit(revision)
-        files = archive_of(repository, commit, projects.workspace.clones / "commits")
-        inside = project_folder(repository, commit.sha, name)
-        project = projects.read(files / inside, for_tests=False, as_of=commit.date)
+        project = projects.read_commit(repository, commit, name)
         project = evolve(project, told=(f"commit {commit.described}", *project.told))
     if name and project.name and normalized_name(name) != normalized_name(project.name):
         raise UserMistake(

@@ -157,24 +157,22 @@ def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_En
         by_name.setdefault(package["name"], []).append(package)
     own = [package for package in packages if _is_own(package)]
     waiting = [need for package in own for kind in _NEEDS for need in _needs(package, kind)]
-    reached = {} if own else {(package["name"], package.get("version", "")): package for package in packages}
-    chosen: set[tuple[str, str, str]] = set()
+    # By name, version and extra; "" is the package itself, which its extras don't need.
+    reached = {} if own else {(package["name"], package.get("version", ""), ""): package for package in packages}
     while waiting:
         need = waiting.pop()
         if not _holds(need.get("marker", ""), environment):
             continue
         for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
-            key = (package["name"], package.get("version", ""))
-            extras = {extra for extra in need.get("extra", ()) if (*key, extra) not in chosen}
-            chosen |= {(*key, extra) for extra in extras}  # extras may need each other
-            optional = package.get("optional-dependencies", {})
-            waiting += [further for extra in extras for further in optional.get(extra, ())]
-            if key not in reached:
-                reached[key] = package
-                waiting += _needs(package, "dependencies")
-    for package in sorted(reached.values(), key=lambda package: package["name"]):
-        if not _is_own(package):
-            yield _Entry(package["name"], package.get("version", ""), _elsewhere(package.get("source", {})))
+            for extra in ("", *need.get("extra", ())):
+                key = (package["name"], package.get("version", ""), extra)
+                if key not in reached:
+                    reached[key] = package
+                    optional = package.get("optional-dependencies", {})
+                    waiting += optional.get(extra, ()) if extra else _needs(package, "dependencies")
+    for (name, version, extra), package in sorted(reached.items(), key=lambda one: one[0]):
+        if not extra and not _is_own(package):
+            yield _Entry(name, version, _elsewhere(package.get("source", {})))
 
 
 def _is_own(package: Mapping[str, Any]) -> bool:
@@ -302,23 +300,21 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
 def installed_pins(python: Path) -> Pins:
     """Return the pins of an environment. Raises `UserMistake` if its Python can't be run or has nothing installed."""
     installed = installed_in(python)
-    pins, told = [], []
+    entries, told = [], []
     for name, release, origin in installed.found:
         project = normalized_name(name)
         if project in _INSTALLERS:
             continue
         if parsed_version(release) is None:
             told.append(f"{project} is installed without a version: left out")
-            continue
-        if origin.startswith("file:"):
+        elif origin.startswith("file:"):
             told.append(f"{project} of {origin.removeprefix('file://')} {LOCAL_PROJECT}: left out")
-            continue
-        if origin:
-            told.append(f"{project} of {_shown(origin)} is not on an index: replaced by release {release}")
-        pins.append(f"{project}=={release}")
-    if not pins:
+        else:
+            entries.append(_Entry(project, release, origin))
+    if not entries:
         raise UserMistake(f"nothing is installed in the environment of {python}")
-    return Pins(tuple(dict.fromkeys(pins)), tuple(told), installed.version)
+    pins = _pins_of(entries)
+    return Pins(pins.requirements, (*told, *pins.told), installed.version)
 
 
 def _shown(address: str) -> str:

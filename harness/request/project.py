@@ -20,17 +20,19 @@ from harness.environment.source_builds import OfflineBuild
 from harness.environment.workspace import claimed_folder
 from harness.errors import UserMistake
 from harness.model.text import counted, listed
-from harness.repository.declared import read_ini, read_toml
-from harness.repository.git import git_output
+from harness.repository.declared import project_folder, read_ini, read_toml
+from harness.repository.git import archive_of, git_output
 from harness.request.lockfiles import environment_of
 from harness.request.parsing import required_name
-from harness.request.project_requirements import RequestedExtras, requirements_of
+from harness.request.project_requirements import OWN_REQUIREMENTS, RequestedExtras, requirements_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from harness.environment import Index, Interpreter, Uv, Workspace
     from harness.environment.uv import UvAnswer
+    from harness.model.culprit import Commit
+    from harness.repository.git import Repository
 
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
 INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
@@ -108,22 +110,11 @@ class Projects:
     interpreter: Interpreter
     index: Index | None = None
 
-    def read(
-        self,
-        root: Path,
-        extras: Iterable[str] = (),
-        groups: Iterable[str] = (),
-        *,
-        find: bool = False,
-        for_tests: bool = True,
-        as_of: str = "",
-        day: str = "",
-    ) -> Project:
-        """Copy and build a project and read its requirements; with `find` also those of its tests, from any file.
+    def read(self, root: Path, wanted: RequestedExtras = RequestedExtras(), day: str = "") -> Project:
+        """Copy and build a project and read the requirements that are wanted.
 
-        Without `for_tests` no extra or group for tests is chosen. It is built with the packages of a day (ISO 8601):
-        `as_of`, else that of its last commit, else `day`. Raises `UserMistake` if the folder is missing or
-        lacks what was named.
+        It is built with the packages of a day (ISO 8601), "" for that of its last commit. Raises `UserMistake` if the
+        folder is missing or lacks what was named.
         """
         root = root.expanduser().absolute()
         if not root.is_dir():
@@ -136,8 +127,7 @@ class Projects:
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 copy_files(root, files, home)
-            built, words = self._unpacked(home, as_of or last_commit(root) or day, version_of_tag(root))
-        wanted = RequestedExtras(tuple(extras), tuple(groups), find, for_tests)
+            built, words = self._unpacked(home, day or last_commit(root), version_of_tag(root))
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
         if words:
@@ -154,6 +144,14 @@ class Projects:
         kept = (text for text in found.requirements if text not in missing)
         requirements = (*kept, *(_WITH_WHEELS[name] for name in map(required_name, missing) if name in _WITH_WHEELS))
         return Project(root, digest, home / "tree", built, found.name, requirements, told)
+
+    def read_commit(self, repository: Repository, commit: Commit, name: str = "") -> Project:
+        """Read a project as it was in a commit of its repository, with its own requirements; `name` may be "".
+
+        Raises `UserMistake` and `BadRepository`.
+        """
+        files = archive_of(repository, commit, self.workspace.clones / "commits")
+        return self.read(files / project_folder(repository, commit.sha, name), OWN_REQUIREMENTS, commit.date)
 
     def _unpacked(self, home: Path, day: str, version: str) -> tuple[Path | None, str]:
         """Return the folder of the unpacked wheel of `home / "tree"`, or None and the reason ("" if not installable).

@@ -56,6 +56,9 @@ class RequestedExtras:
     for_tests: bool = True
 
 
+OWN_REQUIREMENTS = RequestedExtras(for_tests=False)
+
+
 @frozen
 class Requires:
     """A project's name, its requirements, and sentences about the choices made.

@@ -17,7 +17,7 @@ from harness.environment.index import check_project_name
 from harness.errors import BadRepro, UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
-from harness.repository.declared import read_toml
+from harness.repository.declared import read_toml, text_to_read
 from harness.request.parsing import required_name
 from harness.run.commands import recognised
 
@@ -233,13 +233,7 @@ def repro_for_subject(subject: str, where: Path | None = None) -> Repro:
 
 def read_repro(path: Path) -> Repro:
     """Read one repro. Raises `BadRepro`."""
-    try:
-        source = path.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise BadRepro(f"can't read the repro {path}: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise BadRepro(f"the repro {path} is not text in UTF-8") from error
-    return parse_repro(source, name=path.stem, path=str(path))
+    return parse_repro(text_to_read(path, "the repro", BadRepro), name=path.stem, path=str(path))
 
 
 def _folders(where: Path | None) -> list[Path]:

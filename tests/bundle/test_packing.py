@@ -9,8 +9,9 @@ from attrs import evolve
 from carried import asked, pack
 from support import repro_text
 
-from harness.bundle.packing import PackedWheel, as_requirements, read_packed
+from harness.bundle.packing import as_requirements, read_packed
 from harness.errors import NoSpace, UserMistake
+from harness.model import Pin
 from harness.model.repro import parse_repro
 
 
@@ -94,5 +95,5 @@ def test_another_schema_or_none_is_refused(back):
 
 
 def test_requirements_name_the_packed_file():
-    wheel = PackedWheel("brittle", "1.2", "brittle-1.2-py3-none-any.whl", "ab" * 32)
+    wheel = Pin("brittle", "1.2", "brittle-1.2-py3-none-any.whl", "ab" * 32)
     assert as_requirements([wheel]) == f"brittle==1.2 --hash=sha256:{'ab' * 32}\n"

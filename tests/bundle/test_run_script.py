@@ -18,7 +18,7 @@ from carried import asked, cut_off, node_with, pack, run_there, start_there
 from support import SIGNED, processes_below, step_source
 
 import harness
-from harness.bundle import InstalledVersions, absorb, read_installed
+from harness.bundle import absorb, read_installed
 from harness.bundle.packing import CARRIED_TOOLS
 from harness.model import Device, Outcome, Verdict
 from harness.probing import probe_key
@@ -143,9 +143,9 @@ def test_an_unwritable_folder_is_reported(back):
 
 def test_packages_on_the_machine_are_not_packed_but_are_recorded(parts, tmp_path, run_once):
     python = node_with(tmp_path / "node", "brittle", "1.6", step_source(6, broken=True))
-    (tmp_path / "there.json").write_text(run_there(run_once, "--what-is-there", python=python).stdout)
-    node = read_installed(tmp_path / "there.json")
-    assert node.versions == {"brittle": "1.6"}
+    (tmp_path / "there.txt").write_text(run_there(run_once, "--what-is-there", python=python).stdout)
+    node = read_installed(tmp_path / "there.txt")
+    assert node == {"brittle": "1.6"}
     bundle = tmp_path / "carry"
     packed = pack(parts, bundle, asked(parts, "1.2"), asked(parts, "1.6"), node=node, like=run_once)
     assert (packed.left_out, [len(probe.packed) for probe in packed.probes]) == ({"brittle": "1.6"}, [1, 0])
@@ -162,7 +162,7 @@ def test_packages_on_the_machine_are_not_packed_but_are_recorded(parts, tmp_path
 
 def test_packages_left_out_and_missing_on_the_machine_are_reported(parts, tmp_path, run_once):
     bundle = tmp_path / "carry"
-    pack(parts, bundle, asked(parts, "1.6"), node=InstalledVersions({"brittle": "1.6"}), like=run_once)
+    pack(parts, bundle, asked(parts, "1.6"), node={"brittle": "1.6"}, like=run_once)
     ended = run_there(bundle, python=node_with(tmp_path / "node", "brittle", "1.5", ""))
     assert (ended.code, "neither packed nor installed here: brittle 1.6 (here: 1.5)" in ended.stdout) == (3, True)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from support import make_parts
+from support import make_parts, sessions_of
 from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings
@@ -16,11 +16,12 @@ def test_wheels_are_matched_to_the_named_pythons(tmp_path, uv_cache, interpreter
     house.add("x", "1.0")
     house.add("x", "2.0", tag="cp39-none-any")
     house.add("x", "3.0", tag="cp399-none-any")
-    index = make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter).index
+    parts = make_parts(tmp_path, PipSettings(index_url=house.url), uv_cache, interpreter)
+    session = sessions_of(parts)[None]
 
     def found(**more):
         axes = {"repro": ("step",), **more, "packages.x": (">=1",)}
-        return expanded_by_index(Matrix("m", axes), index, interpreter, tmp_path / "clones")
+        return expanded_by_index(Matrix("m", axes), session)
 
     assert found().axes["packages.x"] == ("1.0",)
     assert found(python=("3.9", "3.11")).axes["packages.x"] == ("1.0", "2.0")

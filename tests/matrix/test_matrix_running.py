@@ -10,10 +10,9 @@ from support import SIGNED, Heard, repro_text, sessions_of
 
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
-from harness.matrix.running import CellProbes, CellRunner
+from harness.matrix.running import Sessions, run_cells
 from harness.model import Verdict
 from harness.planning.releases import era_of
-from harness.probing.probe import Probers
 from harness.scheduling.scheduler import Lanes
 
 
@@ -28,9 +27,7 @@ def run(parts, interpreter, tmp_path):
         cells = tuple(Cell(str(i), str(path), (text,), **more) for i, text in enumerate(requirements))
         pool = Lanes(lanes)
         try:
-            bench = CellProbes(sessions_of(parts))
-            prober = Probers({interpreter.version: parts.prober})
-            return CellRunner(cells, bench, prober, pool, notes, parts.store).run()
+            return run_cells(cells, Sessions(sessions_of(parts, notes)), pool)
         finally:
             pool.close()
 
@@ -91,17 +88,17 @@ def test_a_cell_without_a_day_takes_the_default_day(parts, interpreter, tmp_path
     path = tmp_path / "step.py"
     path.write_text(repro_text("brittle"), encoding="utf-8")
     day = datetime(2024, 2, 1, tzinfo=UTC)
-    bench = CellProbes(sessions_of(parts), as_of=day)
-    assert bench.probe(Cell("x", str(path))).combination.as_of == day
-    other = bench.probe(Cell("x", str(path), as_of="2023-05-01")).combination.as_of
+    sessions = Sessions(sessions_of(parts), as_of=day)
+    assert sessions.probe(Cell("x", str(path))).combination.as_of == day
+    other = sessions.probe(Cell("x", str(path), as_of="2023-05-01")).combination.as_of
     assert other == datetime(2023, 5, 1, tzinfo=UTC)
 
 
 def test_a_pinned_pre_release_is_allowed(parts, interpreter, tmp_path):
     path = tmp_path / "step.py"
     path.write_text(repro_text("mixed"), encoding="utf-8")
-    bench = CellProbes(sessions_of(parts))
-    pinned = bench.probe(Cell("x", str(path), ("mixed==1.5rc1", "helper==1.0")))
+    sessions = Sessions(sessions_of(parts))
+    pinned = sessions.probe(Cell("x", str(path), ("mixed==1.5rc1", "helper==1.0")))
     assert pinned.combination.prereleases == ("mixed",)
 
 
@@ -110,9 +107,8 @@ def test_a_mistake_in_one_cell_is_reported_before_any_run(parts, interpreter, tm
     path.write_text(repro_text("brittle"), encoding="utf-8")
     notes, pool = Heard(), Lanes(1)
     cells = (Cell("a", str(path)), Cell("b", str(Path("no_such_repro"))))
-    bench, prober = CellProbes(sessions_of(parts)), Probers({interpreter.version: parts.prober})
     with pytest.raises(BadRepro, match="no_such_repro"):
-        CellRunner(cells, bench, prober, pool, notes, parts.store).run()
+        run_cells(cells, Sessions(sessions_of(parts, notes)), pool)
     pool.close()
     assert notes.judged == []
     assert list(parts.store.observations()) == []

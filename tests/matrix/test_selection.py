@@ -53,6 +53,6 @@ def test_keywords_without_a_match_are_refused_with_a_list_of_tags():
 
 @given(st.text(alphabet="ab4_.() \t'\"[]:=!andortlmbfx*+,\\\n", max_size=40))
 def test_any_input_selects_cells_or_is_refused(words):
-    """Nothing is evaluated: there is no other result."""
+    """No other code is evaluated: there is no other result."""
     with contextlib.suppress(UserMistake):
         assert all(cell in CELLS for cell in selected(CELLS, words))

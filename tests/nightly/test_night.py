@@ -16,14 +16,13 @@ from support import make_parts, sessions_of
 from harness.environment import PipSettings
 from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
-from harness.matrix.running import CellProbes
+from harness.matrix.running import Sessions
 from harness.model import Verdict
 from harness.model.culprit import PinnedCommit
 from harness.nightly.night import Nightly
 from harness.nightly.record import CellStatus, Past
 from harness.nightly.tonight import Budget
 from harness.nightly.triage import Triage
-from harness.probing.probe import Probers
 from harness.report.archive import Archive
 from harness.scheduling.scheduler import Lanes
 
@@ -89,15 +88,11 @@ def night(nights, tmp_path, uv_cache, interpreter):
             matrix="small",
             start=start,
             past=past,
-            store=parts.store,
-            probers=Probers({interpreter.version: parts.prober}),
-            index=parts.index,
+            sessions=Sessions(sessions_of(parts, diary), as_of=datetime.fromisoformat(start)),
             lanes=pool,
             budget=Budget(clock, minutes),
-            reporter=diary,
         )
-        bench = CellProbes(sessions_of(parts), datetime.fromisoformat(start))
-        ended = Nightly(cells, bench, triage).run()
+        ended = Nightly(cells, triage).run()
         history.append(ended)
         run.diary = diary.lines
         return ended

@@ -14,7 +14,7 @@ from harness.environment.disk_space import remove_leftovers
 from harness.errors import UserMistake
 from harness.request.commands import ChosenProject, read_beside, read_command
 from harness.request.project import Projects, find_project
-from harness.request.project_requirements import unpinned
+from harness.request.project_requirements import RequestedExtras, unpinned
 
 BACKEND = """
 import pathlib, zipfile
@@ -90,7 +90,7 @@ def test_a_folder_in_place_of_a_release_adds_no_extras(projects, folder):
 
 
 def test_packages_requested_by_name_keep_their_pins(projects, folder):
-    assert projects.read(folder, extras=["test"]).requirements == ("six>=1", "idna==3.4")
+    assert projects.read(folder, RequestedExtras(("test",))).requirements == ("six>=1", "idna==3.4")
 
 
 def test_test_requirements_without_a_matching_file_are_left_out(tmp_path, folder, uv_cache, interpreter):
@@ -103,14 +103,14 @@ def test_test_requirements_without_a_matching_file_are_left_out(tmp_path, folder
     subprocess.run(["git", "add", "."], cwd=folder, check=True)
     parts = make_parts(tmp_path / "parts", PipSettings(index_url=house.url), uv_cache, interpreter)
     projects = Projects(parts.workspace, parts.builder.uv, interpreter, parts.index)
-    project = projects.read(folder, find=True)
+    project = projects.read(folder, RequestedExtras(find=True))
     assert project.requirements == ("six>=1", "handy")
     assert any("driver" in told and "unheard_of" in told for told in project.told)
 
 
 def test_a_missing_extra_is_refused(projects, folder):
     with pytest.raises(UserMistake):
-        projects.read(folder, extras=["docs"])
+        projects.read(folder, RequestedExtras(("docs",)))
 
 
 def test_a_build_that_needs_git_gets_files_and_version(projects, folder):
