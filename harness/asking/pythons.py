@@ -120,7 +120,7 @@ def _pythons(
     found: list[_Python] = []
     left_out: dict[str, str] = {}
     for minor in sorted({*_MINORS, *given}, key=Version):
-        if not Version(first) <= Version(minor) <= Version(last):
+        if minor not in given and not Version(first) <= Version(minor) <= Version(last):
             continue
         try:
             one = at_python(session, minor)
