@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from harness.asking.answer import Answer, Status
-from harness.model import Observation, Outcome, RaisedException, Repro, Verdict
+from harness.asking.failures import raised_in, titled
+from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.observation import WHOLE_RUN
 from harness.model.text import listed, one_line
 from harness.request.project_requirements import declaring
@@ -70,7 +71,7 @@ def advice_on(*runs: Observation) -> str:
     missing = advice_on_missing(name for run in runs for name in missing_in(run))
     if missing:
         return missing
-    titles = Counter(f"{one.name}: {one_line(one.message, 200)}".strip(": ") for one in _raised_in(runs[0]))
+    titles = Counter(map(titled, raised_in(runs[0])))
     if not titles:
         return ""
     title = titles.most_common(1)[0][0]
@@ -103,15 +104,10 @@ def install_missing(repro: Repro, runs: Iterable[Observation], tests: Collection
     return advice_on_missing(modules, declaring(Path(repro.project), modules) if repro.project else {})
 
 
-def _raised_in(run: Observation) -> list[RaisedException]:
-    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
-    return [one for one in raised if one is not None]
-
-
 def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterator[str]:
     """Yield the top-level modules that a run, or only these tests of it, could not import."""
     of_tests = [test.exception for test in run.tests if test.id in (tests or ())]
-    for raised in _raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
+    for raised in raised_in(run) if tests is None else [one for one in of_tests if one is not None]:
         for one in raised.chain():
             is_import = one.name == "ModuleNotFoundError" or "ModuleNotFoundError" in one.message
             named = _NO_MODULE.search(one.message) if is_import else None

@@ -11,16 +11,18 @@ import cattrs
 from attrs import asdict, evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
+from harness.asking.failures import titled
 from harness.model import Change, Observation, Repro, Signature, Verdict
-from harness.model.culprit import Culprit, Evidence
+from harness.model.culprit import Culprit, Evidence, Finding, Level
 from harness.model.signature import given_parts
-from harness.model.text import one_line, picked
+from harness.model.text import picked
 from harness.model.verdict import Step, verdicts_around
 from harness.redact import everywhere
 from harness.search import Counts, Effect
 
 if TYPE_CHECKING:
     from harness.planning.inquiry import Scope
+    from harness.request.question import End
 
 
 @frozen
@@ -143,7 +145,6 @@ def _shortest(older: Version, newer: Version) -> str:
 
 
 SCHEMA = 3
-_WHY = 200  # characters of a reason
 
 
 class Status(enum.StrEnum):
@@ -212,22 +213,23 @@ class Guilty:
 
     def as_json(self) -> Iterator[dict[str, Any]]:
         """Yield each guilty package as part of an answer's JSON."""
-        boundary, finest = self.boundary, self.deeper.finest if self.deeper is not None else None
-        proofs = [proof.observation.key for proof in finest.proofs if proof.observation is not None] if finest else []
+        boundary = self.boundary
+        finest = self.deeper.finest if self.deeper is not None else Finding(Level.RELEASE, self.packages)
+        proofs = [proof.observation.key for proof in finest.proofs if proof.observation is not None]
         for change in self.packages:
             is_own = change.name == self.package
             along = [*self.together_with, *(other.name for other in self.packages if other.name != change.name)]
             yield {
                 "package": change.name,
-                "last_good": boundary.ends[0] if is_own and finest is None else change.before,
-                "first_bad": boundary.ends[1] if is_own and finest is None else change.after,
+                "last_good": change.before,
+                "first_bad": change.after,
                 "suspects": list(boundary.suspects) if is_own else [change.after],
                 "message_since": boundary.since,
                 "together_with": along,
                 "companions": [{"package": one.subject, "constraint": one.constraint} for one in self.companions],
-                "files": list(finest.files) if finest is not None else [],
-                "regions": [cattrs.unstructure(region) for region in finest.regions] if finest is not None else [],
-                "commit": next((commit.as_json() for commit in finest.commits), None) if finest is not None else None,
+                "files": list(finest.files),
+                "regions": [cattrs.unstructure(region) for region in finest.regions],
+                "commit": next((commit.as_json() for commit in finest.commits), None),
                 "evidence": [asdict(evidence) for evidence in self.evidence],
                 "proved": self.is_proved,
                 "observations": proofs or [side.key for side in boundary.sides],
@@ -287,8 +289,8 @@ class Asked:
     files: dict[str, str] = field(factory=dict)
 
     @classmethod
-    def of(cls, scope: Scope, **more: Any) -> Asked:
-        """Return the question of a search; `more` are the fields that its scope does not say."""
+    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **more: Any) -> Asked:
+        """Return the question of a search between two ends; `more` are the fields that its scope does not say."""
         repro = scope.repro
         asked = cls(
             scope.subject,
@@ -297,6 +299,7 @@ class Asked:
             scope.python,
             requirements=scope.requirements,
             holds=scope.holds,
+            ends={name: end.as_json() if end is not None else None for name, end in (("good", good), ("bad", bad))},
             find_fix=scope.policy.find_fix,
             copied=(PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", ""),
         )
@@ -317,7 +320,8 @@ class Answer:
     `ends` are the runs of the good end, of an older one for tests that fail there, too, and of the bad one, if they
     were run as such, and `changes` is the difference of their locks.
     `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
-    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored.
+    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored. `way_on` is
+    a day before `back_to`, and the Python of this machine with which its packages can be installed.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
     release among them; `wall_s` is in seconds. With `is_known` it was found by an earlier search, and nothing was run.
 
@@ -341,6 +345,7 @@ class Answer:
     limits: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
     advice: str = ""
+    way_on: tuple[str, str] | None = None
     told: tuple[str, ...] = ()
     probes: int = 0
     culprit_probes: int = 0
@@ -378,7 +383,7 @@ class Answer:
         results = {result.id: result for run in self.ends[:-1] or self.ends for result in run.tests}
         for test in self.failing_at_both:
             raised = results[test].exception if test in results else None
-            why = one_line(f"{raised.name}: {raised.message}".strip(": "), _WHY) if raised is not None else ""
+            why = titled(raised) if raised is not None else ""
             found[why] = (*found.get(why, ()), test)
         return found
 

@@ -15,7 +15,7 @@ import shlex
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from attrs import asdict, evolve, frozen
+from attrs import asdict, evolve
 
 from harness import __version__
 from harness.asking.answer import SCHEMA, Answer, Status
@@ -46,9 +46,6 @@ if TYPE_CHECKING:
 
     from harness.settings import Settings
     from harness.store import Store
-
-
-_FURTHER = re.compile(r"^To look further back: .* --good (\S+) --python (3\.\d+)$")
 
 
 def ask(
@@ -83,11 +80,9 @@ def ask_in(session: Session, question: Question) -> Answer:
     answer = ask_inquiry(session, inquiry, kind)
     if answer.limits:
         return _without_limits(session, inquiry, answer)
-    further = _FURTHER.search(answer.advice)
-    is_bare = kind is QuestionKind.WORLDS and question.good is None and not answer.failures
-    if further is None or not is_bare or session.settings.python or session.remote is not None:
+    if answer.way_on is None or answer.failures or session.settings.python or session.remote is not None:
         return answer
-    return _with_another_python(session, question, answer, *further.groups())
+    return _with_another_python(session, question, answer, *answer.way_on)
 
 
 def _with_another_python(session: Session, question: Question, answer: Answer, day: str, python: str) -> Answer:
@@ -138,8 +133,8 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind, *, refus
 
     Without `refuse` there is an answer also where every run fails by a mistake of the user's own.
     """
-    known = Known.of(session, inquiry, kind)
-    if (answer := known.answer()) is not None:
+    store, place = session.store, _place_of(session, inquiry, kind)
+    if (answer := _known(store, place)) is not None:
         left_out = left_out_words(answer.boundary.left_out)
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
@@ -152,13 +147,14 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind, *, refus
 
         answer = with_evidence(answer, session.prober)
     if refuse:
-        refuse_own_mistake(answer, session.store)
+        refuse_own_mistake(answer, store)
     if kind is QuestionKind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
     if files := other_step(session, inquiry):
         sentence = f"{answer.sentence} {sentence_about(files)}"
         answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
-    known.keep(answer)
+    if place and answer.status.is_change:  # others are searched again, which may find more
+        store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), SCHEMA))))
     return answer
 
 
@@ -226,45 +222,30 @@ def _depth(question: Question, kind: QuestionKind) -> Level:
     """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
     if question.depth is not None:
         return question.depth
+    if kind is QuestionKind.PYTHONS:
+        return Level.PACKAGE
     if question.policy.ask:
         return Level.RELEASE
     if question.policy.git:
         return Level.COMMIT
-    return Level.REGION if question.subject is not None and kind is not QuestionKind.PYTHONS else Level.RELEASE
+    return Level.REGION if question.subject is not None else Level.RELEASE
 
 
-_FOLDER = "answers/known"
+def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
+    """Return the file of the answer to a question, relative to the results folder; "" if it can't be kept."""
+    told = _identity(session, inquiry, kind)
+    text = json.dumps(told, sort_keys=True, default=str)
+    return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json" if told is not None else ""
 
 
-@frozen
-class Known:
-    """The answer to one question in the results folder, if there is one; `key` is "" if it can't be kept."""
-
-    session: Session
-    key: str
-
-    @classmethod
-    def of(cls, session: Session, inquiry: Inquiry, kind: QuestionKind) -> Known:
-        """Return the place of the answer to a question."""
-        told = _identity(session, inquiry, kind)
-        text = json.dumps(told, sort_keys=True, default=str) if told is not None else ""
-        return cls(session, hashlib.sha256(text.encode()).hexdigest()[:20] if text else "")
-
-    def answer(self) -> Answer | None:
-        """Return the answer, None if there is none or one of its runs is gone."""
-        store = self.session.store
-        answer = read_record(store.root / f"{_FOLDER}/{self.key}.json", Answer, SCHEMA) if self.key else None
-        if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
-            return None
-        told = (*answer.told, "answered from the results of an earlier search; nothing was run")
-        known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
-        return evolve(known, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
-
-    def keep(self, answer: Answer) -> None:
-        """Keep an answer that found a change; others are searched again, which may find more. Raises `NoSpace`."""
-        if self.key and answer.status.is_change:
-            record, store = json.dumps(as_record(answer.lean(), SCHEMA)), self.session.store
-            store.write(f"{_FOLDER}/{self.key}.json", store.without_secrets(record))
+def _known(store: Store, place: str) -> Answer | None:
+    """Return the answer that is kept at a place, None if there is none or one of its runs is gone."""
+    answer = read_record(store.root / place, Answer, SCHEMA) if place else None
+    if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
+        return None
+    told = (*answer.told, "answered from the results of an earlier search; nothing was run")
+    known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
+    return evolve(known, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
 
 
 def _identity(session: Session, inquiry: Inquiry, kind: QuestionKind) -> dict[str, Any] | None:

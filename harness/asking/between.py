@@ -7,10 +7,10 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from packaging.version import Version
 
 from harness.asking.advice import (
@@ -22,8 +22,7 @@ from harness.asking.advice import (
 )
 from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
-from harness.asking.boundaries import certainty_of
-from harness.asking.failures import Group, Groups, Standing, ranked, seen_by, shown_of
+from harness.asking.failures import Group, Groups, ranked, seen_by, shown_of
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
 from harness.culprit.descent import find_culprit
@@ -35,7 +34,7 @@ from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry
 from harness.planning.releases import merged_requirements, scope_of
-from harness.planning.worlds import Versions, World, Worlds, limits_of
+from harness.planning.worlds import World, Worlds, limits_of
 from harness.request.question import TODAY, EndKind, Ends, newest_end
 
 if TYPE_CHECKING:
@@ -69,9 +68,9 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
     session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
     good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
-        certainty = certainty_of(question.policy)
-        observer = Observer(session.prober, lanes, session.index, session.interpreter, session.reporter, certainty)
-        both = BothEnds(observer, question.repro, worlds, bad_world, good_world, certainty.flaky)
+        policy = question.policy
+        observer = Observer(session.prober, lanes, session.index, session.interpreter, session.reporter, policy)
+        both = BothEnds(observer, question.repro, worlds, bad_world, good_world, policy.flaky)
         return Between(both, question).run()
 
 
@@ -87,16 +86,6 @@ def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
     scope = evolve(scope, requirements=requirements, holds=holds)
     newest = newest_end(question.as_of)
     return Worlds(scope, session.prober, session.index, session.interpreter, subject, newest), why
-
-
-@frozen
-class _Setup:
-    """The worlds of both ends, what runs in them, and the versions that are also held back in every run."""
-
-    bad: World
-    good: World
-    repro: Repro
-    held: Versions
 
 
 @define
@@ -117,8 +106,10 @@ class Between:
         """Answer the question. Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`."""
         begun = time.monotonic()
         answer = self._answer()
+        steps, ran = self.ends.steps, self.ends.observer.count.ran_now
+        way_on = steps.way_on if steps is not None and answer.advice == self._way_on() else None
         told = (*self.ends.told, *answer.told)
-        return evolve(answer, told=told, probes=self.ends.observer.count.ran_now, wall_s=time.monotonic() - begun)
+        return evolve(answer, told=told, way_on=way_on, probes=ran, wall_s=time.monotonic() - begun)
 
     def _answer(self) -> Answer:
         if self.ends.good is not None:
@@ -209,7 +200,10 @@ class Between:
                 return ""
             until = [] if bad.text == TODAY else ["--bad", bad.text]
             return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
-        return f"To look further back: {' '.join(['harness bisect', *typed, steps.way_on])}" if steps.way_on else ""
+        if steps.way_on is None:
+            return ""
+        day, python = steps.way_on
+        return f"To look further back: {' '.join(['harness bisect', *typed])} --good {day} --python {python}"
 
     # -- failures and their culprits
 
@@ -228,8 +222,10 @@ class Between:
             each = self.ends.some_of(whole)
             repro = self.ends.only(tests := groups.tests if each == whole else Groups(each).tests)
             told |= dict.fromkeys(searched_with(tests, groups.tests))
-            setup = _Setup(bad, good, repro, held)
-            now = [self._failure(group, number, whole, setup) for number, group in enumerate(each)]
+            now: list[Failure] = []
+            for number, group in enumerate(each):
+                self._tell(whole[number], number, len(whole))
+                now.append(self._failure(PackageSearch(self.ends.observer, group, bad, good, repro, held)))
             self.ends.observer.count.open_failures = 0
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
@@ -276,56 +272,41 @@ class Between:
         judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
 
         def decides(run: Observation) -> bool:
-            return not run.outcome.ran or any(judge.standing(run) is Standing.FAILS for judge in judges)
+            return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
 
         return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
 
-    def _failure(self, group: Group, number: int, whole: Sequence[Group], setup: _Setup) -> Failure:
-        """Find the culprits of one failure, and what is below their releases; `whole` are the groups with all tests."""
-        self._tell(whole[number], number, len(whole))
-        failure = self._until_steady(group, setup)
+    def _failure(self, search: PackageSearch) -> Failure:
+        """Find the culprits of one failure, and what is below their releases."""
+        failure = self._until_steady(search)
         for culprit in failure.culprits:
             self._found.setdefault(culprit.package, culprit)
-        return evolve(
-            failure,
-            culprits=tuple(self._deeper(culprit, group, setup.bad, setup.repro) for culprit in failure.culprits),
-        )
+        return evolve(failure, culprits=tuple(self._deeper(culprit, search) for culprit in failure.culprits))
 
-    def _until_steady(self, group: Group, setup: _Setup) -> Failure:
+    def _until_steady(self, search: PackageSearch) -> Failure:
         """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""
         try:
-            return self._search(group, setup)
+            return self._search(search)
         except FlakyError as error:
             self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
-        if not self.ends.flaky(Groups((group,)), setup.repro, setup.good).groups:
-            return _unsure(group, "it is flaky, and also fails at the good end")
+        if not self.ends.flaky(Groups((search.group,)), search.repro, search.good).groups:
+            return _unsure(search.group, "it is flaky, and also fails at the good end")
         try:
-            return self._search(group, setup)
+            return self._search(evolve(search, observer=self.ends.observer))
         except FlakyError:
-            return _unsure(group, "it is flaky, and its runs do not agree on a release")
+            return _unsure(search.group, "it is flaky, and its runs do not agree on a release")
 
-    def _search(self, group: Group, setup: _Setup) -> Failure:
-        bad, good, repro, held = setup.bad, setup.good, setup.repro, setup.held
-        subject = self.ends.worlds.subject
-        units = {
-            change.name: change
-            for change in good.lock.diff(bad.lock)
-            if change.name not in held
-            and subject in ("", change.name)
-            # One that only the bad end has can be left out unless that end is a day.
-            and (change.before is not None or bad.near is not None)
-        }
+    def _search(self, search: PackageSearch) -> Failure:
+        group, bad, units, held = search.group, search.bad, search.units, search.held
         if not units:
             return _unsure(group, "no package can be downgraded")
-        store = self.ends.observer.prober.store
         log = ""
         if not group.exceptions:
-            label, judge = "the failing tests again, at the bad end", group.judge(store)
-            log = store.log(self.ends.observer.observe(label, bad.itself(repro), judge))
+            run = search.observe("the failing tests again, at the bad end", bad.itself(search.repro))
+            log = self.ends.observer.prober.store.log(run)
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
-        order = tuple(sorted(order, key=lambda name: name not in self._found))
-        search = PackageSearch(self.ends.observer, group, bad, good, units, order, repro, held)
+        search = evolve(search, order=sorted(order, key=lambda name: name not in self._found))
         if held and search.passes(held) is not None:
             return _unsure(group, f"it passes with what is held back for other failures: {listed(held)}")
         versions = search.held_back()
@@ -333,10 +314,9 @@ class Between:
             return _unsure(group, "the tests fail at the bad end even with every package of the good end")
         return Failure(group.tests, group.signature, Status.FOUND, tuple(search.culprits(versions)))
 
-    def _deeper(self, culprit: Guilty, group: Group, bad: World, repro: Repro) -> Guilty:
+    def _deeper(self, culprit: Guilty, search: PackageSearch) -> Guilty:
         """Search below the release of a culprit, if its first bad release fails like the bad end."""
-        until, boundary = self.question.depth or Level.RELEASE, culprit.boundary
-        judge = group.judge(self.ends.observer.prober.store)
+        until, boundary, group, judge = self.question.depth, culprit.boundary, search.group, search.judge
         locks = [side.lock for side in boundary.sides if side.lock is not None]
         if until is Level.RELEASE or len(locks) != 2 or judge(boundary.sides[1]).verdict is not Verdict.BAD:
             return culprit
@@ -344,10 +324,10 @@ class Between:
         bad_side = Side(locks[1], Verdict.BAD, seen_by(boundary.sides[1], group))
         sides = Sides(bad_side, good_side) if self.question.policy.find_fix else Sides(good_side, bad_side)
         scope = evolve(
-            bad.scope,
-            repro=self.ends.narrowed(group.tests) if group.tests else repro,
+            search.bad.scope,
+            repro=self.ends.narrowed(group.tests) if group.tests else search.repro,
             subject=culprit.package,
-            requirements=tuple(text for text in bad.requirements if text != culprit.package),
+            requirements=tuple(text for text in search.bad.requirements if text != culprit.package),
         )
         trials = self.ends.observer.trials(scope, judge)
         found = find_culprit(trials, sides, until, are_neighbours=True)
@@ -364,14 +344,14 @@ class Between:
             self.ends.observer.reporter.report(Note(text))
 
     def _plain(self, status: Status) -> Answer:
-        good, bad, scope = self.ends.good, self.ends.bad, self.ends.bad.scope
-        ends = {"good": good.end.as_json() if good is not None else None, "bad": bad.end.as_json()}
+        good, bad = self.ends.good, self.ends.bad
         asked = Asked.of(
-            evolve(scope, repro=self.repro, requirements=self.question.with_),
+            evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
+            good.end if good is not None else None,
+            bad.end,
             python=bad.lock.python,
             as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
-            ends=ends,
-            depth=(self.question.depth or Level.RELEASE).value,
+            depth=self.question.depth.value,
             typed=self.question.typed,
         )
         return Answer(asked, status, ends=(*self.ends.good_runs[:1], *self.ends.bad_runs[-1:]))

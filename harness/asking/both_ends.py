@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Collection, Iterator, Sequence
 from datetime import timedelta
 
@@ -14,7 +13,6 @@ from harness.asking.advice import advice_on_limits, cut_short, last_words
 from harness.asking.failures import (
     Group,
     Groups,
-    Standing,
     disagreeing,
     fails,
     fails_alike,
@@ -29,7 +27,7 @@ from harness.errors import UserMistake
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
-from harness.planning.worlds import World, Worlds, limits_of
+from harness.planning.worlds import NoSolution, World, Worlds, limits_of
 from harness.probing import Judge, Probe
 from harness.request.question import EndKind, day_end, release_end
 from harness.run.commands import NO_TESTS, only
@@ -100,7 +98,7 @@ class BothEnds:
         run = self.observer.observe(label, probe)
         self.bad_runs = [run]
         if not self._fails(run):
-            confirm = self.observer.certainty.confirm
+            confirm = self.observer.policy.confirm
             again = range(1, _PASSES if confirm is None else confirm + 1)
             self.bad_runs += self.observer.observe_again(label, probe, again, self._fails)
             if not self._fails(self.bad_runs[-1]):
@@ -325,7 +323,7 @@ class BothEnds:
         probe = self.good.itself(self.only(Groups(some).tests))
         run = self.observer.observe("some of the failing tests, at the good end", probe)
         store = self.observer.prober.store
-        return some if all(group.judge(store).standing(run) is Standing.PASSES for group in some) else groups
+        return some if all(group.judge(store)(run).verdict is Verdict.GOOD for group in some) else groups
 
     @property
     def told(self) -> tuple[str, ...]:
@@ -345,7 +343,7 @@ class BothEnds:
         seen = {run.key: run for run in self.bad_runs[-1:]}
 
         def failures(runs: Collection[Observation]) -> list[int]:
-            return [sum(judge.standing(run) is Standing.FAILS for run in runs) for judge in judges]
+            return [sum(judge(run).verdict is Verdict.BAD for run in runs) for judge in judges]
 
         def tells_the_rate(run: Observation) -> bool:
             seen[run.key] = run
@@ -371,7 +369,7 @@ class BothEnds:
         rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in kept]
         if rates and min(rates) == len(bad_runs):
             # Only tests that fail at both ends were flaky.
-            self.observer = evolve(observer, certainty=evolve(observer.certainty, flaky=self.is_noisy))
+            self.observer = evolve(observer, policy=evolve(observer.policy, flaky=self.is_noisy))
         elif rates:
             self.note_flaky(min(rates), len(bad_runs))
         self.bad_runs += bad_runs[1:]
@@ -428,17 +426,16 @@ def _day_before(world: World, days: int) -> str:
 _STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
 _HALVINGS = 4
 _WEEK = 7
-_WAY_ON = re.compile(r"--(?:python|build) [\w.-]*\d[\w.-]*")
 
 
 @define
 class StepsBack:
     """The worlds before the bad one, each with its name; an iterator that several searches may go on with.
 
-    `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it, and `way_on`
-    are the options that may lead further; all "" until the steps end. `differs` is set by who runs a world that fails
-    with another error than the bug's: it may have worked between it and the world before. With `package` the worlds
-    before are those of its older releases beside the bad end's other packages.
+    `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it; "" until the
+    steps end. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its packages.
+    `differs` is set by who runs a world that fails with another error than the bug's: it may have worked between it and
+    the world before. With `package` the worlds before are those of its older releases beside the bad end's others.
     """
 
     worlds: Worlds
@@ -446,7 +443,7 @@ class StepsBack:
     package: str = ""
     reached: str = field(default="", init=False)
     limit: str = field(default="", init=False)
-    way_on: str = field(default="", init=False)
+    way_on: tuple[str, str] | None = field(default=None, init=False)
     differs: bool = field(default=False, init=False)
     _steps: Iterator[tuple[str, World]] = field(init=False)
 
@@ -500,8 +497,7 @@ class StepsBack:
             world = self.worlds.of(end)
         except (UserMistake, OverflowError) as error:
             self.limit = str(error)
-            found = _WAY_ON.search(getattr(error, "hint", "") or "")
-            self.way_on = f"--good {end.text} {found[0]}" if found else ""
+            self.way_on = (end.text, error.python) if isinstance(error, NoSolution) and error.python else None
             return None
         self.reached = min(self.reached or end.text, end.text)
         return world

@@ -12,7 +12,7 @@ from attrs import evolve, frozen
 
 from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty, Status
 from harness.asking.wording import sentence_for
-from harness.culprit.axis import AxisSearch, Certainty, Searched, count_proofs
+from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.model import Change, Release
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from harness.environment import Index
     from harness.model.culprit import Culprit
     from harness.planning.inquiry import Scope
-    from harness.request.question import Policy
 
 
 _STATUS = {
@@ -84,8 +83,8 @@ class OnLine:
 
     searched: Searched
     culprit: Culprit | None
-    ran_now: int
-    wall_s: float
+    ran_now: int = 0
+    wall_s: float = 0.0
 
     def answer(self, asked: Asked, boundary: Boundary) -> Answer:
         """Return the answer; its sentence does not name what is below the boundary."""
@@ -105,11 +104,6 @@ class OnLine:
         )
         names = dict(enumerate(searched.axis.names))
         return evolve(answer, sentence=sentence_for(answer, searched.search.result, names))
-
-
-def certainty_of(policy: Policy) -> Certainty:
-    """Return how sure a search over a line has to be."""
-    return Certainty(policy.confirm, policy.flaky, policy.confidence, policy.trust_ends)
 
 
 def status_of(searched: Searched) -> Status:

@@ -13,9 +13,8 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
-from harness.asking.boundaries import boundary_of, certainty_of, status_of
-from harness.culprit.axis import Certainty, Searched
+from harness.asking.answer import Answer, Asked
+from harness.asking.boundaries import OnLine, boundary_of
 from harness.culprit.commit import (
     CommitFiles,
     CommitSource,
@@ -35,7 +34,7 @@ from harness.environment import Environment
 from harness.environment.resolve import ERA_MARGIN
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
-from harness.model import Change, Combination, Lock, Release, Verdict, name_of, normalized_name
+from harness.model import Change, Combination, Lock, Release, name_of, normalized_name
 from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.model.lock import AsOf
 from harness.model.verdict import verdicts_around
@@ -49,6 +48,7 @@ from harness.request.question import End, EndKind
 if TYPE_CHECKING:
     from harness.planning.inquiry import Inquiry, Scope
     from harness.repository.git import Repository
+    from harness.request.question import Policy
     from harness.session import Session
 
 
@@ -68,73 +68,37 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
         f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
     )
     session.reporter.report(SearchBegan(headline, (base, *told_holds(scope.holds, question.hold), *question.told, why)))
-    ends = {
-        "good": question.good.as_json() if question.good is not None else None,
-        "bad": _known(question.bad).as_json(),
-    }
-    asked = Asked.of(scope, as_of=str(day), ends=ends, depth=Level.COMMIT.value, typed=question.typed)
+    depth = Level.COMMIT.value
+    asked = Asked.of(scope, question.good, question.bad, as_of=str(day), depth=depth, typed=question.typed)
     with session.lanes(device, question.repro) as lanes:
         judge = Judge(question.repro.signature, session.store)
         trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
         source = _source(session, trials, span, day, question)
-        answer = commits_answer(asked, source, span.chain, certainty_of(question.policy))
+        answer = commits_answer(asked, source, span.chain, question.policy)
     if answer.culprit is not None:
         answer = evolve(answer, advice=_what_next(asked, span.repository, answer.suspects[0]))
     return evolve(answer, wall_s=time.monotonic() - begun)
 
 
-def commits_answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], certainty: Certainty) -> Answer:
+def commits_answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: Policy) -> Answer:
     """Search a chain of commits (hashes, the oldest first) after the source's base, and return the answer.
 
     Raises `Interrupted`, `NoNetwork` and `NoSpace`.
     """
     commits = (source.base, *chain)
-    searched = search_among(source, commits, certainty)
+    searched = search_among(source, commits, policy)
     source = evolve(source, trials=evolve(source.trials, judge=searched.record.judge))
-    status = status_of(searched)
-    boundary = boundary_of(searched)
-    answer = Answer(asked, status, probes=len(searched.record.steps))
-    signature = searched.record.signature
-    pair = pair_of(source, commits, searched) if status.is_change else ""
-    if isinstance(pair, str) or not pair:
-        why = pair_of(source, commits, searched) if boundary.suspects else ""
-        failure = Failure((), signature, status, boundary=boundary, note=why if isinstance(why, str) else "")
-        answer = evolve(answer, failures=(failure,))
-        return evolve(answer, sentence=_sentence(answer, source.repository, searched, failure.note))
-    pair = inside_merge(source, pair, certainty)
-    before, after = (sha[:10] for sha in pair)
-    moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
-    runs = source.runs.judged
-    boundary = boundary.with_change(before, after, is_fix=boundary.is_fix)
-    boundary = evolve(boundary, suspects=(after,), sides=tuple(runs[sha][1] for sha in pair), moved=())
-    guilty = Guilty(boundary, Culprit((finding_of(source, pair, moved, len(chain)),)))
-    answer = evolve(answer, failures=(Failure((), signature, status, (guilty,)),))
-    return evolve(answer, sentence=_sentence(answer, source.repository, searched, ""))
-
-
-def _sentence(answer: Answer, repository: Repository, searched: Searched, why_not: str) -> str:
-    """Return one sentence that answers the question; `why_not` says why no commit can be named."""
-    name = answer.asked.subject
-    if answer.culprit is not None:
-        commit = answer.culprit.finest.commits[0].described
-        sure = searched.search.result.confidence
-        flaky = f" It is flaky; that is {sure:.3f} sure." if searched.search.is_noisy and sure is not None else ""
-        if answer.status is Status.FIXED:
-            return f"{name} commit {commit} fixed it: {answer.last_bad} is bad, it is good.{flaky}"
-        return f"{name} commit {commit} broke it: {answer.last_good} is good, it is bad.{flaky}"
-    ends = searched.axis.names[0], searched.axis.names[-1]
-    oldest, newest = (str(repository.commit(name)) for name in ends)
-    match answer.status:
-        case Status.NO_FAILURE:
-            return f"No failure: {name} commit {oldest if searched.axis.find_fix else newest} is good."
-        case Status.NOT_A_REGRESSION:
-            return f"Not a regression between these commits: {name} commit {oldest} fails too."
-        case Status.NOT_FIXED:
-            return f"Not fixed: {name} commit {newest} still fails."
-    skipped = next((step for step in answer.steps if step.verdict is Verdict.SKIP), None)
-    if why_not or skipped is None:
-        return f"Not sure which: {why_not or 'the runs do not decide it'}."
-    return f"Not sure: {name} commit {repository.commit(skipped.release)} could not be judged: {skipped.reason}."
+    boundary, culprit = boundary_of(searched), None
+    pair = pair_of(source, commits, searched)
+    if not isinstance(pair, str):
+        pair = inside_merge(source, pair, policy)
+        before, after = (sha[:10] for sha in pair)
+        moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
+        culprit = Culprit((finding_of(source, pair, moved, len(chain)),))
+        sides = tuple(source.runs.judged[sha][1] for sha in pair)
+        boundary = boundary.with_change(before, after, is_fix=boundary.is_fix)
+        boundary = evolve(boundary, suspects=(after,), sides=sides, moved=())
+    return OnLine(searched, culprit).answer(asked, boundary)
 
 
 def _what_next(asked: Asked, repository: Repository, commit: str) -> str:

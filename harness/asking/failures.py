@@ -6,7 +6,6 @@ the tests may have failed with another message before they failed with the curre
 
 from __future__ import annotations
 
-import enum
 import re
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -27,6 +26,7 @@ from harness.model import (
 )
 from harness.model.observation import WHOLE_RUN
 from harness.model.signature import normalized_message, without_end
+from harness.model.text import one_line
 from harness.probing import Judge
 from harness.store import Store
 
@@ -119,63 +119,30 @@ def _projects(text: str) -> frozenset[str]:
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
+_LINE = 200  # characters of an exception in a sentence
 _FAILED = RaisedException("Failed", "")
 _ENOUGH = 20  # tests of one failure that a search runs; the whole suite runs at the ends and with the workaround
 
 
-class Standing(enum.Enum):
-    """The result of one run for a failure: passed, failed like the bad end, failed differently, or did not run."""
-
-    PASSES = "passes"
-    FAILS = "fails"
-    FAILS_DIFFERENTLY = "fails differently"
-    UNTESTED = "untested"
-
-
-class BadIs(enum.Enum):
-    """Which failures are bad: only that of the bad end (any other is a skip, or is good), or every failure."""
-
-    THIS_FAILURE = "this failure"
-    ANY_FAILURE = "any failure"
-    THIS_MESSAGE = "this message"
-
-
-_DIFFERENT = {BadIs.THIS_FAILURE: Verdict.SKIP, BadIs.ANY_FAILURE: Verdict.BAD, BadIs.THIS_MESSAGE: Verdict.GOOD}
-
-
 @frozen
 class FailureJudge(Judge):
-    """Judges runs by one failure: of some tests, or without `tests` of the whole command."""
+    """Judges runs by one failure: of some tests, or without `tests` of the whole command.
+
+    `differing` is the verdict on a failure with another message: the tests may have failed so before.
+    """
 
     tests: tuple[str, ...] = field(default=(), kw_only=True)
-    bad_is: BadIs = field(default=BadIs.THIS_FAILURE, kw_only=True)
+    differing: Verdict = field(default=Verdict.SKIP, kw_only=True)
 
     def __call__(self, observation: Observation) -> Judgement:
         """Return the verdict on one observation, with its reason."""
-        standing, reason = self._stands(observation)
-        verdicts = {
-            Standing.PASSES: Verdict.GOOD,
-            Standing.FAILS: Verdict.BAD,
-            Standing.FAILS_DIFFERENTLY: _DIFFERENT[self.bad_is],
-            Standing.UNTESTED: Verdict.SKIP,
-        }
-        differs = standing is Standing.FAILS_DIFFERENTLY and verdicts[standing] is Verdict.GOOD
-        return Judgement(verdicts[standing], reason, differs=differs)
-
-    def standing(self, observation: Observation) -> Standing:
-        """Return how a run stands to the failure."""
-        return self._stands(observation)[0]
-
-    def _stands(self, observation: Observation) -> tuple[Standing, str]:
-        if not self.tests:
+        if self.tests and self.signature is not None:
+            judgement = judged(observation, Group(self.tests, self.signature))
+        else:
             judgement = super().__call__(observation)
             differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
-            other = Standing.FAILS_DIFFERENTLY if differs else Standing.UNTESTED
-            known = {Verdict.GOOD: Standing.PASSES, Verdict.BAD: Standing.FAILS}
-            return known.get(judgement.verdict, other), judgement.reason
-        if self.signature is None:
-            raise ValueError("a group of tests has a signature")
-        return standing_of(observation, Group(self.tests, self.signature))
+            judgement = evolve(judgement, differs=differs)
+        return evolve(judgement, verdict=self.differing) if judgement.differs else judgement
 
 
 @frozen
@@ -190,9 +157,9 @@ class Group:
     signature: Signature
     exceptions: tuple[RaisedException, ...] = ()
 
-    def judge(self, store: Store, bad_is: BadIs = BadIs.THIS_FAILURE) -> FailureJudge:
-        """Return the judge of this failure; `store` has the logs of the runs."""
-        return FailureJudge(self.signature, store, tests=self.tests, bad_is=bad_is)
+    def judge(self, store: Store) -> FailureJudge:
+        """Return the judge for which only this failure is bad; `store` has the logs of the runs."""
+        return FailureJudge(self.signature, store, tests=self.tests)
 
 
 @frozen
@@ -276,28 +243,28 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
     )
 
 
-def standing_of(observation: Observation, group: Group) -> tuple[Standing, str]:
-    """Return how a run stands to one group, and why.
+def judged(observation: Observation, group: Group) -> Judgement:
+    """Return the verdict of a run on one group of tests.
 
-    It fails if one of its tests fails with its signature, and passes if all of its tests ran and passed.
+    Bad if one of its tests fails with its signature, good if all of its tests ran and passed, else a skip.
     """
     results = _Results(observation)
     failures = list(results.all_failures(group.tests))
     for failure in failures:
         if match := group.signature.match(_raising(observation, failure.exception)):
-            return Standing.FAILS, f"{match} ({failure.id})"
+            return Judgement(Verdict.BAD, f"{match} ({failure.id})")
     if failures:
-        return Standing.FAILS_DIFFERENTLY, f"{_titled(failures[0].exception)} ({failures[0].id})"
+        return Judgement(Verdict.SKIP, f"{titled(failures[0].exception)} ({failures[0].id})", differs=True)
     if not observation.outcome.ran:
-        return Standing.UNTESTED, observation.detail or observation.outcome.value
+        return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
     missing = [test for test in group.tests if not results.all_pass(test)]
     if not missing:
         count = len(group.tests)
-        return Standing.PASSES, "the test passed" if count == 1 else f"all {count} tests passed"
+        return Judgement(Verdict.GOOD, "the test passed" if count == 1 else f"all {count} tests passed")
     what = "was skipped" if results.of(missing[0]) else "did not run"
     more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
     detail = observation.detail if observation.outcome is not Outcome.COMPLETED else ""
-    return Standing.UNTESTED, f"{missing[0]} {what}{more}" + (f"; {detail}" if detail else "")
+    return Judgement(Verdict.SKIP, f"{missing[0]} {what}{more}" + (f"; {detail}" if detail else ""))
 
 
 def seen_by(observation: Observation, group: Group) -> Observation:
@@ -308,16 +275,16 @@ def seen_by(observation: Observation, group: Group) -> Observation:
     """
     if not group.tests:
         return observation
-    standing, reason = standing_of(observation, group)
-    if standing is Standing.PASSES:
-        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=reason)
+    judgement = judged(observation, group)
+    if judgement.verdict is Verdict.GOOD:
+        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=judgement.reason)
     failures = list(_Results(observation).all_failures(group.tests))
-    if standing is Standing.FAILS:
+    if judgement.verdict is Verdict.BAD:
         failures = [one for one in failures if group.signature.match(_raising(observation, one.exception))]
     if failures:
-        return evolve(_raising(observation, failures[0].exception), detail=_titled(failures[0].exception))
+        return evolve(_raising(observation, failures[0].exception), detail=titled(failures[0].exception))
     if observation.outcome.ran:
-        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=reason)
+        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=judgement.reason)
     return observation
 
 
@@ -368,7 +335,7 @@ def fails_otherwise(run: Observation, bad: Observation) -> bool:
     """Whether a test that fails in `bad` ran and fails in another way in `run`."""
     results = _Results(bad)
     return any(
-        _titled(failure.exception) != _titled(test.exception)
+        titled(failure.exception) != titled(test.exception)
         for test in run.tests
         for failure in results.failures(test.id)
         if test.outcome.is_failure
@@ -377,9 +344,7 @@ def fails_otherwise(run: Observation, bad: Observation) -> bool:
 
 def packages_named(observation: Observation, packages: Sequence[str]) -> tuple[str, ...]:
     """Return those of some packages that the failures of a run name or have in a traceback, the most frequent first."""
-    failed = [test.exception for test in observation.tests if test.outcome.is_failure]
-    raised = [one for one in (observation.exception, *failed) if one is not None]
-    counts = Counter(name for one in raised for name in named_in(tuple(one.chain()), packages))
+    counts = Counter(name for one in raised_in(observation) for name in named_in(tuple(one.chain()), packages))
     return tuple(name for name, _ in counts.most_common())
 
 
@@ -509,8 +474,12 @@ def _raising(observation: Observation, raised: RaisedException | None) -> Observ
     return evolve(observation, outcome=Outcome.RAISED, exception=raised or _FAILED)
 
 
-def _titled(raised: RaisedException | None, width: int = 200) -> str:
-    if raised is None:
-        return "failed"
-    line = " ".join(f"{raised.name}: {raised.message}".split()).removesuffix(":")
-    return line if len(line) <= width else line[: width - 1] + "…"
+def titled(raised: RaisedException | None) -> str:
+    """Return an exception in one line, "failed" without one."""
+    return one_line(f"{raised.name}: {raised.message}".strip(": "), _LINE) if raised is not None else "failed"
+
+
+def raised_in(run: Observation) -> list[RaisedException]:
+    """Return the exception of a run, and those of its tests that failed."""
+    raised = [run.exception, *(test.exception for test in run.tests if test.outcome.is_failure)]
+    return [one for one in raised if one is not None]

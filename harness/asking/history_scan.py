@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from itertools import pairwise
+from itertools import groupby, pairwise
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -257,20 +257,13 @@ def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[UntestedGaps]:
     """Return one entry for each sequence of runs with the same verdict that has gaps."""
     found: list[UntestedGaps] = []
     testable = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
-    fresh = True
-    for old, new in pairwise(testable):
-        if verdicts[old] is not verdicts[new]:
-            fresh = True
-            continue
-        gaps = tuple(
-            tuple(plan.names[p] for p in gap) for gap in gaps_of(p for p in range(old + 1, new) if p not in verdicts)
-        )
-        if gaps and fresh:
-            found.append(UntestedGaps(verdicts[old], gaps, new - old - 1))
-            fresh = False
-        elif gaps:
-            last = found[-1]
-            found[-1] = evolve(last, gaps=(*last.gaps, *gaps), longest=max(last.longest, new - old - 1))
+    for verdict, same in groupby(testable, key=verdicts.__getitem__):
+        between = [range(old + 1, new) for old, new in pairwise(same)]
+        between = [inside for inside in between if not verdicts.keys() >= set(inside)]
+        gaps = [gap for inside in between for gap in gaps_of(p for p in inside if p not in verdicts)]
+        if gaps:
+            named = tuple(tuple(plan.names[p] for p in gap) for gap in gaps)
+            found.append(UntestedGaps(verdict, named, max(map(len, between))))
     return found
 
 

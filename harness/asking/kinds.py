@@ -145,24 +145,15 @@ def _rules(question: Question) -> Iterable[tuple[bool, frozenset[str], str, str]
 
 def _refuse_fix(question: Question, ends: Ends) -> None:
     """Check that the ends of days or releases are in the order that `--find-fix` says. Raises `UserMistake`."""
-    good, bad = ends.good, ends.bad
-    if question.policy.find_fix and good is None:
-        raise UserMistake(
-            "--find-fix between two sets of packages needs both ends", hint="name them with --good and --bad"
-        )
+    good, bad, find_fix = ends.good, ends.bad, question.policy.find_fix
+    if good is None and find_fix:
+        hint = "name them with --good and --bad"
+        raise UserMistake("--find-fix between two sets of packages needs both ends", hint=hint)
     if good is not None and good.kind is bad.kind is EndKind.RELEASE:
-        check_order(good.text, bad.text, find_fix=question.policy.find_fix)
-    if good is None or good.moment is None or bad.moment is None:
-        return
-    moments = {good.text: good.moment, bad.text: bad.moment}
-    check_order(
-        good.text,
-        bad.text,
-        find_fix=question.policy.find_fix,
-        key=moments.__getitem__,
-        words=("earlier", "later"),
-        what="what",
-    )
+        check_order(good.text, bad.text, find_fix=find_fix)
+    if good is not None and good.moment is not None and bad.moment is not None:
+        moments = {good.text: good.moment, bad.text: bad.moment}
+        check_order(good.text, bad.text, find_fix=find_fix, key=moments.__getitem__)
 
 
 def _has_fixed_packages(ends: Ends) -> bool:

@@ -13,12 +13,13 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.axis import Certainty
+from harness.asking.failures import FailureJudge
 from harness.culprit.trials import Trials
 from harness.events import Judged, Progress, Reporter, Started, run_label
-from harness.model import Judgement, Observation, Signature, Verdict
+from harness.model import Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
+from harness.request.question import Policy
 
 if TYPE_CHECKING:
     from harness.environment import Index, Interpreter
@@ -89,7 +90,7 @@ class Count:
 class Observer:
     """Runs the probes of a question between two worlds.
 
-    `certainty` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
+    `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
     is known that the bug does not show in every run (0 and 0: it does, as far as is known).
     """
 
@@ -98,7 +99,7 @@ class Observer:
     index: Index
     interpreter: Interpreter
     reporter: Reporter
-    certainty: Certainty = Certainty()
+    policy: Policy = Policy()
     failures: int = 0
     runs: int = 0
     count: Count = field(factory=Count)
@@ -106,7 +107,7 @@ class Observer:
     @property
     def is_flaky(self) -> bool:
         """Whether one run does not tell good from bad."""
-        return self.certainty.flaky
+        return self.policy.flaky
 
     @property
     def passes(self) -> int:
@@ -115,7 +116,7 @@ class Observer:
 
     def flaky(self, failures: int, runs: int) -> Observer:
         """Return the observer for a bug that showed in `failures` of `runs` runs of the bad end."""
-        return evolve(self, certainty=evolve(self.certainty, flaky=True), failures=failures, runs=runs)
+        return evolve(self, policy=evolve(self.policy, flaky=True), failures=failures, runs=runs)
 
     def repeating(self, judge: Judge) -> Probing:
         """Return the prober for a search over sets."""
@@ -137,7 +138,7 @@ class Observer:
         prepared = prober.prepare(probe)
         observation = prepared.observation or prober.execute(prepared)
         self.count.add(observation, cached=prepared.cached)
-        judgement = judge(observation) if judge is not None else self._as_it_ended(observation, probe.repro.signature)
+        judgement = (judge or self._judge_of_ends(probe.repro.signature))(observation)
         progress = Progress(groups=self.count.open_failures)
         self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached, progress=progress))
         return observation
@@ -153,10 +154,7 @@ class Observer:
                 break
         return found
 
-    def _as_it_ended(self, observation: Observation, signature: Signature | None) -> Judgement:
-        """Return the verdict on the run of an end, where any failure is bad if there is no signature."""
-        if signature is not None:
-            return Judge(signature, self.prober.store)(observation)
-        judgement = Judge(None, self.prober.store)(observation)
-        is_failure = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
-        return evolve(judgement, verdict=Verdict.BAD) if is_failure else judgement
+    def _judge_of_ends(self, signature: Signature | None) -> Judge:
+        """Return the judge of an end's run: any failure is bad if there is no signature."""
+        differing = Verdict.SKIP if signature is not None else Verdict.BAD
+        return FailureJudge(signature, self.prober.store, differing=differing)

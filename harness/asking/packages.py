@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.asking.answer import Boundary, Guilty
 from harness.asking.boundaries import boundary_of, candidates_of
 from harness.asking.failures import (
-    BadIs,
     FailureJudge,
     Group,
-    Standing,
     failing_of,
     packages_of_frames,
     packages_of_log,
     seen_by,
 )
-from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Certainty, Searched
+from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
 from harness.culprit.sides import exchanged
 from harness.events import LevelBegan, Progress
 from harness.model import Change, Judgement, Lock, Observation, Release, Repro, Verdict, name_of
@@ -40,6 +38,7 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.asking.observing import Observer
+    from harness.request.question import Policy
 
 
 _FEW = 4
@@ -62,27 +61,34 @@ class FlakyError(Exception):
 class PackageSearch:
     """The search for the culprits of one failure.
 
-    `units` are the changes by package, `order` the packages with the most likely first. `held` is also held back in
-    every run.
+    `held` are the versions that are also held back in every run. `units` are the changes by package, and `order` the
+    packages with the most likely first.
     """
 
     observer: Observer
     group: Group
     bad: World
     good: World
-    units: Mapping[str, Change]
-    order: Sequence[str]
     repro: Repro
     held: Versions
+    order: Sequence[str] = ()
+    units: Mapping[str, Change] = field(init=False)
+
+    @units.default
+    def _changes(self) -> Mapping[str, Change]:
+        return {
+            change.name: change
+            for change in self.good.lock.diff(self.bad.lock)
+            if change.name not in self.held
+            and self.bad.scope.subject in ("", change.name)
+            # One that only the bad end has can be left out unless that end is a day.
+            and (change.before is not None or self.bad.near is not None)
+        }
 
     @property
     def judge(self) -> FailureJudge:
         """The judge for which only the failure of the bad end is bad."""
         return self.group.judge(self.observer.prober.store)
-
-    def standing(self, run: Observation) -> Standing:
-        """Return how a run stands to the failure."""
-        return self.judge.standing(run)
 
     def observe(self, label: str, probe: Probe) -> Observation:
         """Run one probe of the failure."""
@@ -93,7 +99,7 @@ class PackageSearch:
         probe = self.bad.at({**self.held, **versions}, self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.observe(f"held back: {names}", probe)
-        return run if self.standing(run) is Standing.PASSES else None
+        return run if self.judge(run).verdict is Verdict.GOOD else None
 
     def held_back(self) -> dict[str, str | None] | None:
         """Return the versions at which packages must be held back for the tests to pass; None if that is not enough."""
@@ -160,23 +166,23 @@ class PackageSearch:
         span = f"{change.name}, from {axis.names[0]} to {axis.names[-1]}"
         told = f"{counted(len(axis.names), 'release')} of {span}: which broke it?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
-        bad_is = BadIs.ANY_FAILURE if self.group.signature.captured else BadIs.THIS_FAILURE
-        searched = self._searched(axis, evolve(self.judge, bad_is=bad_is), self.observer.certainty)
+        differing = Verdict.BAD if self.group.signature.captured else Verdict.SKIP
+        searched = self._searched(axis, evolve(self.judge, differing=differing), self.observer.policy)
         if searched.search.is_noisy and not self.observer.is_flaky:
             bad = searched.search.result.bad_side
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
         found = boundary_of(searched, candidates_of(releases), left_out)
         if found.first_bad is None or found.last_good is None:
             return evolve(found, last_good=change.before, first_bad=change.after)
-        first_bad = found.sides[-1]
-        found = evolve(found, message=self.judge(first_bad).reason)
-        if found.first_bad != axis.names[-1] and self.standing(first_bad) is Standing.FAILS_DIFFERENTLY:
+        judgement = self.judge(found.sides[-1])
+        found = evolve(found, message=judgement.reason)
+        if found.first_bad != axis.names[-1] and judgement.differs:
             found = evolve(found, since=self._since(axis, searched))
         return found
 
     def _since(self, axis: Axis, searched: Searched) -> str | None:
         """Return the first release that fails as the bad end does, if the first bad one fails differently."""
-        judge = evolve(self.judge, bad_is=BadIs.THIS_MESSAGE)
+        judge = evolve(self.judge, differing=Verdict.GOOD)
         later = evolve(axis, good=searched.search.result.first_bad)
         told = f"since which release of {axis.subject} is the message that of the bad end?"
         self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
@@ -216,11 +222,11 @@ class PackageSearch:
         return self.bad.as_of or (max(filter(None, days)) if all(days) else None)
 
     def _searched(
-        self, axis: Axis, judge: FailureJudge, certainty: Certainty, known: Mapping[Trial, Observation] | None = None
+        self, axis: Axis, judge: FailureJudge, policy: Policy, known: Mapping[Trial, Observation] | None = None
     ) -> Searched:
         """Search a line; `known` are runs that were made before."""
         observer = self.observer
-        line = AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, certainty)
+        line = AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, policy)
         likely = {} if known or observer.is_flaky else self._likely(axis, judge)
         searched = line.run(line.begin(known or likely))
         observer.count.ran_now += searched.record.ran
@@ -352,10 +358,9 @@ class PackageSearch:
             f"{boundary.subject} {boundary.last_good} with only {name} {lock.version_of(name)}",
             Probe(self.repro, self.bad.at({}, self.repro).combination, lock=lock),
         )
-        standing, first_bad = self.standing(run), boundary.sides[-1]
-        different = Standing.FAILS_DIFFERENTLY
-        if standing is not different or self.standing(first_bad) is not different:
-            return standing is Standing.FAILS
+        judgement, first_bad = self.judge(run), boundary.sides[-1]
+        if not judgement.differs or not self.judge(first_bad).differs:
+            return judgement.verdict is Verdict.BAD
         tests = self.group.tests
         return set(failing_of(run, tests)) >= set(failing_of(first_bad, tests))
 
@@ -368,7 +373,7 @@ class PackageSearch:
             return ()
         older = evolve(self.good, as_of=self.bad.as_of, near=self.good.lock)
         run = self.observe(f"the good end with only {name} {after}", older.at({name: after}, self.repro))
-        if self.standing(run) is not Standing.PASSES:
+        if self.judge(run).verdict is not Verdict.GOOD:
             return ()
         names = self.fewest(
             rest,
@@ -422,8 +427,7 @@ class PackageSearch:
 
     def _only_differs(self, boundary: Boundary) -> bool:
         """Whether the first bad release fails, but never as the bad end does."""
-        is_other = bool(boundary.sides) and self.standing(boundary.sides[-1]) is Standing.FAILS_DIFFERENTLY
-        return is_other and boundary.since is None
+        return bool(boundary.sides) and self.judge(boundary.sides[-1]).differs and boundary.since is None
 
     def _code_in(self, run: Observation) -> frozenset[str]:
         """Return the packages in the traceback of a run, from its log if nothing else has one."""

@@ -6,14 +6,15 @@ are put into the newer one: if it still fails there, Python made the difference,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.asking.answer import Answer, Asked
-from harness.asking.boundaries import boundary_of, certainty_of, search_line
+from harness.asking.boundaries import boundary_of, search_line
+from harness.asking.wording import packages_of
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
@@ -24,10 +25,11 @@ from harness.model import Change, Lock
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.lock import AsOf
 from harness.planning.inquiry import Inquiry, Scope
-from harness.planning.releases import check_order, scope_of
+from harness.planning.releases import check_order, is_prerelease, scope_of
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probers
 from harness.request.parsing import as_of
+from harness.request.question import End, EndKind
 from harness.session import Session, at_python
 
 if TYPE_CHECKING:
@@ -39,36 +41,30 @@ _MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
 
 @frozen
 class _Python:
-    """One Python: the session that runs with it, and the question as it is there."""
+    """One Python: the session that runs with it, the question as it is there, and what all its probes share."""
 
-    minor: str
     session: Session
     inquiry: Inquiry
+    scope: Scope
 
     @property
-    def version(self) -> str:
-        """The full version."""
-        return self.session.interpreter.version
-
-    @property
-    def scope(self) -> Scope:
-        """What all probes with this Python share."""
-        device, _ = self.session.device_for(self.inquiry.repro)
-        return scope_of(self.inquiry, self.version, device, SUBJECT)
+    def minor(self) -> str:
+        """The version that users name, such as 3.12."""
+        return self.session.interpreter.minor
 
     def probe(self, attempt: int = 0) -> Probe:
         """Return the probe with this Python, with the packages that the requirements resolve to."""
         day = AsOf.read(str(as_of(self.inquiry.as_of))).of(None)
-        return Probe(self.inquiry.repro, self.scope.combination(self.scope.requirements, day), attempt=attempt)
+        return Probe(self.scope.repro, self.scope.combination(self.scope.requirements, day), attempt=attempt)
 
     def with_packages(self, lock: Lock) -> Probe:
         """Return the probe with this Python and the versions of another Python's packages, as far as they fit."""
         scope, named = self.scope, {pin.name: pin.version.partition("+")[0] for pin in lock.pins}
         pins = tuple(f"{name}=={version}" for name, version in named.items())
         held = evolve(scope, holds=(*scope.holds, *pins))
-        prereleases = tuple(name for name, version in named.items() if Version(version).is_prerelease)
+        prereleases = tuple(name for name, version in named.items() if is_prerelease(version))
         combination = evolve(held.combination(scope.requirements, None), prereleases=prereleases)
-        return Probe(self.inquiry.repro, combination)
+        return Probe(scope.repro, combination)
 
 
 def ask_pythons(session: Session, question: Question, inquire: Callable[[Session], Inquiry]) -> Answer:
@@ -76,51 +72,40 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
 
     Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    named = {option: _minor(text, option) for option, text in _named(question)}
-    check_order(
-        question.good,
-        question.bad,
-        find_fix=question.policy.find_fix,
-        key=lambda text: Version(_minor(text, "--good")),
-        what="the Python that",
-    )
-    pythons, left_out = _pythons(session, list(named.values()), inquire)
-    good, bad = (_position(named.get(option), option, pythons) for option in ("--good", "--bad"))
-    by_version = {python.version: python.session.prober for python in pythons}
+    good, bad = _minor(question.good, "--good"), _minor(question.bad, "--bad")
+    find_fix = question.policy.find_fix
+    check_order(good, bad, find_fix=find_fix, key=Version)
+    pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), inquire)
+    minors = tuple(python.minor for python in pythons)
     newest = pythons[-1]
+    scope, depth = newest.scope, newest.inquiry.depth
     axis = Axis(
         SUBJECT,
-        tuple(python.minor for python in pythons),
+        minors,
         lambda trial: pythons[trial.position].probe(trial.attempt),
-        good,
-        bad,
-        find_fix=question.policy.find_fix,
+        minors.index(good) if good is not None else None,
+        minors.index(bad) if bad is not None else None,
+        find_fix=find_fix,
         unit="Python",
-        label=lambda position: f"Python {pythons[position].version}",
+        label=lambda position: f"Python {pythons[position].scope.python}",
     )
-    judge = Judge(newest.inquiry.repro.signature, session.store)
-    verb = "fixed" if axis.find_fix else "broke"
+    verb = "fixed" if find_fix else "broke"
     headline = (
-        f"looking for the Python that {verb} {newest.inquiry.repro.name}: {axis.names[0]} to {axis.names[-1]}, "
-        f"{newest.scope.device.value}"
+        f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
     )
 
     def find(trials: Trials, sides: Sides, searched: Searched) -> Culprit | None:
         older, newer = (pythons[position] for position in searched.search.result.boundary or ())
-        until = question.depth or Level.PACKAGE
-        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, until)
+        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, depth)
 
-    with session.lanes(newest.scope.device, newest.inquiry.repro) as lanes:
-        line = AxisSearch(axis, judge, Probers(by_version), lanes, session.reporter, certainty_of(question.policy))
+    judge = Judge(scope.repro.signature, session.store)
+    probers = Probers({one.scope.python: one.session.prober for one in pythons})
+    with session.lanes(scope.device, scope.repro) as lanes:
+        line = AxisSearch(axis, judge, probers, lanes, session.reporter, question.policy)
         announced = headline, (*newest.inquiry.told, *left_out_words(left_out))
-        below = find if question.depth is not Level.RELEASE else None
-        found = search_line(line, newest.scope, session.index, announced, below)
-    ends = {
-        end: {"kind": "python", "text": text} if text else None
-        for end, text in (("good", question.good), ("bad", question.bad))
-    }
-    depth = (question.depth or Level.PACKAGE).value
-    asked = Asked.of(newest.scope, ends=ends, depth=depth, typed=newest.inquiry.typed)
+        found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
+    named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))
+    asked = Asked.of(scope, *named, depth=depth.value, typed=newest.inquiry.typed)
     answer = found.answer(asked, boundary_of(found.searched, left_out=left_out))
     sentence = answer.sentence.replace(f"{SUBJECT} 3.", "Python 3.")
     sentence = f"{sentence} {_words(found.culprit, newest)}".strip()
@@ -128,16 +113,14 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
 
 
 def _pythons(
-    session: Session, named: list[str], inquire: Callable[[Session], Inquiry]
+    session: Session, given: Sequence[str], inquire: Callable[[Session], Inquiry]
 ) -> tuple[tuple[_Python, ...], dict[str, str]]:
     """Return the Pythons between the ends that this machine has, the oldest first, and why others are left out."""
-    given = sorted(named, key=Version)
-    first, last = (given[0], given[-1]) if len(given) == 2 else (_MINORS[0], _MINORS[-1])
-    wanted = sorted({*_MINORS, *given}, key=Version)
+    first, last = given if len(given) == 2 else (_MINORS[0], _MINORS[-1])
     found: list[_Python] = []
     left_out: dict[str, str] = {}
-    for minor in wanted:
-        if not Version(first) <= Version(minor) <= Version(last):
+    for minor in sorted({*_MINORS, *given}, key=Version):
+        if minor not in given and not Version(first) <= Version(minor) <= Version(last):
             continue
         try:
             one = at_python(session, minor)
@@ -147,10 +130,13 @@ def _pythons(
             left_out[minor] = f"not on this machine; uv python install {minor} installs it"
             continue
         inquiry = inquire(one)
-        if not meets(inquiry.repro.requires_python, one.interpreter.version):
-            left_out[minor] = f"the repro requires Python {inquiry.repro.requires_python}"
-            continue
-        found.append(_Python(minor, one, inquiry))
+        repro, version = inquiry.repro, one.interpreter.version
+        if meets(repro.requires_python, version):
+            found.append(_Python(one, inquiry, scope_of(inquiry, version, one.device_for(repro)[0], SUBJECT)))
+        elif minor in given:
+            raise UserMistake(f"Python {minor} can't be used: the repro requires Python {repro.requires_python}")
+        else:
+            left_out[minor] = f"the repro requires Python {repro.requires_python}"
     if len(found) < 2:
         raise UserMistake(
             f"only {len(found)} Python of {first} to {last} can be used here",
@@ -159,14 +145,9 @@ def _pythons(
     return tuple(found), left_out
 
 
-def _named(question: Question) -> Iterator[tuple[str, str]]:
-    """Yield the option and the text of each end that was named."""
-    for option, text in (("--good", question.good), ("--bad", question.bad)):
-        if text is not None:
-            yield option, text
-
-
-def _minor(text: str, option: str) -> str:
+def _minor(text: str | None, option: str) -> str | None:
+    if text is None:
+        return None
     try:
         version = Version(text)
     except InvalidVersion as error:
@@ -174,20 +155,11 @@ def _minor(text: str, option: str) -> str:
     return f"{version.major}.{version.minor}"
 
 
-def _position(minor: str | None, option: str, pythons: tuple[_Python, ...]) -> int | None:
-    if minor is None:
-        return None
-    minors = [python.minor for python in pythons]
-    if minor not in minors:
-        raise UserMistake(f"{option} {minor} can't be used", hint=f"the Pythons that can: {', '.join(minors)}")
-    return minors.index(minor)
-
-
 def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level) -> Culprit:
     """Tell Python itself from the packages that it resolves to, by running each Python with the other's packages."""
-    before, after = sides.before, sides.after
+    before, after, was, now = sides.before, sides.after, older.scope.python, newer.scope.python
     with_older = newer.with_packages(before.lock)
-    swapped = trials.proof(f"Python {newer.version} with the packages of {older.version}", with_older, after.verdict)
+    swapped = trials.proof(f"Python {now} with the packages of {was}", with_older, after.verdict)
     seen = swapped.observation
     if swapped.verdict is before.verdict and seen is not None and seen.lock is not None:
         own = evolve(trials, scope=newer.scope, prober=newer.session.local)
@@ -195,10 +167,9 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
         found = find_culprit(own, inside, until)
         if found is not None:
             return found
-    back = trials.proof(
-        f"Python {older.version} with the packages of {newer.version}", older.with_packages(after.lock), before.verdict
-    )
-    finding = Finding(Level.PACKAGE, (Change(SUBJECT, older.version, newer.version),), proofs=(back, swapped), runs=2)
+    with_newer = older.with_packages(after.lock)
+    back = trials.proof(f"Python {was} with the packages of {now}", with_newer, before.verdict)
+    finding = Finding(Level.PACKAGE, (Change(SUBJECT, was, now),), proofs=(back, swapped), runs=2)
     differ = [
         str(change)
         for proof, lock in ((swapped, before.lock), (back, after.lock))
@@ -223,5 +194,4 @@ def _words(culprit: Culprit | None, newest: _Python) -> str:
             if finest.is_proved
             else "Whether it is Python itself is not proved."
         )
-    packages = ", ".join(f"{change.name} {change.after or '(removed)'}" for change in finest.packages)
-    return f"It is not Python itself but {packages}, which Python {newest.minor} installs."
+    return f"It is not Python itself but {packages_of(finest)}, which Python {newest.minor} installs."

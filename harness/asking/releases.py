@@ -9,13 +9,14 @@ from packaging.version import Version
 
 from harness.asking.advice import advice_for
 from harness.asking.answer import Answer, Asked
-from harness.asking.boundaries import boundary_of, candidates_of, certainty_of, search_line
+from harness.asking.boundaries import boundary_of, candidates_of, search_line
 from harness.asking.wording import sentence_with_culprit
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.model.culprit import Culprit, Level
 from harness.planning.releases import Plan, find_anchor, make_plan
 from harness.probing import Judge
+from harness.request.question import release_end
 
 if TYPE_CHECKING:
     from harness.culprit.sides import Sides
@@ -39,16 +40,15 @@ def ask_releases(session: Session, question: Inquiry) -> Answer:
 
 def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     """Answer a plan's question, down to its depth. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
-    depth = plan.question.depth or Level.REGION
     prober, policy = session.prober, plan.question.policy
     axis = Axis(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
     judge = Judge(plan.repro.signature, session.store)
-    line = AxisSearch(axis, judge, prober, lanes, session.reporter, certainty_of(policy))
+    line = AxisSearch(axis, judge, prober, lanes, session.reporter, policy)
 
     def find(trials: Trials, sides: Sides, _: Searched) -> Culprit | None:
-        return find_culprit(trials, sides, depth)
+        return find_culprit(trials, sides, plan.question.depth)
 
-    below = find if depth is not Level.RELEASE else None
+    below = find if plan.question.depth is not Level.RELEASE else None
     found = search_line(line, plan.scope, session.index, _announced(plan, session), below)
     reached = {step.release for step in found.searched.record.steps}
     boundary = boundary_of(found.searched, candidates_of(plan.releases), _between(plan, reached))
@@ -79,12 +79,9 @@ def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:
 
 def asked_of(plan: Plan) -> Asked:
     """Return the question of a plan as an answer keeps it."""
-    ends = {
-        end: {"kind": "release", "text": plan.names[position]} if position is not None else None
-        for end, position in (("good", plan.good), ("bad", plan.bad))
-    }
-    depth = (plan.question.depth or Level.REGION).value
-    return Asked.of(plan.scope, as_of=plan.as_of, ends=ends, depth=depth, typed=plan.question.typed)
+    good, bad = (release_end(plan.names[at]) if at is not None else None for at in (plan.good, plan.bad))
+    question = plan.question
+    return Asked.of(plan.scope, good, bad, as_of=plan.as_of, depth=question.depth.value, typed=question.typed)
 
 
 def _between(plan: Plan, reached: set[str]) -> dict[str, str]:

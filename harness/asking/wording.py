@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve
@@ -13,7 +12,7 @@ from harness.asking.failures import failing_of
 from harness.model import Verdict
 from harness.model.culprit import Culprit, Finding, Region
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged, sentence_and_table
-from harness.model.verdict import Step, runs_of
+from harness.model.verdict import runs_of
 from harness.planning.worlds import end_words
 from harness.request.question import End, EndKind
 from harness.search import BisectionResult, BisectionStatus, Effect
@@ -22,23 +21,23 @@ from harness.search.rates import CONFIDENCE
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
     """Return the sentences that answer the question and say how certain the answer is."""
-    subject = answer.subject
-    tried = [step for step in answer.steps if step.verdict is not Verdict.SKIP]
-    oldest = name[min(_positions(tried, name), default=0)]
-    newest = name[max(_positions(tried, name), default=0)]
+    subject, unit = answer.subject, answer.boundary.unit
+    tried = {step.release for step in answer.steps if step.verdict is not Verdict.SKIP}
+    judged = [candidate for candidate in name.values() if candidate in tried] or [name[0]]
+    oldest, newest = judged[0], judged[-1]
     match answer.status:
         case Status.FOUND | Status.FIXED:
             text = lead_of(answer)
         case Status.NOT_A_REGRESSION:
             is_named = oldest == (answer.asked.ends.get("good") or {}).get("text")
-            which = "your good end" if is_named else "the oldest release that could be tested here"
+            which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
             text = f"Not a regression in {subject}: {oldest}, {which}, fails in the same way."
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
             text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
             text += _would_have_shown(runs)
         case Status.NOT_FIXED:
-            text = f"Not fixed: {subject} {newest}, the newest release that could be tested here, still fails."
+            text = f"Not fixed: {subject} {newest}, the newest {unit} that could be tested here, still fails."
         case Status.INCONCLUSIVE:
             text = _inconclusive(answer, result, name)
     moved = [
@@ -55,7 +54,8 @@ def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
     verb, was, now = ("fixed", "bad", "good") if answer.status is Status.FIXED else ("broke", "good", "bad")
     if newer is None:
         return f"It was {was} with {subject} {older} and is {now} without it."
-    lead = f"{subject} {newer} {verb} it"
+    commits = answer.culprit.finest.commits if answer.culprit and answer.boundary.unit == "commit" else ()
+    lead = f"{subject} {f'commit {commits[0].described}' if commits else newer} {verb} it"
     if older is None:
         return f"{lead}: it was {was} without it."
     if is_elsewhere:
@@ -123,7 +123,7 @@ def _untried_between(answer: Answer) -> str:
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
-    effect = result.effect
+    effect, unit = result.effect, answer.boundary.unit
     if effect is not None and answer.signature is not None and not effect.is_clear:
         return (
             f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
@@ -138,9 +138,9 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
         which = ", ".join(name[position] for position in result.flaky)
         return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
     if result.suspects:
-        old, new = (answer.last_good, answer.first_bad) if answer.first_bad else (answer.last_bad, answer.first_good)
+        old, new = answer.boundary.ends
         if answer.steps and all(step.verdict is Verdict.SKIP for step in answer.steps):
-            count = counted(len(answer.suspects), "release")
+            count = counted(len(answer.suspects), unit)
             return f"Not sure: none of the {count} of {answer.subject} could be tested."
         if not old or not new:
             return f"Not sure which: the suspects are {ranged(answer.suspects)}, which could not be tested."
@@ -149,17 +149,12 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
             f"suspects are {ranged(answer.suspects)}, because those between could not be tested."
         )
     if not answer.steps:
-        return f"Not sure: no release of {answer.subject} could be tested."
+        return f"Not sure: no {unit} of {answer.subject} could be tested."
     first = answer.steps[0]
     return (
-        f"Not sure: no two releases of {answer.subject} could be judged; "
+        f"Not sure: no two {unit}s of {answer.subject} could be judged; "
         f"the first, {first.release}, was {first.verdict.word}: {first.reason}."
     )
-
-
-def _positions(steps: list[Step], name: Mapping[int, str]) -> list[int]:
-    released = {step.release for step in steps}
-    return [position for position, release in name.items() if release in released]
 
 
 def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
@@ -179,7 +174,7 @@ def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
     if finest.commits:
         what = f"commit {listed(commit.described for commit in finest.commits)} of {what}"
     if _is_elsewhere(answer, culprit):
-        release = f"{answer.subject} {answer.first_bad or answer.first_good}"
+        release = f"{answer.subject} {answer.boundary.ends[1]}"
         is_gone = all(change.after is None for change in culprit.packages)
         what += f", which {release} no longer installs" if is_gone else f", which {release} lets in"
         where = f"; it lies{where.removeprefix(',')}" if where else ""
@@ -203,10 +198,8 @@ def packages_of(finding: Finding) -> str:
 
 
 def _where(finding: Finding) -> str:
-    if finding.regions:
-        at = listed(_located(finding.regions, finding))
-        return f", in {finding.files[0]}, at {at}" if len(finding.files) == 1 else f", at {at}"
-    return f", in {listed(finding.files)}" if finding.files else ""
+    places = _places(finding)
+    return f", in {places}" if places else ""
 
 
 def _is_elsewhere(answer: Answer, culprit: Culprit) -> bool:
@@ -242,28 +235,22 @@ def _needed(finding: Finding) -> str:
     added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
     is_imports = not finding.needed_files and all(words[:1] in (["import"], ["from"]) for words in added if words)
     what = "the imports it needs" if is_imports and any(added) else "what it needs"
-    newer = "" if finding.needed_files else _version(finding, newer=True)
-    return f", with {what} ({listed(places)}{newer}),"
+    return f", with {what} ({listed(places)}),"
 
 
 def _located(regions: Iterable[Region], finding: Finding) -> list[str]:
-    """Name the lines of regions and their functions, and the files unless there is only one."""
+    """Name the functions of regions, with their files and lines in brackets."""
     told = []
+    older = finding.packages[0].before if len(finding.packages) == 1 else None
     for (file, function, is_there), found in _by_place(regions).items():
-        at = numbered_lines(found) + (f" of {function}" if function else "")
-        at += "" if finding.files == (file,) else f" in {file}"
-        older = "" if is_there else _version(finding, newer=False)
-        told.append(at + (older.replace(" of", " in") if function else older))
+        at = f"{file}, {numbered_lines(found)}" + (f" of {older}" if older and not is_there else "")
+        told.append(f"{function} ({at})" if function else at)
     return told
 
 
 def _places(finding: Finding) -> str:
-    """Name the functions of a finding's regions, with their files and lines in brackets; without regions its files."""
-    told = []
-    for (file, function, is_there), found in _by_place(finding.regions).items():
-        at = f"{file}, {numbered_lines(found)}" + ("" if is_there else _version(finding, newer=False))
-        told.append(f"{function} ({at})" if function else at)
-    return listed(told or finding.files)
+    """Name the regions of a finding; without regions its files."""
+    return listed(_located(finding.regions, finding) or finding.files)
 
 
 def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tuple[int, int]]]:
@@ -277,13 +264,6 @@ def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tup
         lines = region.after if is_there else region.before
         found.setdefault((region.file, region.function, is_there), []).append(lines)
     return found
-
-
-def _version(finding: Finding, *, newer: bool) -> str:
-    """The release by whose text lines are numbered, as in " of 1.1"; "" unless one package changed."""
-    change = finding.packages[0] if len(finding.packages) == 1 else None
-    version = (change.after if newer else change.before) if change is not None else None
-    return f" of {version}" if version else ""
 
 
 # -- between two worlds
@@ -456,7 +436,7 @@ def cause_of(culprit: Guilty) -> str:
     if culprit.deeper is None:
         if len(boundary.suspects) > 1:
             return f"{boundary.subject}, one of {listed(boundary.suspects)}"
-        who = f"{boundary.unit if boundary.unit == 'Python' else culprit.package} {boundary.ends[1] or '(removed)'}"
+        who = f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'}"
         along = f" together with {listed(culprit.together_with)}" if culprit.together_with else ""
         return f"{who} {did}{along}".rstrip()
     finest = culprit.deeper.finest
@@ -464,26 +444,21 @@ def cause_of(culprit: Guilty) -> str:
     if finest.commits:
         told = f"commit {listed(commit.described for commit in finest.commits)}"
         return f"{boundary.subject} {told}" if boundary.unit == "commit" else f"{who}, {told}"
-    if finest.regions:
-        where = _places(finest)
-        region = finest.regions[0]
-        if did and len(finest.regions) == 1 and did.endswith(f".{region.function}"):
-            return f"{who} {did} ({_places(finest).partition(' (')[2]}"
-        return f"{who} {did}: {where}" if did else f"{who} changed {where}"
+    where = _places(finest)
     if did:
-        return f"{who} {did}"
-    return f"{who} changed {_places(finest)}" if finest.files else who
+        return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"
+    return f"{who} changed {where}" if where else who
 
 
 def _advice_of(answer: Answer) -> dict[str, str]:
-    """What the releases themselves say to use instead, and which one says it: its package if that says one thing."""
-    found: dict[str, tuple[str, str]] = {}
+    """What the releases themselves say to use instead, and the release that says it."""
+    found: dict[str, str] = {}
     for culprit in answer.culprits:
         said = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
         if said and not culprit.boundary.is_fix:
-            found.setdefault(said, (listed(change.name for change in culprit.packages), culprit.boundary.ends[1] or ""))
-    count = Counter(name for name, _ in found.values())
-    return {said: name if count[name] == 1 else f"{name} {release}".rstrip() for said, (name, release) in found.items()}
+            names = listed(change.name for change in culprit.packages)
+            found.setdefault(said, f"{names} {culprit.boundary.ends[1] or ''}".rstrip())
+    return found
 
 
 def beyond_head(answer: Answer) -> str:

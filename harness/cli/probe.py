@@ -16,7 +16,7 @@ from harness.errors import UserMistake
 from harness.events import Note, Reporter
 from harness.model import Lock
 from harness.model.text import to_json
-from harness.planning.single import executed, executed_until_clear, prepared_again, prepared_probe
+from harness.planning.single import executed, prepared_again, prepared_probe
 from harness.request.commands import ChosenProject, chosen_command, read_beside
 from harness.request.project import Projects
 from harness.request.repros import required_python
@@ -86,7 +86,7 @@ def probe(
         _tell(reporter, chosen.told)
         session = evolve(session, settings=evolve(settings, with_=chosen.with_))
         prepared = prepared_probe(session, chosen.repro, fresh=fresh, replaced=chosen.replaced)
-    probed = executed_until_clear(session, prepared) if repeat else executed(session, prepared)
+    probed = executed(session, prepared, repeat=repeat)
     if as_json:
         click.echo(to_json(cattrs.unstructure(probed.observation)))
     else:

@@ -18,6 +18,7 @@ from harness.events import SILENT, Progress, Reporter, SearchBegan, SignatureCap
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import listed
 from harness.model.verdict import Step
+from harness.request.question import Policy
 from harness.scheduling.scheduler import Engine
 from harness.search import Gauges, Noise, SureBisection, Trial
 
@@ -55,22 +56,7 @@ class Axis:
         return run_label(name, trial.attempt)
 
 
-@frozen
-class Certainty:
-    """How sure a search over a line has to be; the fields are those of `Policy`."""
-
-    confirm: int | None = None
-    flaky: bool = False
-    confidence: float = 0.99
-    trust_ends: bool = False
-
-    @property
-    def noise(self) -> Noise:
-        """The same for a search."""
-        return Noise(self.flaky, self.confidence, self.trust_ends)
-
-
-ONE_RUN = Certainty(confirm=0)
+ONE_RUN = Policy(confirm=0)
 
 
 @define
@@ -153,14 +139,14 @@ class Searched:
 
 @frozen
 class AxisSearch:
-    """Searches one axis; `certainty` says how sure the result has to be."""
+    """Searches one axis; `policy` says how sure the result has to be."""
 
     axis: Axis
     judge: Judge
     prober: Probing
     lanes: Lanes
     reporter: Reporter
-    certainty: Certainty = Certainty()
+    policy: Policy = Policy()
 
     def begin(
         self, known: Mapping[Trial, Observation] | None = None, *, patient: bool = False, captured_from: str = ""
@@ -177,8 +163,8 @@ class AxisSearch:
             good=axis.good,
             bad=axis.bad,
             find_fix=axis.find_fix,
-            confirm=self.certainty.confirm,
-            noise=self.certainty.noise,
+            confirm=self.policy.confirm,
+            noise=Noise(self.policy.flaky, self.policy.confidence, self.policy.trust_ends),
             patient=patient,
             gauges=Gauges(record.seconds, record.number),
         )

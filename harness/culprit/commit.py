@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Certainty, Searched
+from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
 from harness.culprit.sides import PackageFiles, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
@@ -43,6 +43,7 @@ if TYPE_CHECKING:
     from harness.model.culprit import Commit
     from harness.probing import Probe
     from harness.repository.releases import Layout
+    from harness.request.question import Policy
 
 _SUSPECTS = 2
 _COMPILED = (".so", ".pyd", ".dylib")
@@ -231,17 +232,17 @@ def linked(commit: Commit, url: str) -> Commit:
     return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
 
 
-def bisected(source: CommitSource, chain: tuple[str, ...], certainty: Certainty = ONE_RUN) -> tuple[str, str] | str:
+def bisected(source: CommitSource, chain: tuple[str, ...], policy: Policy = ONE_RUN) -> tuple[str, str] | str:
     """Search a chain of commits (oldest first), and the merged branch if the result is a merge.
 
     Returns the parent and the commit, or a text with the reason why no commit can be named.
     """
     commits = (source.base, *chain)
-    pair = pair_of(source, commits, search_among(source, commits, certainty))
-    return pair if isinstance(pair, str) else inside_merge(source, pair, certainty)
+    pair = pair_of(source, commits, search_among(source, commits, policy))
+    return pair if isinstance(pair, str) else inside_merge(source, pair, policy)
 
 
-def inside_merge(source: CommitSource, pair: tuple[str, str], certainty: Certainty = ONE_RUN) -> tuple[str, str]:
+def inside_merge(source: CommitSource, pair: tuple[str, str], policy: Policy = ONE_RUN) -> tuple[str, str]:
     """If the second commit of a pair is a merge that brought the change, return the pair inside the merged branch."""
     parents = source.repository.describe(pair[1]).parents
     for other in parents[1:]:
@@ -249,12 +250,12 @@ def inside_merge(source: CommitSource, pair: tuple[str, str], certainty: Certain
         inside = source.repository.first_parents(fork, other)
         if inside and source.run(inside[-1]) is source.sides.after.verdict:
             branch = (fork, *inside)
-            opened = pair_of(source, branch, search_among(source, branch, certainty))
+            opened = pair_of(source, branch, search_among(source, branch, policy))
             return opened if not isinstance(opened, str) else pair
     return pair
 
 
-def search_among(source: CommitSource, commits: tuple[str, ...], certainty: Certainty = ONE_RUN) -> Searched:
+def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy = ONE_RUN) -> Searched:
     """Search the line of these commits, oldest first, with what is known of them."""
     find_fix = source.sides.before.verdict is Verdict.BAD
     last = len(commits) - 1
@@ -269,7 +270,7 @@ def search_among(source: CommitSource, commits: tuple[str, ...], certainty: Cert
         label=lambda position: source.label(commits[position]),
     )
     trials = source.trials
-    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, certainty)
+    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, policy)
     known = {
         Trial(position, run.attempt): run
         for position, sha in enumerate(commits)

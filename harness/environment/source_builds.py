@@ -223,9 +223,9 @@ def _named(pin: Pin) -> str:
 
 
 def exact_version(requirement: str) -> tuple[str, str] | None:
-    """The project and the version that a requirement names with ==, None if it names none."""
+    """The project and the version that a requirement names with == or ===, None if it names none."""
     parsed = Requirement(requirement)
-    exact = (one.version for one in parsed.specifier if one.operator == "==" and "*" not in one.version)
+    exact = (one.version for one in parsed.specifier if one.operator in ("==", "===") and "*" not in one.version)
     return next(((normalized_name(parsed.name), version) for version in exact), None)
 
 

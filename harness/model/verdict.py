@@ -40,7 +40,7 @@ def in_words(verdict: str) -> str:
 class Judgement:
     """A verdict and its reason in one sentence.
 
-    `differs`: the run failed, but otherwise than what the search looks for, so for that search alone it counts as good.
+    `differs`: the run failed, but otherwise than what the search looks for; some searches count it as good or bad.
     """
 
     verdict: Verdict
@@ -50,7 +50,7 @@ class Judgement:
     @property
     def word(self) -> str:
         """The verdict as a word; a run that failed is never called good."""
-        return "differs" if self.differs else self.verdict.word
+        return "differs" if self.differs and self.verdict is Verdict.GOOD else self.verdict.word
 
 
 def judge(observation: Observation, signature: Signature, log: str = "") -> Judgement:

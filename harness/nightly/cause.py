@@ -17,7 +17,6 @@ from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Stat
 from harness.asking.boundaries import boundary_of, candidates_of
 from harness.asking.commits import commits_answer
 from harness.asking.wording import lead_of, sentence_with_culprit
-from harness.culprit.axis import Certainty
 from harness.culprit.commit import CommitFiles, CommitSource
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
@@ -341,7 +340,7 @@ class Cause:
         chain = repository.first_parents(source.base, pinned.sha)
         span = f"{repository.describe(source.base).short} to {pinned.sha[:10]}"
         trials.begin(Level.COMMIT, f"{len(chain)} commits of {project} from {span}: which one?")
-        answer = commits_answer(named.asked, source, chain, Certainty())
+        answer = commits_answer(named.asked, source, chain, Policy())
         return evolve(answer, culprit_probes=trials.tally.ran_now)
 
     def _address(self, pinned: PinnedCommit) -> str:

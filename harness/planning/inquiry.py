@@ -26,7 +26,7 @@ class Inquiry:
 
     `subject` is the package to look at, "" to find it. An end is a release, a day, a lock file, an environment, a
     commit or a Python; None for one that the repro's bounds give or the search has to find. A text is a release.
-    `depth` is how deep to go, None for what suits the ends. `with_` and `hold` are requirements; `as_of` is "era",
+    `depth` is how deep to go. `with_` and `hold` are requirements; `as_of` is "era",
     "none" or an ISO date. `from_source` names projects that may be built from source. `typed` are the words that name
     the repro and the settings, quoted for a shell; `told` are sentences about choices already made for the user.
     """
@@ -35,7 +35,7 @@ class Inquiry:
     repro: Repro
     good: End | None = field(default=None, converter=_read_end)
     bad: End | None = field(default=None, converter=_read_end)
-    depth: Level | None = None
+    depth: Level = Level.REGION
     policy: Policy = Policy()
     with_: tuple[str, ...] = ()
     hold: tuple[str, ...] = ()

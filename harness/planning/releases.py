@@ -7,11 +7,11 @@ from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, frozen
-from packaging.requirements import Requirement
 from packaging.version import Version
 
 from harness.environment.index import public_version
 from harness.environment.resolve import ERA_MARGIN
+from harness.environment.source_builds import exact_version
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import Combination, Device, Lock, Release, Repro, name_of, normalized_name, parsed_version
 from harness.model.lock import AsOf
@@ -315,15 +315,7 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
     return found["good"], found["bad"]
 
 
-def check_order(
-    good: str | None,
-    bad: str | None,
-    *,
-    find_fix: bool,
-    key: Callable[[str], Any] = version_of,
-    words: tuple[str, str] = ("older", "newer"),
-    what: str = "the release that",
-) -> None:
+def check_order(good: str | None, bad: str | None, *, find_fix: bool, key: Callable[[str], Any] = version_of) -> None:
     """Raise `UserMistake` if the two ends are the wrong way round by `key`."""
     if good is None or bad is None:
         return
@@ -332,13 +324,12 @@ def check_order(
     is_older = key(good) < key(bad)
     if find_fix and is_older:
         raise UserMistake(
-            f"--good {good} is {words[0]} than --bad {bad}, so there is no fix to find between them",
+            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
             hint="leave out --find-fix to find what broke it",
         )
     if not find_fix and not is_older:
         raise UserMistake(
-            f"--good {good} is {words[1]} than --bad {bad}",
-            hint=f"swap them, or add --find-fix to find {what} fixed it",
+            f"--good {good} is newer than --bad {bad}", hint="swap them, or add --find-fix to find what fixed it"
         )
 
 
@@ -356,7 +347,7 @@ def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
 
     Raises `UserMistake` if nothing is pinned, `UnknownProject` and `NoNetwork`.
     """
-    pinned = [(parsed.name, version) for parsed in map(Requirement, requirements) if (version := _pinned(parsed))]
+    pinned = [found for text in requirements if (found := exact_version(text)) is not None]
     if not pinned:
         raise UserMistake(
             "as-of era needs a release to take the day from", hint="pin one, such as transformers==4.53.0"
@@ -366,17 +357,16 @@ def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
     return max(uploaded) + ERA_MARGIN if uploaded else None
 
 
-def _pinned(requirement: Requirement) -> str | None:
-    pins = [clause.version for clause in requirement.specifier if clause.operator in ("==", "===")]
-    return pins[0] if len(pins) == 1 and not pins[0].endswith(".*") else None
-
-
 def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
     """Return the names of projects that are pinned to a pre-release."""
-    pinned = [
-        (normalized_name(parsed.name), parsed_version(_pinned(parsed))) for parsed in map(Requirement, requirements)
-    ]
-    return tuple(name for name, version in pinned if version is not None and version.is_prerelease)
+    pinned = (found for text in requirements if (found := exact_version(text)) is not None)
+    return tuple(name for name, version in pinned if is_prerelease(version))
+
+
+def is_prerelease(text: str) -> bool:
+    """Whether a text is the version of a pre-release."""
+    version = parsed_version(text)
+    return version is not None and version.is_prerelease
 
 
 def subject_of(repro: Repro, named: Iterable[str]) -> str:

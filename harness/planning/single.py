@@ -103,21 +103,15 @@ def _date_of(session: Session, repro: Repro, named: Sequence[str]) -> datetime |
     return one_date(settings.as_of, settings.with_, session.index)
 
 
-def executed(session: Session, prepared: Prepared) -> Probed:
-    """Run a prepared probe, and judge it. Raises `NoSpace`."""
-    observation = session.local.execute(prepared)
-    signature = prepared.probe.repro.signature
-    return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
+def executed(session: Session, prepared: Prepared, *, repeat: bool = False) -> Probed:
+    """Run a prepared probe, and judge it. Raises `NoSpace`.
 
-
-def executed_until_clear(session: Session, prepared: Prepared) -> Probed:
-    """Run a prepared probe like a cell of a matrix: if a metric judges it, repeat it until the verdict is clear.
-
-    Raises `NoSpace`.
+    With `repeat` it is run like a cell of a matrix: if a metric judges it, until the verdict is clear.
     """
     signature, asked = prepared.probe.repro.signature, prepared.probe
-    if signature is None:
-        return executed(session, prepared)
+    if signature is None or not repeat:
+        observation = session.local.execute(prepared)
+        return Probed(observation, Judge(signature, session.store)(observation) if signature is not None else None)
     judge = Judge(signature, session.store)
     seen: list[Observation] = []
     search = ByNumber(Grid(1), lambda trial: judge.reading(seen[trial.attempt]))

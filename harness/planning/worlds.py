@@ -23,7 +23,7 @@ from harness.model import Combination, Lock, Release, Repro, name_of, normalized
 from harness.model.lock import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
-from harness.planning.releases import check_ends, era_of
+from harness.planning.releases import check_ends, era_of, is_prerelease
 from harness.probing import Probe
 from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
 from harness.request.project_requirements import unpinned
@@ -38,6 +38,15 @@ if TYPE_CHECKING:
 
 
 Versions = Mapping[str, str | None]
+_UNPIN = "--unpin takes newer releases, "
+
+
+class NoSolution(UserMistake):
+    """The packages of a day can't be installed; `python` is one of this machine that has wheels of them, or ""."""
+
+    def __init__(self, message: str, *, hint: str = "", python: str = "") -> None:
+        super().__init__(message, hint=hint)
+        self.python = python
 
 
 @frozen
@@ -81,7 +90,7 @@ class World:
         requirements = [_pin(text, pinned) if name_of(text) in pinned else text for text in named]
         requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
         combination = self.scope.combination(requirements, self.as_of, self.near)
-        prereleases = {name for name, version in pinned.items() if _is_prerelease(version)}
+        prereleases = {name for name, version in pinned.items() if is_prerelease(version)}
         combination = evolve(
             combination,
             prereleases=tuple({*self.prereleases, *prereleases}),
@@ -157,12 +166,7 @@ def unbounded(text: str) -> str:
 
 def prereleases_of(lock: Lock) -> tuple[str, ...]:
     """Return the names of the packages that a lock has at a pre-release."""
-    return tuple(pin.name for pin in lock.pins if _is_prerelease(pin.version))
-
-
-def _is_prerelease(text: str) -> bool:
-    version = parsed_version(text)
-    return version is not None and version.is_prerelease
+    return tuple(pin.name for pin in lock.pins if is_prerelease(pin.version))
 
 
 @frozen
@@ -253,9 +257,11 @@ class Worlds:
         lock = resolution.lock
         if lock is None:
             self._refuse_early_day(end)
-            hint = self._wheel_hint(resolution.words, combination) if lacks_wheels(resolution.words) else ""
+            lacks = lacks_wheels(resolution.words)
+            hint, python = self._hint_for_day(resolution.words, combination) if lacks else ("", "")
             hint = hint or "choose a later day, or change a requirement with --with"
-            raise UserMistake(f"nothing can be installed as of {end.text}: {_told(resolution)}", hint=hint)
+            what = f"nothing can be installed as of {end.text}: {_told(resolution)}"
+            raise NoSolution(what, hint=hint, python=python)
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
         return World(
             end,
@@ -322,7 +328,7 @@ class Worlds:
             hint = "name another release, or let other packages be older with --as-of DAY"
             if lacks_wheels(resolution.words):
                 both = (self.index.release(self.subject, end.text), *self.index.releases(self.subject)[-1:])
-                hint = self._fitting_words(_pythons_for(both)) or hint
+                hint = self._python_hint(both)[0] or hint
             what = f"{self.subject} {end.text} can't be installed {end_words(other.end)}"
             raise UserMistake(f"{what}: {_told(resolution)}", hint=hint)
         return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=(), until=other.as_of)
@@ -375,7 +381,7 @@ class Worlds:
                     told.append(f"{name} {version} is not on the index: replaced by {version.partition('+')[0]}")
                 continue
             if name in required:
-                hint = self._hint_for([release] if release else []) or "change the pin, or name another end"
+                hint = self._python_hint([release], _UNPIN)[0] or "change the pin, or name another end"
                 raise UserMistake(f"{name} {version} {why}", hint=hint)
             told.append(f"{name} {version} {why}: left out")
         return tuple(kept), tuple(told)
@@ -394,8 +400,8 @@ class Worlds:
 
     # -- which Python would have wheels
 
-    def _wheel_hint(self, words: str, combination: Combination) -> str:
-        """Say which Pythons have wheels for the projects in a resolver's message; "" if none has.
+    def _hint_for_day(self, words: str, combination: Combination) -> tuple[str, str]:
+        """Say which Python has wheels for the projects in a resolver's message; see `_python_hint`.
 
         A project that is pinned needs a wheel of that release, another one of its newest release of the day. Raises
         `NoNetwork`.
@@ -403,28 +409,23 @@ class Worlds:
         pinned = dict(filter(None, map(exact_version, combination.requirements)))
         projects, index = sorted(projects_without_wheels(words)), self.index
         exact = [one for name in projects if name in pinned and (one := index.known_release(name, pinned[name]))]
-        if exact:
-            return self._hint_for(exact)
         moment = combination.as_of or datetime.now(UTC)
-        fitting = _pythons_for([_newest_with_wheels(name, moment, index) for name in projects])
-        # If this Python has them, too, wheels are not why there is no solution.
-        return "" if self.interpreter.minor in fitting else self._fitting_words(fitting)
+        if exact:
+            return self._python_hint(exact, _UNPIN)
+        return self._python_hint([_newest_with_wheels(name, moment, index) for name in projects])
 
-    def _hint_for(self, releases: Sequence[Release]) -> str:
-        """Say which Python has a wheel of each of these releases; "" if none has."""
+    def _python_hint(self, releases: Sequence[Release | None], also: str = "") -> tuple[str, str]:
+        """Say which Python has wheels of all these releases, after `also`; and return it if this machine has it.
+
+        Both are "" if there is none, or this Python has them, too: then wheels are not why there is no solution.
+        """
         fitting = _pythons_for(releases)
-        if not fitting:
-            return ""
-        names = listed(f"{release.project} {release.version}" for release in releases)
-        return f"--unpin takes newer releases, --python {(self._here(fitting) or fitting)[-1]} has wheels of {names}"
-
-    def _fitting_words(self, fitting: list[str]) -> str:
-        if not fitting:
-            return ""
-        told, here = f"Python {' and '.join(fitting)} would work for both ends", self._here(fitting)
-        return (
-            f"{told}; this machine has {' and '.join(here)} (--python {here[-1]})" if here else f"{told}, none is here"
-        )
+        if not fitting or self.interpreter.minor in fitting:
+            return "", ""
+        here = self._here(fitting)
+        names = listed(f"{release.project} {release.version}" for release in releases if release is not None)
+        where = "" if here else ", and is not on this machine"
+        return f"{also}--python {(here or fitting)[-1]} has wheels of {names}{where}", here[-1] if here else ""
 
     def _here(self, pythons: Sequence[str]) -> list[str]:
         """Return those of some Pythons that this machine has."""

@@ -219,9 +219,9 @@ def probe_line(console: Console, event: Judged, by: str, left: str = "") -> Text
     judgement, tail = event.judgement, f"  [{by}; {left}]" if left else f"  [{by}]"
     label = one_line(event.label, line_width(console) - len(tail) - _WORD - 2)
     room = line_width(console) - len(tail) - _WORD - 4 - max(len(label), _LABEL)
-    is_news = judgement.differs or judgement.verdict is not Verdict.GOOD
+    is_news = judgement.word != Verdict.GOOD.word
     reason = short_reason(judgement.reason, max(room, 1)) if room >= _REASON and is_news else ""
-    style = STYLE[Verdict.SKIP if judgement.differs else judgement.verdict]
+    style = STYLE[Verdict.SKIP if judgement.word == "differs" else judgement.verdict]
     return Text.assemble(
         (f"{judgement.word:<{_WORD}}", f"bold {style}"),
         (f"  {label:<{_LABEL}}" if reason else f"  {label}", "bold"),

@@ -8,13 +8,11 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.asking.failures import (
-    BadIs,
     Group,
-    Standing,
     failing_of,
+    judged,
     newly_failing,
     seen_by,
-    standing_of,
 )
 from harness.model import (
     Device,
@@ -68,7 +66,7 @@ def test_tests_that_miss_one_fixture_are_one_group():
     good, after = run(*ok("a.py::one", "a.py::two")), run(*(bad(f"a.py::{t}", missing(t)) for t in ("one", "two")))
     groups = newly_failing([good], [after])
     assert names_in(groups) == [("a.py::one", "a.py::two")]
-    assert standing_of(after, groups.groups[0])[0] is Standing.FAILS
+    assert judged(after, groups.groups[0]).verdict is Verdict.BAD
 
 
 def test_newly_failing_tests_are_grouped_by_how_they_fail():
@@ -143,7 +141,7 @@ def test_modules_failing_for_the_same_reason_are_one_group():
     groups = newly_failing([good], [run(bad("a.py", wrapped[0]), bad("b.py", wrapped[1]))])
     assert names_in(groups) == [("a.py::x", "b.py::y")]
     assert groups.groups[0].signature.exception == "ImportError"
-    assert standing_of(run(bad("a.py", wrapped[0])), groups.groups[0])[0] is Standing.FAILS
+    assert judged(run(bad("a.py", wrapped[0])), groups.groups[0]).verdict is Verdict.BAD
 
 
 def test_failed_assertions_are_grouped_by_test_whatever_they_compare():
@@ -153,7 +151,7 @@ def test_failed_assertions_are_grouped_by_test_whatever_they_compare():
     groups = newly_failing([good], [after])
     assert names_in(groups) == [("a.py::one[1]", "a.py::one[2]"), ("a.py::two",)]
     other = evolve(differs, message="assert 'x' == 2")
-    assert standing_of(run(bad("a.py::two", other)), groups.groups[1])[0] is Standing.FAILS
+    assert judged(run(bad("a.py::two", other)), groups.groups[1]).verdict is Verdict.BAD
 
 
 def test_without_a_message_the_frame_in_a_package_decides():
@@ -173,8 +171,8 @@ def test_parameters_printed_differently_are_the_same_test():
     good, after = run(*ok("a.py::t[1.0]", "a.py::t[2.0]")), run(bad("a.py::t[np.float64(1.0)]"))
     (group,) = newly_failing([good], [after]).groups
     assert group.tests == ("a.py::t[1.0]", "a.py::t[2.0]")
-    assert standing_of(after, group)[0] is Standing.FAILS
-    assert standing_of(run(*ok("a.py::t[np.float64(1.0)]")), group)[0] is Standing.PASSES
+    assert judged(after, group).verdict is Verdict.BAD
+    assert judged(run(*ok("a.py::t[np.float64(1.0)]")), group).verdict is Verdict.GOOD
 
 
 # -- what one run says to one group
@@ -183,27 +181,27 @@ GROUP = Group(("a.py::one", "a.py::two"), Signature(exception="AttributeError", 
 
 
 @pytest.mark.parametrize(
-    ("observation", "verdict", "standing"),
+    ("observation", "verdict", "differs"),
     [
-        (run(*ok("a.py::one", "a.py::two")), Verdict.GOOD, Standing.PASSES),
-        (run(*ok("a.py::one", "a.py::two"), bad("other::three")), Verdict.GOOD, Standing.PASSES),
-        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.XPASSED)), Verdict.GOOD, Standing.PASSES),
-        (run(*ok("a.py::one"), bad("a.py::two")), Verdict.BAD, Standing.FAILS),
-        (run(bad("a.py::one", FLOAT), bad("a.py::two")), Verdict.BAD, Standing.FAILS),
-        (run(*ok("a.py::one"), bad("a.py::two", FLOAT)), Verdict.SKIP, Standing.FAILS_DIFFERENTLY),
-        (run(bad("a.py", MISSING)), Verdict.SKIP, Standing.FAILS_DIFFERENTLY),
-        (run(*ok("a.py::one"), bad("a.py::two", None)), Verdict.SKIP, Standing.FAILS_DIFFERENTLY),
-        (run(*ok("a.py::one")), Verdict.SKIP, Standing.UNTESTED),
-        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.SKIPPED)), Verdict.SKIP, Standing.UNTESTED),
-        (run(), Verdict.SKIP, Standing.UNTESTED),
-        (run(outcome=Outcome.UNRESOLVABLE, detail="no lock"), Verdict.SKIP, Standing.UNTESTED),
-        (run(*ok("a.py::one", "a.py::two"), outcome=Outcome.TIMED_OUT), Verdict.GOOD, Standing.PASSES),
+        (run(*ok("a.py::one", "a.py::two")), Verdict.GOOD, False),
+        (run(*ok("a.py::one", "a.py::two"), bad("other::three")), Verdict.GOOD, False),
+        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.XPASSED)), Verdict.GOOD, False),
+        (run(*ok("a.py::one"), bad("a.py::two")), Verdict.BAD, False),
+        (run(bad("a.py::one", FLOAT), bad("a.py::two")), Verdict.BAD, False),
+        (run(*ok("a.py::one"), bad("a.py::two", FLOAT)), Verdict.SKIP, True),
+        (run(bad("a.py", MISSING)), Verdict.SKIP, True),
+        (run(*ok("a.py::one"), bad("a.py::two", None)), Verdict.SKIP, True),
+        (run(*ok("a.py::one")), Verdict.SKIP, False),
+        (run(*ok("a.py::one"), TestResult("a.py::two", TestOutcome.SKIPPED)), Verdict.SKIP, False),
+        (run(), Verdict.SKIP, False),
+        (run(outcome=Outcome.UNRESOLVABLE, detail="no lock"), Verdict.SKIP, False),
+        (run(*ok("a.py::one", "a.py::two"), outcome=Outcome.TIMED_OUT), Verdict.GOOD, False),
     ],
 )
-def test_a_run_is_judged_by_the_tests_of_the_group(observation, verdict, standing):
-    found, reason = standing_of(observation, GROUP)
-    assert found is standing
-    assert reason
+def test_a_run_is_judged_by_the_tests_of_the_group(observation, verdict, differs):
+    found = judged(observation, GROUP)
+    assert (found.verdict, found.differs) == (verdict, differs)
+    assert found.reason
     # The same, where a free-standing repro's judge sees it.
     assert judge(seen_by(observation, GROUP), GROUP.signature).verdict is verdict
 
@@ -239,8 +237,8 @@ def test_every_group_is_bad_at_the_bad_end_and_good_at_the_good_end(data):
     good, after = end(), end()
     groups = newly_failing([good], [after])
     for group in groups.groups:
-        assert standing_of(good, group)[0] is Standing.PASSES
-        assert standing_of(after, group)[0] is Standing.FAILS
+        assert judged(good, group).verdict is Verdict.GOOD
+        assert judged(after, group).verdict is Verdict.BAD
     told = [*groups.tests, *groups.failing_at_both, *groups.not_run]
     assert len(told) == len(set(told))
     broken = {t.id for t in good.tests if t.outcome.value == "passed"} & {
@@ -259,7 +257,8 @@ def test_a_full_stop_makes_no_other_group():
 def test_a_run_with_another_error_is_never_called_good(parts):
     """A search for the message counts it as good, but says that it differs."""
     group = Group(("a.py::one",), Signature(exception="AttributeError", message="was removed"))
-    judged = group.judge(parts.store, BadIs.THIS_MESSAGE)(run(bad("a.py::one", MISSING)))
-    assert (judged.verdict, judged.word) == (Verdict.GOOD, "differs")
-    assert group.judge(parts.store, BadIs.THIS_MESSAGE)(run(*ok("a.py::one"))).word == "good"
+    of_message = evolve(group.judge(parts.store), differing=Verdict.GOOD)
+    said = of_message(run(bad("a.py::one", MISSING)))
+    assert (said.verdict, said.word) == (Verdict.GOOD, "differs")
+    assert of_message(run(*ok("a.py::one"))).word == "good"
     assert group.judge(parts.store)(run(bad("a.py::one", MISSING))).word == "skipped"

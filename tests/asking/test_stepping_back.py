@@ -15,7 +15,7 @@ from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
 from harness.model import Device, Lock
 from harness.planning.inquiry import Scope
-from harness.planning.worlds import World
+from harness.planning.worlds import NoSolution, World
 from harness.request.question import day_end
 
 RUN = ("--run", "python -m unittest -q test_mine", "--json")
@@ -33,15 +33,15 @@ AGED = """\
 class FewDays:
     """Worlds that can be resolved from one day on."""
 
-    def __init__(self, since, hint=None):
-        self.since, self.hint = since, hint
+    def __init__(self, since, python=""):
+        self.since, self.python = since, python
         self.asked = []
 
     def of(self, end):
         """Make the world of a day."""
         self.asked.append(end.text)
         if end.moment < self.since:
-            raise UserMistake(f"nothing can be installed as of {end.text}", hint=self.hint)
+            raise NoSolution(f"nothing can be installed as of {end.text}", python=self.python)
         return World(end, Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), end.moment)
 
 
@@ -146,10 +146,10 @@ def test_a_day_on_which_all_tests_fail_with_another_error_says_nothing(planted, 
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("tested", "1.5", "2.0")
 
 
-def test_the_options_that_lead_further_are_kept():
-    steps, _ = steps_of(FewDays(BAD, hint="Python 3.9 would work for both ends; this machine has 3.9 (--python 3.9)"))
-    assert steps.way_on == "--good 2024-07-25 --python 3.9"
-    assert (steps.reached, steps_of(FewDays(BAD))[0].way_on) == ("", "")
+def test_the_python_that_leads_further_is_kept():
+    steps, _ = steps_of(FewDays(BAD, python="3.9"))
+    assert steps.way_on == ("2024-07-25", "3.9")
+    assert (steps.reached, steps_of(FewDays(BAD))[0].way_on) == ("", None)
 
 
 def test_the_limit_comes_with_the_command_that_goes_on(planted, parts_house):

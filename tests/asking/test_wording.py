@@ -32,7 +32,7 @@ def said(**parts):
 
 def test_proof_both_ways_makes_a_culprit():
     told = said(files=("shop.py",), regions=(region(3, function="run"),))
-    assert all(fact in told for fact in ("culprit is shop 1.1", "in shop.py", "line 3 of run", "reverted", "adding it"))
+    assert all(fact in told for fact in ("culprit is shop 1.1", "in run (shop.py, line 3)", "reverted", "adding it"))
     assert "not proved" not in told
 
 
@@ -55,14 +55,14 @@ def test_proof_one_way_or_none_makes_a_suspect():
 )
 def test_only_the_first_two_of_many_places_are_named(count, places):
     lines = tuple(region(line) for line in range(1, 2 * count, 2))
-    assert f"in shop.py, at {places}: " in said(files=("shop.py",), regions=lines)
+    assert f"in shop.py, {places}: " in said(files=("shop.py",), regions=lines)
     needed = said(files=("shop.py",), regions=(region(50),), needs=lines)
-    assert f"({places} of 1.1)" in needed.partition("adding it")[2]
+    assert f"(shop.py, {places})" in needed.partition("adding it")[2]
 
 
 def test_each_place_names_its_file():
     told = said(files=("a.py", "b.py"), regions=(region(1, "a.py"), region(2, "b.py", "run")))
-    assert ", at line 1 in a.py and line 2 of run in b.py: " in told
+    assert ", in a.py, line 1 and run (b.py, line 2): " in told
 
 
 def test_files_needed_along_with_the_culprit_are_named():

@@ -294,4 +294,4 @@ def test_the_package_with_the_culprit_file_is_named(plant):
     found = levels(answer)
     assert sorted(text.split()[0] for text in found["package"]["packages"]) == ["helping", "shop"]
     assert found["region"]["packages"] == ["shop 1.0 -> 1.1"]
-    assert "culprit is shop 1.1, in shop.py" in answer["sentence"]
+    assert "culprit is shop 1.1, in run (shop.py, line" in answer["sentence"]

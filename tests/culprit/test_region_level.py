@@ -73,7 +73,7 @@ def test_one_of_twelve_regions_is_found_though_many_mixtures_fail_to_import(plan
     assert BROKEN in found["regions"][0]["diff"]
     assert proved(found)
     assert found["runs"] <= 8
-    assert "shop.py, at line 36 of fourth" in answer["sentence"]
+    assert "in fourth (shop.py, line 36)" in answer["sentence"]
     assert plant.answer()["culprit_probes"] == 0
 
 
@@ -119,7 +119,7 @@ def test_the_first_diverging_of_two_interacting_regions_is_named_with_the_other(
     assert [region["function"] for region in found["regions"]] == ["left"]
     assert [region["function"] for region in found["needs"]] == ["right"]
     assert proved(found)
-    assert "line 11 of right" in answer["sentence"]
+    assert ", line 11)" in answer["sentence"]
 
 
 def test_an_import_and_its_use_are_reverted_together(plant):
@@ -152,7 +152,7 @@ def test_regions_in_two_files_that_depend_on_each_other(plant):
         ("shop/right.py", "work"),
     ]
     assert proved(found)
-    assert "line 6 of work in shop/left.py and line 6 of work in shop/right.py" in answer["sentence"]
+    assert "in work (shop/left.py, line 6) and work (shop/right.py, line 6)" in answer["sentence"]
 
 
 def test_three_lanes_name_the_same_region(plant):

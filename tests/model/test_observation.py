@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from harness.asking.failures import FailureJudge, Standing
+from harness.asking.failures import FailureJudge
 from harness.model import (
     Device,
     Observation,
@@ -26,8 +26,8 @@ def test_inconclusive_outcomes_are_neither_good_nor_bad(outcome):
     run = Observation("k", outcome, "step", "d", Device.CPU, exit_code=1)
     verdict = judge(run, Signature(exit_code=1)).verdict
     assert (verdict is Verdict.SKIP) is not outcome.may_show_bug
-    standing = FailureJudge(Signature(exit_code=1), None).standing(run)
-    assert (standing is Standing.UNTESTED) is not outcome.may_show_bug
+    said = FailureJudge(Signature(exit_code=1), None)(run)
+    assert (said.verdict is Verdict.SKIP and not said.differs) is not outcome.may_show_bug
 
 
 def test_outcomes_without_a_run_are_inconclusive():
