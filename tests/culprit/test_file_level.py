@@ -233,7 +233,7 @@ def test_a_fix_also_has_a_culprit_file(plant):
     assert found["file"]["files"] == ["shop/core.py"]
     assert [proof["verdict"] for proof in found["file"]["proofs"]] == ["bad", "good"]
     assert proved(found["region"])
-    assert "The fix is shop 1.1, in shop/core.py" in answer["sentence"]
+    assert "The fix is shop 1.1, in work (shop/core.py, line 4)" in answer["sentence"]
 
 
 def test_mixtures_do_not_change_finished_environments(plant):

@@ -7,7 +7,7 @@ import json
 
 from attrs import evolve
 
-from harness.bundle.packing import PackedProbe, PackedWheel
+from harness.bundle.packing import PackedProbe
 from harness.model import Combination, Device, Lock, Observation, Outcome, Pin, RaisedException, Repro, StackFrame
 from harness.probing.portable import PortableProbe, converter
 
@@ -21,7 +21,7 @@ OBSERVATION = Observation(
 PACKED = PackedProbe(
     "p 1.0",
     PortableProbe("ab12", Repro("x", "d", path="x.py"), Combination("3.11.7", ("p",)), LOCK, "cpython-311"),
-    (PackedWheel("p", "1.0", "p.whl", "f" * 64),),
+    LOCK.pins,
     {},
     {},
 )

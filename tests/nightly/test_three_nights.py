@@ -63,7 +63,7 @@ def test_a_new_release_of_the_axis_package_breaks_and_the_next_one_fixes_it(nigh
     nights.app("1.1", "2024-02-01", "raise RuntimeError('the helper is of no help')")
     broke = nights.run("2024-02-02", "--json").json
     assert broke["breaks"][0]["sentence"].startswith("app 1.1 broke it: 1.0 is good, 1.1 is bad.")
-    assert "culprit is app 1.1, in app.py, line" in broke["breaks"][0]["sentence"]
+    assert "culprit is app 1.1, in step (app.py, line 8)" in broke["breaks"][0]["sentence"]
     assert {cell["name"]: cell["standing"] for cell in broke["cells"]} == {
         "step-app-1.0-case=1": "good",
         "step-app-1.1-case=1": "broken",
