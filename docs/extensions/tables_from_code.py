@@ -18,8 +18,8 @@ from sphinx.util.docutils import SphinxDirective
 from harness import errors
 from harness.catalogue.entries import all_entries
 from harness.model import Outcome
-from harness.model.regression import known_keys
-from harness.model.repro import TOP_KEYS, Bounds
+from harness.model.regression import KNOWN
+from harness.model.repro import TOOL, Bounds
 from harness.model.signature import Signature
 
 if TYPE_CHECKING:
@@ -133,9 +133,9 @@ class ReproKeys(TableFromCode):
     def rows(self) -> Iterable[tuple[str, ...]]:
         """The keys that the parser takes. A key without a meaning below fails the build."""
         tables = (
-            ("[tool.harness]", TOP_KEYS),
+            ("[tool.harness]", [*TOOL]),
             ("[tool.harness.subjects.NAME]", [_key(field) for field in Bounds.__attrs_attrs__]),
-            ("[tool.harness.known]", known_keys()),
+            ("[tool.harness.known]", [*KNOWN]),
             ("[tool.harness.signature]", [_key(one) for one in Signature.__attrs_attrs__ if one.name != "captured"]),
         )
         for where, keys in tables:

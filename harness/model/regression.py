@@ -95,7 +95,7 @@ _SEEN: dict[str, Reader] = {
     "error": filled,
     "frames": list_of(bool, "a list of 'file:function'"),
 }
-_KNOWN: dict[str, Reader] = {
+KNOWN: dict[str, Reader] = {
     **{one.name.replace("_", "-"): switch if one.default is False else filled for one in fields(Regression)},
     "kind": one_of(*KINDS),
     "upstream": list_of(_is_address, "a list of https addresses of the issue, pull request or changelog"),
@@ -106,7 +106,7 @@ _KNOWN: dict[str, Reader] = {
 
 def regression(value: Any, where: str) -> Regression:
     """Read `[tool.harness.known]`. Raises `ValueError`, whose message says what to change."""
-    found = Regression(**read_table(value, where, _KNOWN, needs=("kind", "upstream")))
+    found = Regression(**read_table(value, where, KNOWN, needs=("kind", "upstream")))
     if not found.upstream:
         raise ValueError(f"{where}.upstream must be a list of https addresses, not empty")
     _check_order(found)

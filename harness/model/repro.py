@@ -310,7 +310,7 @@ def _of_metadata(metadata: dict[str, Any], source: str, name: str, path: str) ->
         path=path,
         summary=_summary(source),
         **read_table(needs, "", _REQUIRES),
-        **read_table(tool, "", _TOOL),
+        **read_table(tool, "", TOOL),
     )
 
 
@@ -387,8 +387,7 @@ _REQUIRES: dict[str, Reader] = {
     "dependencies": requirements,
     "requires-python": parsed(SpecifierSet, "a version specifier such as '>=3.10'"),
 }
-_TOOL: dict[str, Reader] = {
-    **_CASE,
+TOOL: dict[str, Reader] = {
     "device": one_of("cpu", "cuda", "any"),
     "timeout": that(
         lambda value: is_number(value) and 0 < value <= _LONGEST_TIMEOUT_S,
@@ -396,6 +395,7 @@ _TOOL: dict[str, Reader] = {
     ),
     "memory": _bytes,
     "gpu-memory": _bytes,
+    **_CASE,
     "cases": each(lambda table, where: Case(**read_table(table, where, _CASE))),
     "reported": text,
     "made": _made,
