@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 
 _TESTS = re.compile(r"(^|/)(tests?|_tests?|benchmarks|examples)/|(^|/)(conftest|test_\w+)\.pyi?$")
 _SOURCE = (".py", ".pyi")
+_OVERLOAD = re.compile(rb"@(?:\w+\.)?overload\b")
 _MOST_BYTES = 400 * 1024 * 1024
 _LARGEST = 4 * 1024 * 1024
 
@@ -117,7 +118,7 @@ def api_of(source: ApiSource, words: Collection[str], also: Collection[str] = ()
                 target = Path(folder, path)
                 target.parent.mkdir(parents=True, exist_ok=True)
                 # Griffe has no member for a method of which a stub declares overloads only.
-                target.write_bytes(text.replace(b"@overload", b"") if path.endswith(".pyi") else text)
+                target.write_bytes(_OVERLOAD.sub(b"", text) if path.endswith(".pyi") else text)
         loader = griffe.GriffeLoader(search_paths=[folder], allow_inspection=False)
         loaded: dict[str, griffe.Module] = {}
         for top in source.tops:

@@ -64,12 +64,13 @@ def lend_in(): ...
     "shop/masked.py": "def twice(): ...\n",
     "shop/scales.py": "from ._fast import Scale\n",
     "shop/scales.pyi": """
+import typing
 from typing import overload
 
 class _Measuring:
     @overload
     def weigh(self, what: int) -> int: ...
-    @overload
+    @typing.overload
     def weigh(self, what: str) -> str: ...
 
 class Scale(_Measuring): ...
@@ -162,7 +163,7 @@ def told(releases, name, message, package="the-shop", cause=None):
         ("AttributeError", "'Till' object has no attribute 'append'", "removed-name", "shop.core.Counter.append",
          ("shop/core.py", 14), ""),
         ("AttributeError", "`weigh` was removed from the Scale class in shop 2.0.", "removed-name",
-         "shop.scales.Scale.weigh", ("shop/scales.pyi", 8), ""),
+         "shop.scales.Scale.weigh", ("shop/scales.pyi", 9), ""),
         ("TypeError", "Till.__init__() got an unexpected keyword argument 'colour'", "changed-parameters",
          "shop.core.Till.__init__", ("shop/core.py", 17), "colour is gone"),
         ("TypeError", "buy() got an unexpected keyword argument 'count'", "changed-parameters", "shop.core.buy",
