@@ -7,7 +7,7 @@ in the older release is searched like the culprit itself, declarations in its fi
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
@@ -32,7 +32,8 @@ _LIKELY = 3  # sets whose files the first process to fork from leaves out
 
 _FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
 _BEFORE_GROUPS = 8  # likely parts that come before the groups of files
-_MANY_PARTS = 40  # with more than that, whole folders are tried before the rest
+_MANY_PARTS = 40  # with more than that, whole folders are tried before the rest, and whole files before their lines
+_SEVERAL, _AT_A_TIME = 4, 16  # parts of a file that one run may clear
 _MOST_FOLDERS = 12
 _LEAST = 0.1  # regions below are comments and layout, or in functions that never ran
 
@@ -64,7 +65,30 @@ def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Un
     singles = [part for part in order if part not in groups]
     if len(singles) > _MANY_PARTS:
         groups += _folders(wholes, scores)
+        late = _together_first(edits, singles[_MANY_PARTS:], wholes)
+        singles = list(dict.fromkeys((*singles[:_MANY_PARTS], *late)))
     return (*singles[:_BEFORE_GROUPS], *groups, *singles[_BEFORE_GROUPS:])
+
+
+def _together_first(
+    edits: Edits, parts: Sequence[Candidate], wholes: Mapping[tuple[str, str], set[Unit]]
+) -> Iterator[Candidate]:
+    """Parts in their order, but before the first of several in a file, the whole file and some of them at a time.
+
+    One run may clear them all. Where a whole file can't run, most of it often can.
+    """
+    inside: dict[str, list[Candidate]] = {}
+    for part in parts:
+        inside.setdefault(edits.path_of(next(iter(part))), []).append(part)
+    for part in parts:
+        path = edits.path_of(next(iter(part)))
+        whole = frozenset(wholes.get((path, ""), ()))
+        beside = [one for one in inside.pop(path, []) if one < whole]
+        if len(beside) >= _SEVERAL:
+            yield whole
+            for at in range(0, len(beside), _AT_A_TIME):
+                yield frozenset[Unit]().union(*beside[at : at + _AT_A_TIME])
+        yield part
 
 
 def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:

@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.syntax import Import, names_in, outline_of, parsed, undefined_in
+from harness.culprit.syntax import Import, names_in, outline_of, parsed
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
@@ -114,7 +114,7 @@ class FileDifference:
         """Names that a text uses but does not define; attributes of `self` only if one of both texts defines them."""
         here = names_in(text)
         lost = (names_in(self.before).defined | names_in(self.after).defined) - here.defined
-        return undefined_in(text) | (lost & here.own_attributes)
+        return here.unbound | (lost & here.own_attributes)
 
     def lacking(self, old: Iterable[int]) -> frozenset[int]:
         """More regions to revert because of undefined names: those with a definition, else all users."""

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ast
 import functools
+import re
+import symtable
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple, TypeGuard
 
 from attrs import define, field, frozen
-from pyflakes import checker, messages
 
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 
@@ -250,64 +251,53 @@ def _import_of(node: ast.Import | ast.ImportFrom) -> Import:
     return Import(node.lineno, node.end_lineno or node.lineno, module, names)
 
 
+_OWN = re.compile(r"\b(?:self|cls)\.([A-Za-z_]\w*)")
+_STAR = re.compile(r"^[ \t]*from\b[^#\n]*\bimport[ \t]*\(?[ \t]*\*", re.M)
+
+
 @frozen
 class Names:
-    """The names in a text.
+    """The names in a text, from the interpreter's own symbol table; there are none if it is not valid Python.
 
-    `defined` are classes and functions at any level, `own_attributes` the attributes of `self` or `cls` that occur.
+    `error` is the line of the first syntax error, counted from 1, None if there is none. `defined` are classes and
+    functions at any level, `own_attributes` the attributes of `self` or `cls` that occur. `unbound` are the names that
+    are used as global names and that the text does not bind, builtins included. Deferred annotations are not uses, and
+    a text that imports all names of a module may bind any.
     """
 
+    error: int | None = None
     defined: frozenset[str] = frozenset()
     own_attributes: frozenset[str] = frozenset()
-
-
-@functools.lru_cache(maxsize=4096)
-def error_line(source: str) -> int | None:
-    """The line of the first syntax error in a text, counted from 1; None if the text is valid Python."""
-    if parsed(source) is not None:
-        return None
-    try:
-        ast.parse(source)
-    except SyntaxError as error:
-        return error.lineno or 1
-    except (ValueError, RecursionError):
-        pass
-    return 1
-
-
-@functools.lru_cache(maxsize=4096)
-def names_in(source: str) -> Names:
-    """Return the names in a text; there are none if it is not valid Python."""
-    tree = parsed(source)
-    if tree is None:
-        return Names()
-    defined: set[str] = set()
-    own: set[str] = set()
-    for node in ast.walk(tree):
-        if isinstance(node, ast.ClassDef | Function):
-            defined.add(node.name)
-        elif isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id in ("self", "cls"):
-            own.add(node.attr)
-    return Names(frozenset(defined), frozenset(own))
+    unbound: frozenset[str] = frozenset()
 
 
 @functools.lru_cache(maxsize=1024)
-def undefined_in(source: str) -> frozenset[str]:
-    """The names that are used but undefined according to pyflakes; empty if the text is not valid Python.
-
-    Deferred annotations do not count as uses.
-    """
-    tree = parsed(source)
-    if tree is None:
-        return frozenset()
+def names_in(source: str) -> Names:
+    """Return the names in a text. A search asks for thousands of mixed texts, so no syntax tree is made."""
     try:
-        # Annotations are removed in place, so that needs a tree of its own.
-        found = checker.Checker(
-            without_lazy_annotations(ast.parse(source)) if has_lazy_annotations(tree) else tree
-        ).messages
-    except RecursionError:
-        return frozenset()
-    return frozenset(str(message.message_args[0]) for message in found if isinstance(message, messages.UndefinedName))
+        waiting = [symtable.symtable(source, "<text>", "exec")]
+    except SyntaxError as error:
+        return Names(error.lineno or 1)
+    except (ValueError, RecursionError):
+        return Names(1)
+    defined: set[str] = set()
+    used: set[str] = set()
+    bound: set[str] = set()
+    while waiting:
+        table = waiting.pop()
+        waiting += table.get_children()
+        kind = table.get_type()
+        if kind in ("class", "function"):
+            defined.add(table.get_name())
+        for symbol in table.get_symbols() if kind != "annotation" else ():
+            if not symbol.is_global():
+                continue
+            if symbol.is_referenced():
+                used.add(symbol.get_name())
+            if symbol.is_assigned() or symbol.is_imported():
+                bound.add(symbol.get_name())
+    unbound = frozenset(used - bound) if not _STAR.search(source) else frozenset[str]()
+    return Names(None, frozenset(defined), frozenset(_OWN.findall(source)), unbound)
 
 
 def bound_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
@@ -327,33 +317,3 @@ def bound_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:
             yield node.name, node.lineno
         if not isinstance(node, ast.expr) or isinstance(node, ast.Tuple | ast.List | ast.Starred):
             waiting += ast.iter_child_nodes(node)
-
-
-LAZY = "annotations"  # the name that the import binds
-
-
-def has_lazy_annotations(tree: ast.Module) -> bool:
-    """Whether a module defers the evaluation of its annotations."""
-    return any(
-        isinstance(node, ast.ImportFrom) and node.module == "__future__" and LAZY in {one.name for one in node.names}
-        for node in tree.body
-    )
-
-
-def without_lazy_annotations(tree: ast.Module) -> ast.Module:
-    """Remove deferred annotations of parameters and return values from a module, in place, and return it.
-
-    A module that does not defer annotations is not changed.
-    """
-    if has_lazy_annotations(tree):
-        for node in ast.walk(tree):
-            if isinstance(node, Function):
-                node.returns = None
-                for one in _all_parameters(node):
-                    one.annotation = None
-    return tree
-
-
-def _all_parameters(node: Function) -> Iterator[ast.arg]:
-    yield from (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
-    yield from (one for one in (node.args.vararg, node.args.kwarg) if one is not None)

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from attrs import define, field, frozen
 
 from harness.culprit.edits import UNCHANGED, Edits, Ranges, Unit, module_of, ranges_of
-from harness.culprit.syntax import Uses, error_line, outline_of
+from harness.culprit.syntax import Uses, names_in, outline_of
 from harness.model import Mixture
 
 _WORD = re.compile(r"[A-Za-z_]\w*")
@@ -148,7 +148,7 @@ class Consistency:
                 continue
             difference = self.edits.differences[path]
             numbers = self.edits.numbers(old, path)
-            broken = error_line(difference.mixed(numbers))
+            broken = names_in(difference.mixed(numbers)).error
             if broken is not None:
                 others = [
                     (min(abs(broken - first), abs(broken - last)), number)

@@ -7,12 +7,13 @@ probe with another file replaces it.
 
 Forks are only used to search. The store keeps them apart from fresh processes, a proof is never a fork, and forking
 stops if a fork and a fresh process disagree. A fork that dies or hangs, for example because a lock was held when it was
-forked, is repeated in a fresh process.
+forked, is repeated in a fresh process. So is one that can't import something, until enough fresh ones have agreed.
 """
 
 from __future__ import annotations
 
 import contextlib
+import math
 import threading
 import time
 from datetime import UTC, datetime
@@ -41,8 +42,10 @@ if TYPE_CHECKING:
     from harness.run.result import Ran
 
 
-# Not conclusive in a fork: an import may fail because of the modules that were or were not imported before.
+# Not conclusive in a fork: an import may fail because of the modules that were or were not imported before. Once so
+# many fresh processes in a row, from the first on, have failed like their forks, the next ones are not asked.
 _IMPORT_ERRORS = frozenset({"ImportError", "ModuleNotFoundError"})
+_ENOUGH = 8
 _FORKED = "+fork"
 _LIMIT, _LEAST_LIMIT_S = 5.0, 10.0  # a fork may take five times as long as a fresh process
 
@@ -114,6 +117,7 @@ class ForkingProber(Around):
     forked: int = 0
     stopped: str = ""
     _do_hang: bool = field(default=False, init=False)  # fresh processes hang where forks do
+    _alike: float = field(default=0, init=False)  # fresh processes that failed to import like their forks; all did
     zygote: Zygote | None = field(default=None, init=False)
     _first: tuple[Probe, Ran] | None = field(default=None, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
@@ -143,7 +147,12 @@ class ForkingProber(Around):
             hung = forked is not None and forked.outcome is Outcome.TIMED_OUT
             if forked is not None and (not _is_unsettled(forked) or (hung and self._do_hang)):
                 return forked
+            if forked is not None and forked.outcome is Outcome.RAISED and self._alike >= _ENOUGH:
+                return forked
         fresh = self.prober.execute(self.prober.prepare(probe, cancel=cancel), cancel=cancel)
+        if forked is not None and forked.outcome is Outcome.RAISED:
+            is_alike = (fresh.outcome, _name_in(fresh)) == (forked.outcome, _name_in(forked))
+            self._alike = self._alike + 1 if is_alike else -math.inf
         if forked is not None and forked.outcome is Outcome.TIMED_OUT:
             self._do_hang = fresh.outcome is Outcome.TIMED_OUT
             if not self._do_hang:
@@ -300,7 +309,7 @@ def _files_of(probe: Probe) -> Mapping[str, bytes | None]:
     return probe.mixture.files if probe.mixture is not None else {}
 
 
-def _name_in(ran: Ran) -> str:
+def _name_in(ran: Ran | Observation) -> str:
     return ran.exception.name if ran.exception is not None else ""
 
 

@@ -33,3 +33,13 @@ def test_whole_folders_come_early_if_there_are_many_parts(tmp_path):
     parts = parts_of(edits, dict.fromkeys(edits.all, 12.0), ())
     folders = [{one for one in edits.all if one.startswith(name)} for name in ("shop/io/", "shop/core")]
     assert [parts.index(frozenset(folder)) for folder in folders] == [8, 9]
+
+
+def test_a_file_with_many_unlikely_parts_and_some_of_them_at_a_time_come_before_each_alone(tmp_path):
+    text = "".join(f"def f{n}():\n    return 1\n\n\n" for n in range(50))
+    edits = edits_of(tmp_path, {"a.py": text, "b.py": text}, dict.fromkeys(("a.py", "b.py"), text.replace("1", "2")))
+    weights = {one: 12.0 if one.startswith("a.py") else 6.0 for one in sorted(edits.all)}
+    parts = parts_of(edits, weights, ())
+    file = parts.index(frozenset(one for one in edits.all if one.startswith("b.py")))
+    assert all(one.startswith("a.py") for part in parts[:file] if len(part) == 1 for one in part)
+    assert [len(part) for part in parts[file : file + 6]] == [50, 16, 16, 16, 2, 1]

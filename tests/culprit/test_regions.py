@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.culprit.regions import FileDifference, used_names
-from harness.culprit.syntax import error_line, undefined_in
+from harness.culprit.syntax import Names, names_in
 
 LINES = st.lists(st.sampled_from(["a = 1", "b = 2", "", "def f():", "    return 1", "# note", "x\u2028y"]), max_size=25)
 
@@ -216,6 +216,22 @@ def test_half_statements_and_exchanged_ones_are_one_region(old, new):
 
 
 def test_only_python_has_names():
-    assert error_line("x = 1\ndef (:") == 2
-    for read in (used_names, undefined_in):
-        assert read("def (:") == frozenset()
+    assert names_in("x = 1\ndef (:") == Names(error=2)
+    assert used_names("def (:") == frozenset()
+
+
+@pytest.mark.parametrize(
+    ("source", "unbound"),
+    [
+        ("import a\n\n\ndef f(x):\n    return a.b(x, y)\n", {"y"}),
+        ("def f():\n    global y\n    y = 1\n\n\ndef g():\n    return y\n", set()),
+        ("class A:\n    x = 1\n\n    def f(self):\n        return [x for _ in self.all]\n", {"x"}),
+        ("def f(x):\n    return lambda: [x for _ in x]\n", set()),
+        ("def f(x: Later) -> Later: ...\n", {"Later"}),
+        ("from __future__ import annotations\n\n\ndef f(x: Later) -> Later: ...\n", set()),
+        ("from a import *\n\nprint(y)\n", set()),
+        ("try:\n    import a\nexcept ImportError as b:\n    a = b\n", {"ImportError"}),
+    ],
+)
+def test_names_that_a_text_uses_and_does_not_bind_are_found(source, unbound):
+    assert names_in(source).unbound == unbound
