@@ -19,12 +19,9 @@ from attrs import evolve, fields
 
 from harness.arguments import check_known, checked
 from harness.asking import ask as asking
-from harness.asking import history_scan as scan
-from harness.asking.history_scan import Range
 from harness.events import SILENT, Reporter
 from harness.planning.single import Probed, executed, prepared_probe
 from harness.report.answer import keep_and_report
-from harness.report.history import keep_history_report
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.request.repros import chosen_repro, required_python
@@ -37,6 +34,7 @@ if TYPE_CHECKING:
 
     from harness.asking.answer import Answer
     from harness.asking.history import History
+    from harness.asking.history_scan import Range
     from harness.probing.judge import Person
 
 
@@ -107,6 +105,8 @@ def history(
     `more` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`. Raises
     the same errors as `bisect`.
     """
+    from harness.asking.history_scan import Range
+
     settings = settings or Settings()
     check_known("history()", more, ["max_gap", "prereleases", "made"])
     wanted = Range(since, until, more.pop("max_gap", None))
@@ -118,6 +118,10 @@ def kept_history(
     question: Question, wanted: Range, settings: Settings, reporter: Reporter
 ) -> tuple[History, tuple[Path, ...]]:
     """Return a history and the pages that were written: the function behind `harness history`."""
+    # Imported only here: an answer that is known needs no search.
+    from harness.asking import history_scan as scan
+    from harness.report.history import keep_history_report
+
     required = required_python(question.repro, question.run, question.subject)
     with open_session(settings, reporter, requires_python=required) as session:
         session, inquiry = asking.asked_in(session, question)

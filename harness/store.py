@@ -47,7 +47,7 @@ _WITHOUT_TEXTS = {"key", "repro_digest", "lock", "loaded", "called", "log"}
 _WITH_TEXTS = tuple(part.name for part in fields(Observation) if part.name not in _WITHOUT_TEXTS)
 _T = TypeVar("_T")
 
-_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False)
+_converter = cattrs.Converter(omit_if_default=True, forbid_extra_keys=False, detailed_validation=False)
 # A value of a matrix keeps the type that TOML gave it. cattrs can't tell a union of plain types apart.
 _converter.register_structure_hook_func(lambda kind: kind == str | int | float | bool, lambda value, _: value)
 

@@ -6,6 +6,7 @@ Each is named by a hash over its whole content, so that another byte makes it an
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import posixpath
@@ -272,8 +273,12 @@ class Repro:
         return evolve(self, given=known, step=step, digest=digest)
 
 
+@functools.lru_cache(maxsize=512)
 def parse_repro(source: str, *, name: str, path: str = "") -> Repro:
-    """Parse a repro's metadata. Raises `BadRepro`, whose message says what to change."""
+    """Parse a repro's metadata. Raises `BadRepro`, whose message says what to change.
+
+    All repros that there are are read more than once, to find the one for a subject.
+    """
     where = path or name
     source = source.removeprefix("\ufeff")  # some editors write a byte order mark
     blocks = [m for m in _BLOCK.finditer(source) if m.group("type") == "script"]
