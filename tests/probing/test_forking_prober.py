@@ -11,7 +11,7 @@ from support import repro_text
 from harness.model import Combination, Mixture, Outcome
 from harness.model.repro import parse_repro
 from harness.probing import Probe, next_attempt
-from harness.probing.forking import CannotFork, forking, preloadable
+from harness.probing.forking import _ENOUGH, CannotFork, forking, preloadable
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
 
@@ -55,6 +55,25 @@ def test_an_import_error_in_a_fork_is_repeated_in_a_fresh_process(parts, bad):
         seen = run(forks, mixed(bad, b"import a_module_that_is_missing\n"))
     assert seen.exception.name == "ModuleNotFoundError"
     assert "forked" not in seen.machine
+
+
+def test_after_enough_fresh_processes_that_agree_import_errors_of_forks_are_believed(parts, bad):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        seen = [run(forks, mixed(bad, f"import missing_{number}\n".encode())) for number in range(_ENOUGH + 1)]
+    assert [bool(one.machine.get("forked")) for one in seen] == [*[False] * _ENOUGH, True]
+    assert "missing_8" in seen[-1].exception.message
+
+
+ONLY_FORKED = b"if 'zygote' in open('/proc/self/cmdline').read():\n    import missing\n"
+
+
+@pytest.mark.parametrize("first", [0, _ENOUGH - 1])
+def test_import_errors_of_forks_are_not_believed_after_a_fresh_process_without_one(parts, bad, first):
+    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+        for number in range(_ENOUGH + 1):
+            run(forks, mixed(bad, ONLY_FORKED if number == first else f"import missing_{number}\n".encode()))
+        seen = run(forks, mixed(bad, b"import missing_last\n"))
+    assert not seen.machine.get("forked")
 
 
 def test_a_proof_is_never_a_fork(parts, bad):
