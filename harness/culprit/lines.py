@@ -321,7 +321,8 @@ def _open(search: LineSearch, reduced: Reduced) -> str:
         compiled = few(compiled_that_ran(search))
         return (
             f"no change in its Python files made the difference alone in {reduced.runs} runs, and not all of them run "
-            f"with the compiled files of the other release: the cause may be in {compiled}{_out_of_time(search)}"
+            f"with the compiled files of the other release: the cause may be several changes together, or in "
+            f"{compiled}{_out_of_time(search)}"
         )
     return (
         f"could not tell which of its {count} files makes the difference in {reduced.runs} runs{_out_of_time(search)}"
