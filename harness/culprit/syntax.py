@@ -6,6 +6,7 @@ A search reads hundreds of texts for several purposes, so each is parsed once an
 from __future__ import annotations
 
 import ast
+import builtins
 import functools
 import re
 import symtable
@@ -261,8 +262,8 @@ class Names:
 
     `error` is the line of the first syntax error, counted from 1, None if there is none. `defined` are classes and
     functions at any level, `own_attributes` the attributes of `self` or `cls` that occur. `unbound` are the names that
-    are used as global names and that the text does not bind, builtins included. Deferred annotations are not uses, and
-    a text that imports all names of a module may bind any.
+    are used as global names and that neither the text nor Python binds. Deferred annotations are not uses, and a text
+    that imports all names of a module may bind any.
     """
 
     error: int | None = None
@@ -296,8 +297,8 @@ def names_in(source: str) -> Names:
                 used.add(symbol.get_name())
             if symbol.is_assigned() or symbol.is_imported():
                 bound.add(symbol.get_name())
-    unbound = frozenset(used - bound) if not _STAR.search(source) else frozenset[str]()
-    return Names(None, frozenset(defined), frozenset(_OWN.findall(source)), unbound)
+    unbound = used - bound - vars(builtins).keys() if not _STAR.search(source) else frozenset[str]()
+    return Names(None, frozenset(defined), frozenset(_OWN.findall(source)), frozenset(unbound))
 
 
 def bound_names(body: Iterable[ast.stmt]) -> Iterator[tuple[str, int]]:

@@ -164,6 +164,12 @@ def test_names_undefined_in_both_texts_do_not_matter():
     assert found.flaws({0}) == frozenset()
 
 
+def test_builtins_in_annotations_that_are_evaluated_only_in_a_mixed_text_are_known():
+    after = "from __future__ import annotations\n\n\ndef f(x: float, y: Later) -> bool: ...\n"
+    found = between("\n\ndef f(x, y): ...\n", after)
+    assert found.flaws({0}) == {"Later"}
+
+
 @pytest.mark.parametrize("path", ["data.json", "table.csv"])
 def test_data_files_require_no_names(path):
     assert between('{"a": helper}\n', '{"a": other}\n', path).flaws({0}) == frozenset()
@@ -230,7 +236,7 @@ def test_only_python_has_names():
         ("def f(x: Later) -> Later: ...\n", {"Later"}),
         ("from __future__ import annotations\n\n\ndef f(x: Later) -> Later: ...\n", set()),
         ("from a import *\n\nprint(y)\n", set()),
-        ("try:\n    import a\nexcept ImportError as b:\n    a = b\n", {"ImportError"}),
+        ("try:\n    import a\nexcept ImportError as b:\n    a = b\n", set()),
     ],
 )
 def test_names_that_a_text_uses_and_does_not_bind_are_found(source, unbound):
