@@ -31,7 +31,6 @@ from harness.nightly.night import Nightly
 from harness.nightly.record import Night, NightArchive, Past
 from harness.nightly.tonight import Budget, tonight
 from harness.nightly.tracker import DesiredIssue, Gh, actions, issues_of, this_repository, upstream_issue
-from harness.nightly.triage import Triage
 from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
 from harness.redact import Private, redacted
 from harness.report.answer import page_of, repositories_of
@@ -103,21 +102,15 @@ def nightly(
         commits = {known_as(one.project, one.revision): one.sha for one in matrix.commits.values()}
         archive.put(Night(matrix.name, start.isoformat(), commits=commits))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
-            triage = Triage(
-                matrix=matrix.name,
-                start=start.isoformat(),
-                past=past,
-                sessions=sessions,
-                lanes=lanes,
-                budget=Budget(time.monotonic, budget, gpu_budget),
-            )
-            night = evolve(Nightly(matrix.cells, triage).run(), commits=commits)
+            spent = Budget(time.monotonic, budget, gpu_budget)
+            at_work = Nightly(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent)
+            night = evolve(at_work.run(), commits=commits)
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(store.secrets))
     archive.put(night)
     page = write_page(store, private_of(store))
     if as_json:
-        click.echo(to_json(night_as_json(night, past, triage.known())))
+        click.echo(to_json(night_as_json(night, past, at_work.known())))
     else:
         reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)

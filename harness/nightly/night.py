@@ -2,29 +2,48 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import TYPE_CHECKING
 
-from attrs import define, field
+from attrs import define, evolve, field
 
+from harness.catalogue.matching import sentence_on
+from harness.culprit.trials import Trials
+from harness.errors import BadRepository
+from harness.events import Note
+from harness.matrix.cells import PACKAGES
 from harness.matrix.running import CellRun, run_cells
-from harness.model import Outcome, Signature, Verdict
-from harness.nightly.cause import Suspicion
+from harness.model import Change, Lock, Observation, Outcome, Signature, Verdict, normalized_name
+from harness.model.text import listed
+from harness.nightly.cause import Cause, CellChange, named_tags, newest_releases
+from harness.nightly.news import facts_of_break, releases_of
 from harness.nightly.record import (
     Break,
     CellRecord,
     CellStatus,
+    Fix,
     Night,
+    Past,
+    break_id,
+    came_between,
     compare,
     differing_axis,
     is_superseded,
     pattern_of,
 )
-from harness.nightly.tonight import BudgetedLanes, in_order
-from harness.nightly.triage import Triage
-from harness.probing import Judge, Probe
+from harness.nightly.tonight import Budget, BudgetedLanes, OutOfTimeError, in_order
+from harness.probing import Judge, Prepared, Probe
+from harness.report.answer import write_reports
+from harness.report.archive import Archive, KeptAnswer, kept_answer
+from harness.report.phrases import title_of
 
 if TYPE_CHECKING:
+    from harness.asking.answer import Answer
+    from harness.culprit.sides import Sides
     from harness.matrix import Cell
+    from harness.matrix.running import Sessions
+    from harness.planning.inquiry import Scope
+    from harness.scheduling.scheduler import Lanes
 
 
 # The share of the budget for cells once one has changed. The rest is for finding the cause, which matters more.
@@ -34,20 +53,27 @@ _FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TI
 
 @define
 class Nightly:
-    """A night of one matrix in progress."""
+    """A night of one matrix in progress. `start` is ISO 8601 in UTC; `changed` are the breaks that changed."""
 
+    matrix: str
     cells: tuple[Cell, ...]
-    triage: Triage
+    start: str
+    past: Past
+    sessions: Sessions
+    lanes: Lanes
+    budget: Budget
     records: dict[str, CellRecord] = field(factory=dict, init=False)
-    _queue: list[Suspicion] = field(factory=list, init=False)
-    _fixed: list[Suspicion] = field(factory=list, init=False)
+    changed: dict[str, Break] = field(factory=dict, init=False)
+    _turned: list[CellChange] = field(factory=list, init=False)
+    _fixed: list[CellChange] = field(factory=list, init=False)
+    _fixes_found: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
 
     def run(self) -> Night:
         """Run until all cells are judged or the budget is spent.
 
         Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
-        budget, past, sessions = self.triage.budget, self.triage.past, self.triage.sessions
+        budget, past, sessions = self.budget, self.past, self.sessions
         blocked = sessions.blocked(self.cells)
         for cell in self.cells:
             if cell.name in blocked:
@@ -68,32 +94,32 @@ class Nightly:
         return self._ended()
 
     def _ended(self) -> Night:
-        budget = self.triage.budget
+        budget = self.budget
         cells = tuple(self.records[cell.name] for cell in self.cells if cell.name in self.records)
         return Night(
-            matrix=self.triage.matrix,
-            start=self.triage.start,
+            matrix=self.matrix,
+            start=self.start,
             ended=True,
             cells=cells,
-            breaks=tuple(self.triage.changed.values()),
+            breaks=tuple(self.changed.values()),
             ran=budget.ran,
             wall_s=round(budget.wall_s, 1),
             gpu_s=round(budget.gpu_s, 1),
         )
 
     def _run(self, batch: tuple[Cell, ...], probes: dict[str, Probe]) -> None:
-        budget = self.triage.budget
+        budget = self.budget
         devices = {probes[cell.name].combination.device for cell in batch}
 
         def enough() -> bool:
-            limit = _FOR_CELLS if self._queue else 1.0
+            limit = _FOR_CELLS if self._turned else 1.0
             return any(budget.share(device) >= limit for device in devices)
 
-        run_cells(batch, self.triage.sessions, BudgetedLanes(self.triage.lanes, budget), enough, self._absorb)
+        run_cells(batch, self.sessions, BudgetedLanes(self.lanes, budget), enough, self._absorb)
 
     def _absorb(self, run: CellRun) -> None:
         """Record a cell's verdict, and queue the cell if it changed."""
-        cell, probe, past, sessions = run.cell, run.probe, self.triage.past, self.triage.sessions
+        cell, probe, past, sessions = run.cell, run.probe, self.past, self.sessions
         captured = Judge(None, sessions.store).captured(run.observation)
         # The signature of tonight's failure is the repro's if it matched, else the one captured from the run.
         has_matched = run.judgement.verdict is Verdict.BAD and probe.repro.signature is not None
@@ -106,43 +132,49 @@ class Nightly:
         baseline = record if is_first else baseline
         if baseline is None or (signature is None and not compared.is_fixed):
             return
+        is_fix, combination = compared.is_fixed, probe.combination
+        older = sessions.store.get(baseline.observation if is_fix else record.good)
+        # The stored observation may come from a question with other requirements or another date.
+        as_of = combination.as_of.isoformat() if combination.as_of else None
+        newer = evolve(run.observation, requirements=combination.requirements, as_of=as_of)
         subject = _subject(cell, probe, baseline)
-        suspicion = Suspicion(record, cell, probe, run.observation, signature, baseline, subject, sessions)
+        change = CellChange(record, cell, probe, older, newer, signature, baseline, subject, sessions, is_fix)
         if is_first or record.standing is CellStatus.TURNED:
-            self._queue.append(suspicion)
-        elif compared.is_fixed and baseline.broken_by:
-            self._fixed.append(suspicion)
+            self._turned.append(change)
+        elif is_fix and baseline.broken_by:
+            self._fixed.append(change)
         elif record.standing is CellStatus.BROKEN and baseline.name != cell.name:
-            self.triage.join(past.breaks[baseline.broken_by], record)
+            self._join(past.breaks[baseline.broken_by], record)
 
     def _judged(self) -> dict[str, CellRecord]:
         return {name: record for name, record in self.records.items() if record.standing.is_judged}
 
     def _settle(self) -> None:
         """Handle the cells that broke, smallest difference first; then those that were fixed."""
-        for suspicion in sorted(self._queue, key=self.triage.distance):
-            self.records[suspicion.record.name] = self.triage.turned(suspicion)
-        for suspicion in sorted(self._fixed, key=self.triage.distance):
-            self.triage.fixed(suspicion)
-        self._queue.clear()
+        for change in sorted(self._turned, key=lambda change: change.distance):
+            self.records[change.record.name] = self._settle_turned(change)
+        for change in sorted(self._fixed, key=lambda change: change.distance):
+            self._settle_fixed(change)
+        self._turned.clear()
         self._fixed.clear()
 
     def _close(self) -> None:
-        for known in self.triage.known().values():
-            if known.is_open and known.first_seen < self.triage.start and self._is_over(known):
-                self.triage.close(known)
+        """Close the breaks by which no cell is broken any more."""
+        for known in self.known().values():
+            if known.is_open and known.first_seen < self.start and self._is_over(known):
+                self._change(evolve(known, closed=self.start))
 
     def _is_over(self, known: Break) -> bool:
         """Whether no cell is broken by it any more.
 
         Each cell of this matrix is good, no longer in it, or superseded by a good release; each of another is fixed.
         """
-        prefix = f"{self.triage.matrix}: "
+        prefix = f"{self.matrix}: "
         fixed = {fix.cell for fix in known.fixes}
         mine = [label.removeprefix(prefix) for label in known.cells if label.startswith(prefix)]
         if not mine or any(label not in fixed and not label.startswith(prefix) for label in known.cells):
             return False
-        state = {**self.triage.past.cells, **self._judged()}
+        state = {**self.past.cells, **self._judged()}
         tonight = {cell.name for cell in self.cells}
         packages = [change.name for change in known.culprit]
         return all(
@@ -151,6 +183,193 @@ class Nightly:
             or (name in state and is_superseded(state[name], self._judged().values(), packages))
             for name in mine
         )
+
+    # -- what broke or fixed a cell
+
+    def known(self) -> dict[str, Break]:
+        """Return every break in its current state, by id."""
+        return {**self.past.breaks, **self.changed}
+
+    def _settle_turned(self, change: CellChange) -> CellRecord:
+        """Settle a cell that was good, or never judged, and failed tonight; returns its record.
+
+        It stays as it is if the time budget runs out.
+        """
+        if change.cell.commits and not change.record.good:
+            change = self._since_release(change)
+            if change.older is None:
+                return change.record
+        try:
+            return self._confirmed(change)
+        except OutOfTimeError:
+            return change.record
+
+    def _confirmed(self, change: CellChange) -> CellRecord:
+        """Run both sides again, and find the cause if their verdicts are confirmed. Raises `OutOfTimeError`."""
+        record, sides = change.record, change.sides
+        if sides is None:
+            return _not_judged(record, "the record of its last good run is missing")
+        judge = Judge(change.signature, self.sessions.store)
+        self.budget.check(change.probe.combination.device)
+        self._note(f"{record.name} turned bad: {record.reason}; running it again")
+        again = self._again(change.probe, sides.after.lock)
+        second = judge(again)
+        if second.verdict is not Verdict.BAD:
+            return evolve(record, standing=CellStatus.FLAKY, reason=f"{record.reason}; run again: {second.reason}")
+        if known := self._known(change, sides):
+            return self._join(known, record)
+        self._note(f"{record.name}: running its last good environment again")
+        baseline_run = self._again(change.earlier_probe, sides.before.lock)
+        first = judge(baseline_run)
+        is_gone = baseline_run.outcome is Outcome.UNINSTALLABLE  # the stored runs are still evidence
+        is_same = sides.before.lock.id == sides.after.lock.id and not change.moved
+        if (first.verdict is not Verdict.GOOD and not is_gone) or is_same:
+            why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
+            return _not_judged(record, why)
+        return self._new(change, self._find(change, sides, again=(baseline_run, again)))
+
+    def _join(self, known: Break, record: CellRecord) -> CellRecord:
+        """Add a cell to a known break, and reopen the break if it was closed."""
+        label = self._label(record)
+        known = self.known().get(known.id, known)
+        if label not in known.cells or not known.is_open or any(fix.cell == label for fix in known.fixes):
+            cells = known.cells if label in known.cells else (*known.cells, label)
+            fixes = tuple(fix for fix in known.fixes if fix.cell != label)
+            self._change(evolve(known, cells=cells, fixes=fixes, closed="", last_seen=self.start))
+        return evolve(record, standing=CellStatus.BROKEN, broken_by=known.id)
+
+    def _settle_fixed(self, change: CellChange) -> None:
+        """Record which release fixed a cell of a known break; `change.baseline` is the broken record."""
+        known = self.known().get(change.baseline.broken_by)
+        if known is None:
+            return
+        label = self._label(change.baseline)
+        if any(fix.cell == label for fix in known.fixes):
+            return
+        self._note(f"{change.record.name} is good again")
+        self._change(evolve(known, fixes=(*known.fixes, Fix(label, self._fixed_by(change, known), self.start))))
+
+    def _fixed_by(self, change: CellChange, known: Break) -> str:
+        kept = Archive(self.sessions.store).known(known.id)
+        sides = change.sides
+        if sides is None or kept is None:
+            return "not known: the record of its last bad run is missing"
+        changes = sides.before.lock.diff(sides.after.lock)
+        if not changes and not change.moved:
+            return "no package: the same packages were bad before"
+        for packages in self._fixes_found.get(known.id, ()):
+            if not change.moved and came_between(packages, sides.before.lock, sides.after.lock):
+                return releases_of(packages)
+        try:
+            found = self._find(evolve(change, signature=kept.answer.signature), sides)
+        except OutOfTimeError:
+            among = "" if change.moved else f"one of {len(changes)} packages that changed; "
+            return f"{among}not bisected: the time budget ran out"
+        if found.culprit is None and change.moved:
+            return f"not known: {found.sentence}"
+        if found.culprit is None and len(found.lock_changes) != 1:
+            return f"one of: {releases_of(found.lock_changes)}"
+        if found.culprit is not None and (commits := found.culprit.finest.commits):
+            return listed(f"{found.subject} commit {commit.described}" for commit in commits)
+        packages = found.culprit.packages if found.culprit is not None else found.lock_changes
+        self._fixes_found.setdefault(known.id, []).append(packages)
+        return releases_of(packages)
+
+    def _new(self, change: CellChange, answer: Answer) -> CellRecord:
+        record = change.record
+        culprit = answer.culprit.packages if answer.culprit is not None else ()
+        id_ = break_id(record.pattern, culprit or answer.lock_changes)
+        if (known := self.known().get(id_)) is not None:
+            return self._join(known, record)
+        new = Break(
+            id=id_,
+            pattern=record.pattern,
+            title=title_of(answer),
+            sentence=answer.sentence,
+            repro=answer.repro,
+            cells=(self._label(record),),
+            first_seen=self.start,
+            last_seen=self.start,
+            culprit=culprit or (answer.lock_changes if len(answer.lock_changes) == 1 else ()),
+            commits=answer.culprit.finest.commits if answer.culprit is not None else (),
+            similar=_similar(change.newer),
+        )
+        self._change(new, evolve(kept_answer(answer, self.start), id=id_))
+        self._note(answer.sentence)
+        return evolve(record, standing=CellStatus.BROKEN, broken_by=id_)
+
+    def _change(self, known: Break, kept: KeptAnswer | None = None) -> None:
+        """Keep a break's new state, and rewrite its report."""
+        self.changed[known.id] = known
+        kept = kept or Archive(self.sessions.store).known(known.id)
+        if kept is not None:
+            write_reports(self.sessions.store, evolve(kept, facts=facts_of_break(known)))
+
+    def _find(self, change: CellChange, sides: Sides, *, again: tuple[Observation, ...] = ()) -> Answer:
+        """Find the cause, or what fixed it. Raises `OutOfTimeError`."""
+        sessions, probe = self.sessions, change.probe
+        self.budget.check(probe.combination.device)
+        prober = sessions.probers.prober_of(probe)
+        lanes = BudgetedLanes(self.lanes, self.budget, probe.combination.device)
+        judge = Judge(change.signature, sessions.store)
+
+        def trials_of(scope: Scope) -> Trials:
+            return Trials(scope, prober, lanes, sessions.first.index, judge, sessions.reporter)
+
+        return Cause(trials_of, change, sides, again).answer()
+
+    def _since_release(self, change: CellChange) -> CellChange:
+        """Compare a cell without a good run with the newest releases; it has turned bad if they are good."""
+        record = change.record
+        try:
+            releases = newest_releases(change.cell, self.sessions.first.index)
+        except BadRepository as error:
+            return evolve(change, record=evolve(record, reason=f"{record.reason}; {error.message}"))
+        commits, named = {project: sha for project, (_, sha) in releases.items()}, named_tags(releases)
+        try:
+            self.budget.check(change.probe.combination.device)
+            self._note(f"{record.name} is bad and was never good: running the newest release, {named}")
+            older = self._execute(self.sessions.probers.prepare(change.probe_at(commits)))
+        except OutOfTimeError:
+            return evolve(change, record=evolve(record, standing=CellStatus.LEFT))
+        judged = Judge(change.signature, self.sessions.store)(older)
+        if judged.verdict is Verdict.GOOD:
+            record = evolve(record, standing=CellStatus.TURNED, good=older.key, good_commits=commits)
+            return evolve(change, record=record, older=older)
+        said = "fails too" if judged.verdict is Verdict.BAD else f"can't be judged: {judged.reason}"
+        return evolve(change, record=evolve(record, reason=f"{record.reason}; the newest release, {named}, {said}"))
+
+    def _again(self, probe: Probe, lock: Lock) -> Observation:
+        """Run a lock again, unless a repeated run of it is already from this night. Raises `OutOfTimeError`."""
+        prepare = self.sessions.probers.prepare
+        attempts = (prepare(evolve(probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
+        prepared = (
+            one for one in attempts if not one.cached or (one.observation and one.observation.started >= self.start)
+        )
+        return self._execute(next(prepared))
+
+    def _execute(self, prepared: Prepared) -> Observation:
+        if not prepared.cached:
+            self.budget.check(prepared.probe.combination.device)
+        observation = self.sessions.probers.execute(prepared)
+        if not prepared.cached:
+            self.budget.used(observation)
+        return observation
+
+    def _known(self, change: CellChange, sides: Sides) -> Break | None:
+        """Return a break with this pattern whose culprit came between two runs, else an open one without a culprit."""
+        locks = sides.before.lock, sides.after.lock
+        same = [known for known in self.known().values() if known.pattern == change.record.pattern]
+        for known in same:
+            if change.has_come_with(known) if known.commits else came_between(known.culprit, *locks):
+                return known
+        return next((known for known in same if known.is_open and not known.culprit), None)
+
+    def _note(self, sentence: str) -> None:
+        self.sessions.reporter.report(Note(sentence))
+
+    def _label(self, record: CellRecord) -> str:
+        return f"{self.matrix}: {record.name}"
 
 
 def _seen(run: CellRun, captured: Signature | None, signature: Signature | None) -> CellRecord:
@@ -175,8 +394,18 @@ def _seen(run: CellRun, captured: Signature | None, signature: Signature | None)
 def _subject(cell: Cell, probe: Probe, baseline: CellRecord) -> str:
     """Return the package that the question is about: the one that differs from the baseline, else the cell's first."""
     axis = differing_axis(cell.choice, baseline.choice)
-    packages = [axis] if axis else [axis for axis in cell.choice if axis.startswith("packages.")]
-    if packages:
-        return packages[0].removeprefix("packages.")
-    names = probe.repro.subjects or probe.repro.dependencies or (probe.repro.name,)
-    return next(iter(names))
+    packages = [axis] if axis else [axis for axis in cell.choice if axis.startswith(PACKAGES)]
+    names = [axis.removeprefix(PACKAGES) for axis in packages] or probe.repro.subjects or probe.repro.dependencies
+    return normalized_name(next(iter(names), probe.repro.name))
+
+
+def _not_judged(record: CellRecord, why: str) -> CellRecord:
+    return evolve(record, standing=CellStatus.UNJUDGED, reason=f"{record.reason}; {why}")
+
+
+def _similar(observation: Observation) -> str:
+    """Return which known regression the failure looks like, "" for none."""
+    raised, lock = observation.exception, observation.lock
+    if raised is None or lock is None:
+        return ""
+    return sentence_on(list(raised.chain()), lock.version_of)

@@ -25,7 +25,7 @@ from harness.model.signature import given_parts, normalized_message
 from harness.store import as_record
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Iterator, Mapping
     from pathlib import Path
 
     from harness.store import Store
@@ -248,30 +248,30 @@ def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -
 
     If several axes have such a cell, a good one is preferred to a broken one.
     """
-    nearest: dict[str, tuple[Version, CellRecord]] = {}
-    for other in others:
-        axis = differing_axis(choice, other.choice)
-        if axis is None or not other.standing.is_judged:
-            continue
-        mine, theirs = version_on(choice, axis), version_on(other.choice, axis)
-        if mine is None or theirs is None or theirs >= mine:
-            continue
-        if axis not in nearest or theirs > nearest[axis][0]:
-            nearest[axis] = (theirs, other)
-    found = [nearest[axis][1] for axis in sorted(nearest)]
+    older = [(axis, theirs, other) for axis, mine, theirs, other in _siblings(choice, others) if theirs < mine]
+    nearest = {axis: other for axis, _, other in sorted(older, key=lambda row: row[:2]) if other.standing.is_judged}
+    found = list(nearest.values())
     return next((cell for cell in found if cell.standing is CellStatus.GOOD), found[0] if found else None)
 
 
 def is_superseded(cell: CellRecord, others: Iterable[CellRecord], packages: Iterable[str]) -> bool:
     """Whether a newer release of one of these packages is good with everything else as in this cell."""
     axes = {f"{PACKAGES}{name}" for name in packages}
+    return any(
+        axis in axes and other.standing is CellStatus.GOOD and theirs > mine
+        for axis, mine, theirs, other in _siblings(cell.choice, others)
+    )
+
+
+def _siblings(
+    choice: Mapping[str, Value], others: Iterable[CellRecord]
+) -> Iterator[tuple[str, Version, Version, CellRecord]]:
+    """Yield the cells with another version of one package only: its axis, the version here and there, and the cell."""
     for other in others:
-        axis = differing_axis(cell.choice, other.choice)
-        if axis in axes and other.standing is CellStatus.GOOD:
-            mine, theirs = version_on(cell.choice, axis), version_on(other.choice, axis)
-            if mine is not None and theirs is not None and theirs > mine:
-                return True
-    return False
+        axis = differing_axis(choice, other.choice) or ""
+        mine, theirs = version_on(choice, axis), version_on(other.choice, axis)
+        if mine is not None and theirs is not None:
+            yield axis, mine, theirs, other
 
 
 def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:

@@ -113,6 +113,11 @@ class Budget:
         """Whether no more runs may start on a device."""
         return self.share(device) >= 1.0
 
+    def check(self, device: Device) -> None:
+        """Raise `OutOfTimeError` if no more runs may start on a device."""
+        if self.is_spent(device):
+            raise OutOfTimeError
+
 
 class BudgetedLanes(Lanes):
     """Lanes that count their runs against a budget; once it is spent for `device`, none starts (None: no limit)."""
@@ -123,8 +128,8 @@ class BudgetedLanes(Lanes):
 
     def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED) -> Future[T]:
         """Start a run on the lanes within. Raises `OutOfTimeError`."""
-        if self.device is not None and self.budget.is_spent(self.device):
-            raise OutOfTimeError
+        if self.device is not None:
+            self.budget.check(self.device)
 
         def counted() -> T:
             ended = call()

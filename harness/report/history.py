@@ -14,7 +14,7 @@ from harness.redact import Private, redacted
 from harness.report.archive import question_id
 from harness.report.excerpts import altered_rows, tail
 from harness.report.page import ChartPoint, Page, range_cell
-from harness.report.phrases import device_kind, question_facts
+from harness.report.phrases import question_facts
 from harness.report.privacy import private_of
 
 if TYPE_CHECKING:
@@ -95,16 +95,9 @@ def history_page(
 def _facts(plan: Plan, history: History) -> list[tuple[str, str]]:
     judged = sum(row.state in _JUDGED for row in history.rows)
     near = plan.releases[plan.bad if plan.bad is not None else -1].version
+    tried = ("Releases", f"{judged} of {history.tried} were run or known before")
     return question_facts(
-        plan.repro,
-        history.signature,
-        ("Releases", f"{judged} of {history.tried} were run or known before"),
-        device=device_kind(history.device, {}),
-        python=history.python,
-        platform=history.platform,
-        holds=plan.scope.holds,
-        near=str(near),
-        as_of=history.as_of,
+        asked_of(plan), history.signature, tried, machine={}, platform=history.platform, near=str(near)
     )
 
 

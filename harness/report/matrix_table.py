@@ -7,6 +7,7 @@ A table that is too wide becomes several. `Pivot` places the cells; `tables` are
 from __future__ import annotations
 
 import re
+from functools import cached_property
 from itertools import groupby
 from typing import TYPE_CHECKING
 
@@ -35,47 +36,55 @@ ABSENT = ""  # shown if a cell has no value on an axis
 class Pivot:
     """Cells by row and column, both in the order of their values.
 
-    `down` and `across` are names of axes; `rows` and `columns` are values as text (a column has one for each axis in
-    `across`). `places` maps row and column to the positions of their cells: more than one if cells differ in something
-    that is not an axis.
+    `down` and `across` are names of axes, `orders` their values as text, and `texts` the values of each cell, by its
+    position. `rows` and `columns` are values (a column has one for each axis in `across`). `places` maps row and column
+    to the positions of their cells: more than one if cells differ in something that is not an axis.
     """
 
     down: str
     across: tuple[str, ...]
-    rows: tuple[str, ...]
-    columns: tuple[Choice, ...]
-    places: Mapping[tuple[str, Choice], tuple[int, ...]]
+    orders: Mapping[str, Sequence[str]]
+    texts: Mapping[int, Mapping[str, str]]
+
+    @cached_property
+    def places(self) -> dict[tuple[str, Choice], tuple[int, ...]]:
+        """The positions of the cells at each row and column."""
+        found: dict[tuple[str, Choice], tuple[int, ...]] = {}
+        for position, texts in self.texts.items():
+            place = texts[self.down], tuple(texts[axis] for axis in self.across)
+            found[place] = (*found.get(place, ()), position)
+        return found
+
+    @cached_property
+    def rows(self) -> Choice:
+        """The values of the vertical axis."""
+        known = {row for row, _ in self.places}
+        return tuple(row for row in self.orders[self.down] if row in known)
+
+    @cached_property
+    def columns(self) -> tuple[Choice, ...]:
+        """The values of the horizontal axes."""
+
+        def rank(column: Choice) -> list[int]:
+            return [self.orders[axis].index(value) for axis, value in zip(self.across, column, strict=True)]
+
+        return tuple(sorted({column for _, column in self.places}, key=rank))
 
     def of(self, positions: Collection[int]) -> Pivot:
         """Return the pivot with only these cells."""
-        places = {
-            side: kept for side, place in self.places.items() if (kept := tuple(i for i in place if i in positions))
-        }
-        rows, columns = {row for row, _ in places}, {column for _, column in places}
-        return evolve(
-            self,
-            rows=tuple(row for row in self.rows if row in rows),
-            columns=tuple(column for column in self.columns if column in columns),
-            places=places,
-        )
+        return evolve(self, texts={position: texts for position, texts in self.texts.items() if position in positions})
 
 
 def pivot(cells: Sequence[Cell]) -> Pivot:
     """Pivot cells: releases in version order, dates in time order, other values as in the file."""
     varying = _varying(cells)
     down = max(varying, key=lambda axis: len(set(_texts(cells, axis))), default="repro")
-    across = tuple(axis for axis in varying if axis != down)
-    rows, columns = _texts(cells, down), list(zip(*(_texts(cells, axis) for axis in across), strict=True))
-    places: dict[tuple[str, Choice], tuple[int, ...]] = {}
-    for position, place in enumerate(zip(rows, columns or [()] * len(cells), strict=True)):
-        places[place] = (*places.get(place, ()), position)
-    orders = [_ordered(axis, _texts(cells, axis)) for axis in across]
+    texts = {axis: _texts(cells, axis) for axis in (down, *varying)}
     return Pivot(
         down,
-        across,
-        tuple(_ordered(down, rows)),
-        tuple(sorted({column for _, column in places}, key=lambda column: _rank(column, orders))),
-        places,
+        tuple(axis for axis in varying if axis != down),
+        {axis: _ordered(axis, found) for axis, found in texts.items()},
+        {position: {axis: found[position] for axis, found in texts.items()} for position in range(len(cells))},
     )
 
 
@@ -83,23 +92,15 @@ def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
     """Split a pivot with too many columns into one part for each value of an axis; returns titles and parts."""
     if len(laid.columns) <= _WIDE or len(laid.across) < 2:
         return [("", laid)]
-    counts = [len({column[level] for column in laid.columns}) for level in range(len(laid.across))]
-    level = counts.index(min(count for count in counts if count > 1))
+    values = {axis: list(dict.fromkeys(one[level] for one in laid.columns)) for level, axis in enumerate(laid.across)}
+    split = min((axis for axis in laid.across if len(values[axis]) > 1), key=lambda axis: len(values[axis]))
+    across = tuple(axis for axis in laid.across if axis != split)
     found = []
-    for value in dict.fromkeys(column[level] for column in laid.columns):
-        kept = [column for column in laid.columns if column[level] == value]
-        places = {
-            (row, _without(column, level)): place for (row, column), place in laid.places.items() if column in kept
-        }
-        part = evolve(
-            laid,
-            across=_without(laid.across, level),
-            columns=tuple(_without(column, level) for column in kept),
-            rows=tuple(row for row in laid.rows if any((row, _without(column, level)) in places for column in kept)),
-            places=places,
-        )
-        named = f"{axis_name(laid.across[level])} = {value}" if value else f"without {axis_name(laid.across[level])}"
-        found += [(f"{named}, {title}" if title else named, one) for title, one in parts(part)]
+    for value in values[split]:
+        part = laid.of({position for position, texts in laid.texts.items() if texts[split] == value})
+        named = f"{axis_name(split)} = {value}" if value else f"without {axis_name(split)}"
+        ways = parts(evolve(part, across=across))
+        found += [(f"{named}, {title}" if title else named, one) for title, one in ways]
     return found
 
 
@@ -175,18 +176,10 @@ def _ordered(axis: str, texts: Sequence[str]) -> list[str]:
     return known
 
 
-def _rank(column: Choice, orders: Sequence[Sequence[str]]) -> list[int]:
-    return [order.index(value) for value, order in zip(column, orders, strict=True)]
-
-
 def _release_order(text: str) -> tuple[bool, Version | str]:
     """A sort key: releases by version, then ranges and missing values by their text."""
     version = parsed_version(text)
     return (False, version) if version is not None else (True, text)
-
-
-def _without(values: Choice, level: int) -> Choice:
-    return (*values[:level], *values[level + 1 :])
 
 
 @frozen

@@ -6,7 +6,7 @@ import json
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from harness.asking.answer import Answer, Status
+from harness.asking.answer import Answer, Asked, Status
 from harness.model import Device, Observation, Repro, Signature, normalized_name
 from harness.model.culprit import Finding
 from harness.model.text import listed, ranged
@@ -14,7 +14,7 @@ from harness.report.commands import local_versions
 from harness.run.devices import choose_device
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Mapping
 
     from harness.report.archive import KeptAnswer
 
@@ -79,16 +79,13 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
     machine = next((side.machine for side in answer.sides if side.machine), {})
     told = question_facts(
-        kept.repro,
+        answer.asked,
         answer.signature,
         ("Fails in", _failing_frame(kept)),
         ("Reported in", kept.repro.reported),
-        device=device_kind(answer.asked.device, machine),
-        python=answer.asked.python,
+        machine=machine,
         platform=lock.platform if lock else "",
-        holds=kept.answer.asked.holds,
         near="the newer end",
-        as_of=answer.asked.as_of,
     )
     along = [one.constraint or one.subject for culprit in answer.culprits for one in culprit.companions]
     more = [
@@ -102,28 +99,26 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
 
 
 def question_facts(
-    repro: Repro,
+    asked: Asked,
     signature: Signature | None,
     *more: tuple[str, str],
-    device: str,
-    python: str,
+    machine: Mapping[str, Any],
     platform: str,
-    holds: Iterable[str],
     near: str,
-    as_of: str,
 ) -> list[tuple[str, str]]:
     """What was run and where, as label and text; `near` is what other packages are kept close to."""
+    repro = asked.repro
     around = {"none": f"kept close to those of {near}", "era": "as they were on the day of each release"}
     told = [
         ("Recognised by", str(signature) if signature else ""),
         *more,
         ("Repro", f"{repro.name}: {repro.summary}" if repro.summary else repro.name),
         ("Parameters", ", ".join(f"{name} = {json.dumps(value)}" for name, value in repro.params.items())),
-        ("Device", device),
-        ("Python", python),
+        ("Device", device_kind(asked.device, machine)),
+        ("Python", asked.python),
         ("Platform", platform),
-        ("Held", ", ".join(holds)),
-        ("Other packages", around.get(as_of, f"as they were on {_moment(as_of)}")),
+        ("Held", ", ".join(asked.holds)),
+        ("Other packages", around.get(asked.as_of, f"as they were on {_moment(asked.as_of)}")),
     ]
     return [(label, text) for label, text in told if text]
 

@@ -7,7 +7,7 @@ from night_cells import known, lock
 
 from harness.model import Device, Observation, Outcome, RaisedException
 from harness.nightly.news import facts_of_break
-from harness.nightly.triage import _similar
+from harness.nightly.night import _similar
 
 ERROR = "module 'numpy' has no attribute 'int'"
 

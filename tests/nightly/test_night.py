@@ -22,7 +22,6 @@ from harness.model.culprit import PinnedCommit
 from harness.nightly.night import Nightly
 from harness.nightly.record import CellStatus, Past
 from harness.nightly.tonight import Budget
-from harness.nightly.triage import Triage
 from harness.report.archive import Archive
 from harness.scheduling.scheduler import Lanes
 
@@ -84,15 +83,8 @@ def night(nights, tmp_path, uv_cache, interpreter):
             for n in numbers
         )
         past, diary = Past.of(tuple(history), "small"), Diary(clock)
-        triage = Triage(
-            matrix="small",
-            start=start,
-            past=past,
-            sessions=Sessions(sessions_of(parts, diary), as_of=datetime.fromisoformat(start)),
-            lanes=pool,
-            budget=Budget(clock, minutes),
-        )
-        ended = Nightly(cells, triage).run()
+        sessions = Sessions(sessions_of(parts, diary), as_of=datetime.fromisoformat(start))
+        ended = Nightly("small", cells, start, past, sessions, pool, Budget(clock, minutes)).run()
         history.append(ended)
         run.diary = diary.lines
         return ended
