@@ -39,20 +39,14 @@ class Planted:
         for version, files in zip(versions, (good, bad), strict=True):
             self.add("shop", version, files)
 
-    def answer(
-        self, *options: str, body: str = "import shop\n\nshop.run()\n", signed: str = SIGNED, sure: bool = False
-    ) -> Any:
-        """What the command says of it as JSON.
-
-        Without `sure` it repeats each of the two releases only once: how often it does has tests of its own.
-        """
+    def answer(self, *options: str, body: str = "import shop\n\nshop.run()\n", signed: str = SIGNED) -> Any:
+        """What the command says of it as JSON."""
         folder = self.harness.folder / "repros"
         folder.mkdir(exist_ok=True)
         tool = signed + "\n[tool.harness.subjects.shop]\n"
         (folder / "shop_step.py").write_text(repro_text("shop", tool=tool, body=body), encoding="utf-8")
         chosen = options or ("--good", "1.0", "--bad", "1.1")
-        words = ("bisect", "shop", "--repro", "shop_step", *(() if sure else ("--confirm", "1")))
-        return self.harness(*words, *chosen, "--json").json
+        return self.harness("bisect", "shop", "--repro", "shop_step", *chosen, "--json").json
 
     @property
     def environments(self) -> Path:

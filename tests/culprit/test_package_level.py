@@ -152,7 +152,7 @@ def test_the_runs_that_prove_two_packages_are_traced_for_their_lines(plant):
     plant.add("hub", "2.0", {"hub.py": "SIZE = 2\n\ndef new():\n    return SIZE\n"})
     code = {"shop.py": f"from hub import new\n\ndef run():\n    new()\n    {BROKEN}\n"}
     plant.add("shop", "1.1", code, ("hub>=2",))
-    answer = plant.answer(sure=True)
+    answer = plant.answer()
     found = levels(answer)
     assert found["package"]["packages"] == ["hub 1.0 -> 2.0", "shop 1.0 -> 1.1"]
     assert proved(found["package"])

@@ -66,7 +66,7 @@ def test_one_of_twelve_regions_is_found_though_many_mixtures_fail_to_import(plan
         {"shop.py": _module(new=False, bug=False)},
         {"shop.py": _module(new=True, bug=True)},
     )
-    answer = plant.answer(sure=True)
+    answer = plant.answer()
     found = levels(answer)["region"]
     assert found["candidates"] >= 12
     assert [region["function"] for region in found["regions"]] == ["fourth"]
@@ -74,7 +74,7 @@ def test_one_of_twelve_regions_is_found_though_many_mixtures_fail_to_import(plan
     assert proved(found)
     assert found["runs"] <= 8
     assert "in fourth (shop.py, line 36)" in answer["sentence"]
-    assert plant.answer(sure=True)["culprit_probes"] == 0
+    assert plant.answer()["culprit_probes"] == 0
 
 
 SAMPLE = f"""
