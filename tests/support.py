@@ -8,6 +8,7 @@ import signal
 import subprocess
 import sys
 import textwrap
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -183,6 +184,11 @@ def harness(tmp_path: Path, house: Wheelhouse, uv_cache: Path, cache: Path, monk
     folder = tmp_path / "here"
     folder.mkdir()
     monkeypatch.chdir(folder)
+    return harness_in(folder, house, uv_cache, cache)
+
+
+def harness_in(folder: Path, house: Wheelhouse, uv_cache: Path, cache: Path) -> Harness:
+    """The command with the house as its only index; the folder has to be the working directory of its calls."""
     return Harness(
         folder,
         {
@@ -215,17 +221,18 @@ message = "{MESSAGE}"
 @pytest.fixture
 def write_repro(harness: Harness):
     """Write a repro to `repros/` of the working directory, named after its project."""
+    return partial(repro_in, harness.folder)
 
-    def write(project: str, *, name: str = "", **parts: Any) -> Path:
-        path = harness.folder / "repros" / f"{name or project + '_step'}.py"
-        path.parent.mkdir(exist_ok=True)
-        told = {"tool": SIGNED, **parts}
-        if f"subjects.{project}" not in told["tool"]:
-            told["tool"] += f"\n[tool.harness.subjects.{project}]\n"
-        path.write_text(repro_text(project, **told), encoding="utf-8")
-        return path
 
-    return write
+def repro_in(folder: Path, project: str, *, name: str = "", **parts: Any) -> Path:
+    """Write a repro to `repros/` of a folder, named after its project."""
+    path = folder / "repros" / f"{name or project + '_step'}.py"
+    path.parent.mkdir(exist_ok=True)
+    told = {"tool": SIGNED, **parts}
+    if f"subjects.{project}" not in told["tool"]:
+        told["tool"] += f"\n[tool.harness.subjects.{project}]\n"
+    path.write_text(repro_text(project, **told), encoding="utf-8")
+    return path
 
 
 @define

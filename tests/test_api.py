@@ -32,11 +32,10 @@ def here(harness, write_repro, monkeypatch):
 
 def test_the_bisect_function_matches_the_command(here):
     one_lane = Settings(lanes=1)  # which releases two lanes try depends on which of them ends first
-    answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release", settings=one_lane)
+    answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release", confirm=1, settings=one_lane)
     assert (answer.last_good, answer.first_bad) == ("1.5", "1.6")
-    told = here(
-        "bisect", "brittle", "--good", "1.0", "--bad", "1.9", "--depth", "release", "--lanes", "1", "--json"
-    ).json
+    words = ("--good", "1.0", "--bad", "1.9", "--depth", "release", "--confirm", "1", "--lanes", "1", "--json")
+    told = here("bisect", "brittle", *words).json
     ours = json.loads(json.dumps(answer.as_json()))
     for parts in (told, ours):  # a second asking is answered by the store
         for name in ("wall_s", "probes", "steps", "notes"):
@@ -61,13 +60,13 @@ def test_a_history_names_its_windows(here):
 
 def test_a_notebook_shows_escaped_answers(here):
     one_lane = Settings(lanes=1)  # which releases two lanes try depends on which of them ends first
-    answer = harness.bisect("brittle", good="1.0", bad="1.9", depth="release", settings=one_lane)
+    answer = harness.bisect("brittle", good="1.4", bad="1.7", depth="release", confirm=1, settings=one_lane)
     assert "<table" in answer._repr_html_()
     assert "<td>Culprit</td><td>brittle 1.6</td>" in answer._repr_html_()
     assert f"<summary>{len(answer.steps)} runs</summary>" in answer._repr_html_()
     probed = harness.probe("brittle_step", "brittle==1.6")
     assert "raised" in probed._repr_html_()
-    assert "1.6" in harness.history("brittle", since="1.0")._repr_html_()
+    assert "1.6" in harness.history("brittle", since="1.4", until="1.7")._repr_html_()
 
 
 def test_settings_match_the_command_line_options(here):

@@ -13,6 +13,8 @@ from wheelhouse import Wheelhouse
 COUNT = 30
 NAMES = [f"part{i:02}" for i in range(COUNT)]
 RELEASES = ["1.0", "1.1", "1.2", "2.0", "2.1"]
+# For tests that are about packages and releases: what is below a release, and repetitions, have tests of their own.
+TO_THE_RELEASE = ("--depth", "release", "--confirm", "1")
 
 
 def month(number: int) -> str:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from planted_upgrades import month, source, write_project
+from planted_upgrades import TO_THE_RELEASE, month, source, write_project
 from wheelhouse import Wheelhouse
 
-RUN = ("--run", "python -m unittest -q test_mine", "--json")
+RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 TESTS = """
 import unittest
 {imports}
@@ -68,7 +68,7 @@ def test_both_are_named_with_their_own_releases(moving):
 def test_a_package_pinned_exactly_by_another_is_part_of_it(pinned):
     tests = TESTS.format(imports="import shell as framework, kernel as tools")
     write_project(pinned.folder, tests, requires=["shell"])
-    answer = pinned("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN).json
+    answer = pinned("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN[:2], "--json").json
     assert culprits(answer) == {"shell": ("1.1", "2.0")}
     assert answer["constraints"] == ["shell<2"]
     assert answer["constraints_verified"]

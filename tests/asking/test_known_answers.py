@@ -3,27 +3,34 @@
 from __future__ import annotations
 
 import pytest
-from planted_upgrades import freeze, suite_of, write_project
+from planted_upgrades import TO_THE_RELEASE, freeze, suite_of, write_project
 
 from harness.report.archive import Archive
 from harness.store import Store
 
-RUN = ("--run", "python -m unittest -q test_mine", "--json")
+RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 
 
 @pytest.fixture
-def asked(planted):
-    """A question between two lists of packages, and its answer."""
+def question(planted):
+    """The ends of a question between two lists of packages."""
     write_project(planted.folder, suite_of("part07"))
     names = ["part07", "part08"]
     ends = ("--good", freeze(planted.folder / "old.txt", release="1.0", names=names))
     ends += ("--bad", freeze(planted.folder / "new.txt", release="2.1", names=names))
-    return planted, ends, planted("bisect", *ends, *RUN).json
+    return ends
 
 
-def test_nothing_runs_and_the_answer_is_the_same(asked):
-    planted, ends, first = asked
-    again = planted("bisect", *ends, *RUN).json
+@pytest.fixture
+def asked(planted, question):
+    """The question and its answer, which names a release."""
+    return planted, question, planted("bisect", *question, *RUN).json
+
+
+def test_nothing_runs_and_the_answer_is_the_same(planted, question):
+    """Down to the lines."""
+    whole = ("bisect", *question, *RUN[:2], "--json")
+    first, again = planted(*whole).json, planted(*whole).json
     assert first["probes"] > 0
     assert again["probes"] == again["culprit_probes"] == 0
     assert any("nothing was run" in note for note in again["notes"])

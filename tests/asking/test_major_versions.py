@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 import pytest
-from planted_upgrades import freeze, source, suite_of, write_project
+from planted_upgrades import TO_THE_RELEASE, freeze, source, suite_of, write_project
 from wheelhouse import Wheelhouse
 
 MAJORS = [f"{major}.{minor}" for major in (1, 2, 3) for minor in range(6)]
@@ -49,7 +49,7 @@ def answered(harness, majors_house):
             freeze(there.folder / f"{end}.txt", release="", names=list(names), **{n: PLANTED[n][0][at] for n in names})
             for end, at in (("good", 0), ("bad", -1))
         ]
-        words = ("--good", ends[0], "--bad", ends[1], "--depth", "release", "--json")
+        words = ("--good", ends[0], "--bad", ends[1], *TO_THE_RELEASE, "--json")
         answer = there("bisect", "--run", "python -m unittest -q test_mine", *words).json
         guilty = [culprit for failure in answer["failures"] for culprit in failure["culprits"]]
         found = {one["package"].replace("-", "_"): (one["last_good"], one["first_bad"]) for one in guilty}

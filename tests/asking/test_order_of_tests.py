@@ -32,11 +32,11 @@ def register(harness, tmp_path_factory):
     return harness.with_environ(**house.environ)
 
 
-def ask(register, tests, *, old="1.0", new="1.5"):
+def ask(register, tests, *options, old="1.0", new="1.5"):
     write_project(register.folder, tests)
     good = freeze(register.folder / "old.txt", release=old, names=["register", "other"])
     bad = freeze(register.folder / "new.txt", release=new, names=["register", "other"])
-    return register("bisect", "--good", good, "--bad", bad, *RUN).json
+    return register("bisect", "--good", good, "--bad", bad, *RUN, *options).json
 
 
 def test_a_test_that_fails_only_after_others_is_blamed_on_its_release(register):
@@ -51,6 +51,6 @@ def test_a_test_that_fails_only_after_others_is_blamed_on_its_release(register):
 
 def test_a_test_that_passes_only_after_others_is_blamed_on_its_release(register):
     """It fails alone at both ends."""
-    answer = ask(register, TESTS.format(alone="bad", expected="['first']"), old="1.5", new="1.0")
+    answer = ask(register, TESTS.format(alone="bad", expected="['first']"), "--confirm", "1", old="1.5", new="1.0")
     assert answer["flaky"] == []
     assert [one["package"] for failure in answer["failures"] for one in failure["culprits"]] == ["register"]

@@ -41,7 +41,6 @@ def write(harness, body, *, exception, dependencies=""):
 @pytest.mark.parametrize(
     ("body", "exception", "first"),
     [
-        ("import distutils", "ModuleNotFoundError", "3.12"),
         ("import unittest; unittest.TestCase().assertEquals(1, 1)", "AttributeError", "3.12"),
         ("import cgi", "ModuleNotFoundError", "3.13"),
     ],

@@ -6,12 +6,13 @@ import os
 import subprocess
 
 import pytest
-from planted_upgrades import source, suite_of, write_project
+from planted_upgrades import TO_THE_RELEASE, source, suite_of, write_project
+from uv import find_uv_bin
 from wheelhouse import Wheelhouse
 
 from harness.store import Store
 
-RUN = ("--run", "python -m unittest -q test_mine", "--json")
+RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 OLD = "cp38-cp38-manylinux1_x86_64"
 
 
@@ -109,7 +110,7 @@ def test_what_is_missing_is_resolved_under_the_pins_and_the_day_of_the_end(asked
 
 def environment(folder, old, *pinned):
     """A real environment with what could only be installed there."""
-    subprocess.run(["uv", "venv", "-q", "--python", "3.11", folder], check=True)
+    subprocess.run([find_uv_bin(), "venv", "-q", "--python", "3.11", folder], check=True)
     packages = next(folder.glob("lib/python*/site-packages"))
     for name, version, text in pinned:
         info = packages / f"{name}-{version}.dist-info"
@@ -179,7 +180,7 @@ def test_releases_between_two_days_that_have_no_wheel_are_listed(harness, tmp_pa
     house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-01-01T12:00:00Z")
     here = harness.with_environ(**house.environ)
     write_project(here.folder, suite_of("aged"), requires=["aged"])
-    ended = here("bisect", "--good", "2022-03-01", "--bad", "2024-03-01", "--depth", "release", *RUN)
+    ended = here("bisect", "--good", "2022-03-01", "--bad", "2024-03-01", *RUN)
     assert culprits(ended.json) == [("aged", "1.0", "2.0")]
     assert "1.1 before it not run: no wheel" in ended.json["sentence"]
     assert ended.json["constraints"] == ["aged<=1.0"]

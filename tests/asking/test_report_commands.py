@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import subprocess
 
-from planted_upgrades import freeze, suite_of, write_project
+from planted_upgrades import NAMES, freeze, suite_of, write_project
 from report_readers import reader  # noqa: F401 - a fixture
+
+
+def ends_in(folder):
+    return [freeze(folder / f"{end}.txt", release=end, names=NAMES[5:10]) for end in ("1.2", "2.0")]
 
 
 def test_every_command_of_a_projects_report_works(planted, parts_house, reader):  # noqa: F811
     """The reader has the files of the project besides."""
     folder = write_project(planted.folder, suite_of("part07"))
-    old, new = freeze(folder / "old.txt", release="1.2"), freeze(folder / "new.txt", release="2.0")
+    old, new = ends_in(folder)
     ended = planted("bisect", "--run", "python -m unittest -q test_mine", "--good", old, "--bad", new)
     assert ended.code == 0, ended.stderr
     files = {name: (folder / name).read_text(encoding="utf-8") for name in ("mine.py", "test_mine.py")}
@@ -29,7 +33,7 @@ def test_the_commands_find_the_modules_of_a_project_with_a_flat_layout(planted, 
     with (folder / "tests" / "check.py").open("a", encoding="utf-8") as script:
         script.write("unittest.main()\n")
     subprocess.run(["git", "add", "."], cwd=folder, check=True)
-    old, new = freeze(folder / "old.txt", release="1.2"), freeze(folder / "new.txt", release="2.0")
+    old, new = ends_in(folder)
     ended = planted("bisect", "--run", "python tests/check.py", "--good", old, "--bad", new)
     assert ended.code == 0, ended.stderr
     files = {name: (folder / name).read_text(encoding="utf-8") for name in ("mine.py", "tests/check.py")}

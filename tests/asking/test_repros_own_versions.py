@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from planted_upgrades import month, source
+from planted_upgrades import TO_THE_RELEASE, month, source
 from wheelhouse import Wheelhouse
 
 TOOL = """
@@ -46,7 +46,7 @@ def test_without_a_package_the_search_goes_back_from_what_the_repro_pins(pinned)
 
 
 def test_releases_of_a_package_take_the_others_of_their_own_day(pinned):
-    ended = pinned("bisect", "face", "--repro", "./pinned.py", "--json", "--depth", "release")
+    ended = pinned("bisect", "face", "--repro", "./pinned.py", "--json", *TO_THE_RELEASE)
     answer = ended.json
     assert (ended.code, answer["last_good"], answer["first_bad"]) == (0, "1.0", "1.1"), ended.stderr
 

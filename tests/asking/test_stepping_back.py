@@ -7,7 +7,7 @@ import sys
 from datetime import UTC, datetime
 
 import pytest
-from planted_upgrades import source, suite_of, write_project
+from planted_upgrades import TO_THE_RELEASE, source, suite_of, write_project
 from wheelhouse import Wheelhouse
 
 from harness.asking.both_ends import StepsBack
@@ -18,7 +18,7 @@ from harness.planning.inquiry import Scope
 from harness.planning.worlds import NoSolution, World
 from harness.request.question import day_end
 
-RUN = ("--run", "python -m unittest -q test_mine", "--json")
+RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 BAD = datetime(2024, 8, 1, tzinfo=UTC)
 AGED = """\
 # /// script
@@ -89,7 +89,7 @@ def test_another_error_of_older_packages_is_no_answer_and_a_day_between_is(plant
     parts_house.add("aging", "3.0", files={"aging.py": broken}, uploaded="2024-05-20T12:00:00Z")
     text = AGED + "import aging\naging.part()\n"
     (planted.folder / "aged.py").write_text(text, encoding="utf-8")
-    answer = planted("bisect", "--repro", "aged.py", "--bad", "2024-08-01", "--depth", "release", "--json")
+    answer = planted("bisect", "--repro", "aged.py", "--bad", "2024-08-01", *TO_THE_RELEASE, "--json")
     (culprit,) = answer.json["failures"][0]["culprits"]
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aging", "2.0", "3.0")
 
@@ -98,7 +98,7 @@ def test_another_error_of_older_packages_is_no_answer_and_a_day_between_is(plant
     parts_house.add("aged_along", "2.0", files={"aged_along.py": ""}, uploaded="2024-07-01T12:00:00Z")
     both = text.replace('["aging"]', '["aging", "aged_along"]').replace("import aging", "import aging, aged_along")
     (planted.folder / "along.py").write_text(both, encoding="utf-8")
-    answer = planted("bisect", "--repro", "along.py", "--bad", "2024-08-01", "--depth", "release", "--json")
+    answer = planted("bisect", "--repro", "along.py", "--bad", "2024-08-01", *TO_THE_RELEASE, "--json")
     (culprit,) = answer.json["failures"][0]["culprits"]
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("aging", "2.0", "3.0")
 
@@ -201,7 +201,7 @@ def test_another_python_of_this_machine_goes_further_back(harness, tmp_path):
     house.add("aged", "2.0", files={"aged.py": source("2.0", broken="aged is broken")}, uploaded="2024-01-01T12:00:00Z")
     here = harness.with_environ(**house.environ)
     write_project(here.folder, suite_of("aged", "early"), requires=["aged", "early"])
-    answer = here("bisect", "--bad", "2024-03-01", "--depth", "release", *RUN).json
+    answer = here("bisect", "--bad", "2024-03-01", *RUN).json
     found = [culprit for failure in answer["failures"] for culprit in failure["culprits"]]
     assert {(one["package"], one["last_good"], one["first_bad"]) for one in found} == {
         ("aged", "1.0", "2.0"),

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import subprocess
 
-import pytest
-from planted_upgrades import NAMES, freeze, source, suite_of, write_project
+from planted_upgrades import NAMES, TO_THE_RELEASE, freeze, source, suite_of, write_project
+from uv import find_uv_bin
 from wheelhouse import Wheelhouse
 
 RUN = ("--run", "python -m unittest -q test_mine")
+QUICK = (*RUN, *TO_THE_RELEASE, "--json")
 REPETITIONS = 7  # for each culprit, so that none is named on a lucky run
 
 
@@ -41,7 +42,7 @@ def test_one_culprit_among_thirty(planted):
 
 def test_two_culprits_break_different_tests(planted):
     write_project(planted.folder, suite_of("part07", "part19"))
-    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--json").json
+    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--depth", "release", "--json").json
     assert culprits(answer) == {"part07": ("1.2", "2.0"), "part19": ("1.1", "1.2")}
     assert len(answer["failures"]) == 2
     assert set(answer["constraints"]) == {"part07<2", "part19<1.2"}
@@ -60,7 +61,7 @@ def test_two_culprits_that_mask_each_other(planted):
             pass
     """
     write_project(planted.folder, tests)
-    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--json").json
+    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--depth", "release", "--json").json
     assert culprits(answer) == {"part07": ("1.2", "2.0"), "part19": ("1.1", "1.2")}
     assert answer["constraints_verified"]
     assert answer["probes"] <= 34 + 2 * REPETITIONS
@@ -76,7 +77,7 @@ def test_a_pair_that_breaks_only_together(planted):
                 raise RuntimeError("these two do not go together")
     """
     write_project(planted.folder, tests)
-    answer = planted("bisect", *ends_of(planted.folder), *RUN, "--json").json
+    answer = planted("bisect", *ends_of(planted.folder), *QUICK).json
     found = culprits(answer)
     assert found == {"part11": ("1.0", "1.1"), "part23": ("2.0", "2.1")}
     together = {c["package"]: c["together_with"] for g in answer["failures"] for c in g["culprits"]}
@@ -87,14 +88,14 @@ def test_a_pair_that_breaks_only_together(planted):
 
 def test_the_current_message_begins_later_than_the_failure(planted):
     write_project(planted.folder, suite_of("old_face"), requires=["old_face"])
-    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
+    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *QUICK).json
     assert culprits(answer) == {"old-face": ("1.0", "1.1")}
     assert answer["failures"][0]["culprits"][0]["message_since"] == "1.2"
 
 
 def test_a_package_that_must_match_moves_along_and_is_not_the_culprit(planted):
     write_project(planted.folder, suite_of("linked"), requires=["linked"])
-    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
+    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *QUICK).json
     assert culprits(answer) == {"linked": ("1.2", "2.0")}
     assert answer["constraints"] == ["linked<2"]
 
@@ -107,25 +108,18 @@ def test_the_bare_command_in_a_project(planted):
     assert answer["ends"]["good"]["kind"] == "day"
 
 
-@pytest.mark.parametrize("kind", ["poetry", "uv", "pylock"])
-def test_locks_of_other_tools(planted, kind):
+def test_locks_of_other_tools(planted):
+    """Each reader has tests of its own."""
     write_project(planted.folder, suite_of("part07"))
     ends = []
     for end, release in (("--good", "1.0"), ("--bad", "2.1")):
-        path = planted.folder / (f"pylock.{end[2:]}.toml" if kind == "pylock" else f"{end[2:]}.lock")
-        path.write_text(LOCKS[kind](release), encoding="utf-8")
+        path = planted.folder / f"{end[2:]}.lock"
+        path.write_text(lock_of_uv(release), encoding="utf-8")
         ends += [end, path]
-    assert culprits(planted("bisect", *ends, *RUN, "--json").json) == {"part07": ("1.2", "2.0")}
+    assert culprits(planted("bisect", *ends, *QUICK).json) == {"part07": ("1.2", "2.0")}
 
 
-def _poetry(release):
-    packages = "".join(
-        f'[[package]]\nname = "{name}"\nversion = "{release}"\noptional = false\n' for name in NAMES[:12]
-    )
-    return f'{packages}\n[metadata]\nlock-version = "2.0"\npython-versions = "*"\ncontent-hash = "x"\n'
-
-
-def _uv(release):
+def lock_of_uv(release):
     source = 'source = { registry = "https://example.org/simple" }'
     packages = "".join(f'[[package]]\nname = "{name}"\nversion = "{release}"\n{source}\n' for name in NAMES[:12])
     needs = "".join(f'    {{ name = "{name}" }},\n' for name in NAMES[:12])
@@ -133,30 +127,19 @@ def _uv(release):
     return f'version = 1\nrequires-python = ">=3.11"\n{packages}{own}'
 
 
-def _pylock(release):
-    wheel = '[[packages.wheels]]\nurl = "https://example.org/{0}-{1}-py3-none-any.whl"\nhashes = {{ sha256 = "00" }}\n'
-    packages = "".join(
-        f'[[packages]]\nname = "{name}"\nversion = "{release}"\n{wheel.format(name, release)}' for name in NAMES[:12]
-    )
-    return f'lock-version = "1.0"\ncreated-by = "x"\n{packages}'
-
-
-LOCKS = {"poetry": _poetry, "uv": _uv, "pylock": _pylock}
-
-
 def test_two_environments(planted, parts_house, tmp_path):
     write_project(planted.folder, suite_of("part07"))
-    ends = []
+    ends, uv = [], find_uv_bin()
     for end, release in (("--good", "1.0"), ("--bad", "2.1")):
         folder = tmp_path / f"venv-{end[2:]}"
-        subprocess.run(["uv", "venv", "-q", folder], check=True)
+        subprocess.run([uv, "venv", "-q", folder], check=True)
         names = [f"{name}=={release}" for name in NAMES[:10]]
         python = folder / "bin" / "python"
         subprocess.run(
-            ["uv", "pip", "install", "-q", "--python", python, "--default-index", parts_house.url, *names], check=True
+            [uv, "pip", "install", "-q", "--python", python, "--default-index", parts_house.url, *names], check=True
         )
         ends += [end, folder]
-    answer = planted("bisect", *ends, *RUN, "--json").json
+    answer = planted("bisect", *ends, *QUICK).json
     assert culprits(answer) == {"part07": ("1.2", "2.0")}
     assert answer["ends"]["bad"]["kind"] == "python"
 
@@ -164,7 +147,8 @@ def test_two_environments(planted, parts_house, tmp_path):
 def test_the_constraints_are_written_as_a_usable_file(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07"])
     path = planted.folder / "until-then.txt"
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--constraints", path)
+    ends = ("--good", "2024-01-15", "--bad", "2024-06-01")
+    ended = planted("bisect", *ends, *RUN, *TO_THE_RELEASE, "--constraints", path)
     assert ended.code == 0
     lines = path.read_text().splitlines()
     assert lines[0].startswith("# ")
@@ -184,7 +168,7 @@ def test_a_freeze_knows_no_release_that_is_newer_than_its_packages(harness, tmp_
     names = ["kind", "other"]
     files = [freeze(tmp_path / f"{v}.txt", release=v, names=names, other="1.0") for v in ("1.0", "2.0")]
     for good, bad, day in (("2024-01-15", "2024-03-15", "2024-03-15"), (*files, "2024-03-01")):
-        answer = here("bisect", "--good", good, "--bad", bad, *RUN, "--json").json
+        answer = here("bisect", "--good", good, "--bad", bad, *QUICK).json
         culprit = answer["failures"][0]["culprits"][0]
         assert (culprit["last_good"], culprit["first_bad"]) == ("1.1", "2.0")
         assert f"(1.2 before it not run: uploaded after {day})" in answer["sentence"]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import subprocess
 
-from planted_upgrades import suite_of, write_project
+from planted_upgrades import TO_THE_RELEASE, suite_of, write_project
 
 RUN = ("--run", "python -m unittest -q test_mine")
 
@@ -18,7 +18,7 @@ def test_ends_with_the_same_packages_are_refused(planted):
 
 def test_unpinning_makes_the_ends_differ(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07==1.0"])
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--unpin", "--json")
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--unpin", *TO_THE_RELEASE, "--json")
     assert ended.json["failures"][0]["culprits"][0]["first_bad"] == "2.0"
 
 
@@ -31,13 +31,14 @@ def test_a_day_before_the_package_existed(planted):
 
 def test_a_bad_end_that_passes(planted):
     write_project(planted.folder, suite_of("part01"), requires=["part01"])
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, *TO_THE_RELEASE, "--json")
     assert (ended.code, ended.json["status"]) == (1, "no-failure")
 
 
 def test_a_limit_that_hides_the_failure_is_lifted_at_once(planted):
     write_project(planted.folder, suite_of("part07"), requires=["part07<2", "part08"])
-    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json").json
+    words = ("--good", "2024-01-15", "--bad", "2024-06-01", *RUN, *TO_THE_RELEASE, "--json")
+    answer = planted("bisect", *words).json
     assert answer["failures"][0]["culprits"][0]["first_bad"] == "2.0"
     assert answer["lifted"] == ["part07<2"]
     assert answer["sentence"].startswith("Without the project's own part07<2, with which nothing fails: 1 test fails")
@@ -76,7 +77,7 @@ def test_a_command_that_fails_at_both_ends_for_different_reasons(planted):
 
 def test_a_part_of_a_package_that_is_there_is_no_missing_package(planted):
     write_project(planted.folder, "import part07.gone\n" + suite_of("part07"), requires=["part07"])
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, *TO_THE_RELEASE)
     assert "part07.gone" in ended.stdout
     assert "--with" not in ended.stdout
 
@@ -104,7 +105,7 @@ def test_files_written_by_a_run_stay_in_its_copy(planted):
         + "\nimport pathlib\nassert not pathlib.Path('left').exists()\npathlib.Path('left').touch()\n"
     )
     folder = write_project(planted.folder, tests, requires=["part07"])
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, "--json")
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, *TO_THE_RELEASE, "--json")
     assert ended.json["status"] == "found"
     assert not (folder / "left").exists()
 
@@ -121,7 +122,7 @@ def test_a_python_with_wheels_at_both_ends_is_suggested(planted, parts_house):
 def test_flaky_tests_are_no_failure_of_either_end(planted):
     odd = "\n    def test_odd(self):\n        import random\n        self.assertLess(random.random(), 0.5)\n"
     write_project(planted.folder, suite_of("part08") + odd, requires=["part08"])
-    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN)
+    ended = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *RUN, *TO_THE_RELEASE)
     assert "fails with OK" not in ended.stdout
 
 

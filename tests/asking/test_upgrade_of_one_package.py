@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from planted_upgrades import suite_of, write_project
+from planted_upgrades import TO_THE_RELEASE, suite_of, write_project
 
-RUN = ("--run", "python -m unittest -q test_mine", "--depth", "release", "--json")
+RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 REQUIRES = ["part07", "part19", "part03"]
 
 

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import pytest
-from planted_upgrades import month, write_project
+from planted_upgrades import TO_THE_RELEASE, month, write_project
 from wheelhouse import Wheelhouse
 
-RUN = ("--run", "python -m unittest -q test_mine", "--json")
+RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
 ENDS = ("--good", "2024-01-15", "--bad", "2024-08-01")
 METHODS = {
     "a_old": "import arrays; arrays.old()",
@@ -60,7 +60,7 @@ def culprits(answer):
 
 def test_a_package_that_only_has_to_come_along_is_no_culprit(harness_there):
     write_project(harness_there.folder, suite("append"), requires=["frames", "arrays"])
-    answer = harness_there("bisect", *ENDS, *RUN).json
+    answer = harness_there("bisect", *ENDS, *RUN[:2], "--json").json  # down to the lines
     assert culprits(answer) == {("frames", "1.1", "2.0")}
     (culprit,) = answer["failures"][0]["culprits"]
     assert culprit["companions"] == [{"package": "arrays", "constraint": "arrays<2"}]

@@ -26,7 +26,7 @@ from harness.run.devices import Gpu
 
 HOUSE = Path(harness.__file__).parent
 CARRIED = [
-    *(HOUSE / "bundle" / "running").glob("*.py"),
+    HOUSE / "bundle" / "running.py",
     *(HOUSE / "run" / name for name in CARRIED_TOOLS),
     *(HOUSE / "run" / "inside").rglob("*.py"),
 ]

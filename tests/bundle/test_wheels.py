@@ -17,7 +17,8 @@ from harness.probing.prober import same_version
 
 def wheels(folder, interpreter, **settings):
     (folder / "wheels").mkdir(exist_ok=True)
-    return Wheels(folder / "wheels", Uv(PipSettings(**settings)), interpreter)
+    uv = Uv(PipSettings(**settings), extra_environment={"UV_HTTP_RETRIES": "0"})
+    return Wheels(folder / "wheels", uv, interpreter)
 
 
 @pytest.fixture

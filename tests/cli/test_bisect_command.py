@@ -18,6 +18,11 @@ def bisect(harness, *arguments, **environ):
     return harness("bisect", *arguments, "--depth", "release", **environ)
 
 
+def bisect_once(harness, *arguments, **environ):
+    """Repetitions have tests of their own, too."""
+    return bisect(harness, *arguments, "--confirm", "1", **environ)
+
+
 def verdicts(answer):
     return {step["release"]: step["verdict"] for step in answer["steps"]}
 
@@ -56,7 +61,7 @@ def test_the_exact_release_is_found_in_few_probes(harness, write_repro):
 def test_the_bounds_of_the_repro_are_used_and_shown(harness, write_repro):
     tool = '[tool.harness.subjects.brittle]\ngood = "1.4"\nbad = "1.7"\n'
     write_repro("brittle", tool=tool)
-    ended = bisect(harness, "brittle")
+    ended = bisect_once(harness, "brittle")
     assert ended.code == 0
     assert "good end: 1.4 (from the repro; --good changes it)" in ended.stderr
     assert "bad end: 1.7 (from the repro; --bad changes it)" in ended.stderr
@@ -68,14 +73,14 @@ def test_the_bounds_of_the_repro_are_used_and_shown(harness, write_repro):
 
 def test_without_a_good_end_the_search_steps_back(harness, write_repro):
     write_repro("brittle")
-    answer = bisect(harness, "brittle", "--bad", "1.9", "--json").json
+    answer = bisect_once(harness, "brittle", "--bad", "1.9", "--json").json
     assert (answer["status"], answer["last_good"], answer["first_bad"]) == ("found", "1.5", "1.6")
     assert answer["steps"][0]["release"] == "1.9"
 
 
 def test_a_fix_is_found(harness, write_repro):
     write_repro("brittle")
-    ended = bisect(harness, "brittle", "--find-fix", "--bad", "1.7", "--json")
+    ended = bisect_once(harness, "brittle", "--find-fix", "--bad", "1.7", "--json")
     answer = ended.json
     assert ended.code == 0
     assert (answer["status"], answer["last_bad"], answer["first_good"]) == ("fixed", "1.9", "1.10")
@@ -116,7 +121,7 @@ def test_it_says_what_to_try_if_nothing_fails(harness, write_repro):
 
 def test_without_a_signature_the_bad_end_gives_one(harness, write_repro):
     write_repro("brittle", tool="")
-    answer = bisect(harness, "brittle", "--good", "1.3", "--bad", "1.8", "--json").json
+    answer = bisect_once(harness, "brittle", "--good", "1.3", "--bad", "1.8", "--json").json
     assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
     assert answer["signature"] == {"exception": "RuntimeError", "message": MESSAGE, "captured": True}
 
@@ -139,12 +144,12 @@ def test_a_command_is_judged_by_its_exit_code(harness):
         "import brittle, sys\nsys.exit(125 if brittle.NUMBER == 4 else 0 if brittle.NUMBER < 6 else 7)\n"
     )
     command = ["brittle", "--run", "python check.py", "--good", "1.0", "--bad", "1.8", "--json"]
-    answer = bisect(harness, *command).json
+    answer = bisect_once(harness, *command).json
     assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
     assert answer["signature"] == {"exit_code": 7, "captured": True}
     assert verdicts(answer)["1.4"] == "skip"
     (harness.folder / "check.py").write_text("import brittle, sys\nsys.exit(brittle.NUMBER >= 8)\n")
-    changed = bisect(harness, *command).json
+    changed = bisect_once(harness, *command).json
     assert changed["first_bad"] == "1.8"
     assert changed["probes"] == len(changed["steps"])
 
@@ -212,29 +217,29 @@ def test_a_proof_shared_by_two_levels_is_shown_once(harness, write_repro):
 
 def test_pre_releases_are_tried_on_request(harness, write_repro):
     write_repro("early")
-    without = bisect(harness, "early", "--good", "1.0", "--json").json
+    without = bisect_once(harness, "early", "--good", "1.0", "--json").json
     assert (without["first_bad"], without["last_good"]) == ("1.2", "1.1")
     assert without["left_out"] == {"1.2rc1": "pre-release (--pre includes it)"}
-    including = bisect(harness, "early", "--good", "1.0", "--pre", "--json").json
+    including = bisect_once(harness, "early", "--good", "1.0", "--pre", "--json").json
     assert (including["first_bad"], including["last_good"]) == ("1.2rc1", "1.1")
     assert including["left_out"] == {}
 
 
 def test_a_pre_release_that_is_named_as_an_end_is_tried(harness, write_repro):
     write_repro("early")
-    answer = bisect(harness, "early", "--good", "1.0", "--bad", "1.2rc1", "--json").json
+    answer = bisect_once(harness, "early", "--good", "1.0", "--bad", "1.2rc1", "--json").json
     assert (answer["first_bad"], answer["last_good"]) == ("1.2rc1", "1.1")
 
 
 def test_an_end_can_be_spelled_differently(harness, write_repro):
     write_repro("brittle")
-    answer = bisect(harness, "brittle", "--good", "1.5.0", "--bad", "v1.6+cpu", "--json").json
+    answer = bisect_once(harness, "brittle", "--good", "1.5.0", "--bad", "v1.6+cpu", "--json").json
     assert (answer["first_bad"], answer["last_good"]) == ("1.6", "1.5")
 
 
 def test_every_excluded_release_has_a_reason(harness, write_repro, interpreter):
     write_repro("mixed")
-    answer = bisect(harness, "mixed", "--good", "1.0", "--json").json
+    answer = bisect_once(harness, "mixed", "--good", "1.0", "--json").json
     assert (answer["first_bad"], answer["last_good"]) == ("1.6", "1.0")
     assert answer["left_out"] == {
         "1.1": "yanked: it deletes files",
@@ -243,7 +248,7 @@ def test_every_excluded_release_has_a_reason(harness, write_repro, interpreter):
         "1.4": "no wheel, source only (--build allows building it)",
         "1.5rc1": "pre-release (--pre includes it)",
     }
-    plain = bisect(harness, "mixed", "--good", "1.0")
+    plain = bisect_once(harness, "mixed", "--good", "1.0")
     assert "left out: 1.1 (yanked: it deletes files)" in plain.stderr
 
 
@@ -268,7 +273,7 @@ def small():
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_release_that_fails_differently_is_skipped_with_a_reason(harness, write_repro, fault):
     write_repro(fault, tool=small())
-    ended = bisect(harness, fault, "--good", "1.0", "--bad", "1.6", "--lanes", "1", "--json")
+    ended = bisect_once(harness, fault, "--good", "1.0", "--bad", "1.6", "--lanes", "1", "--json")
     answer = ended.json
     assert (ended.code, answer["status"]) == (0, "found")
     assert (answer["last_good"], answer["first_bad"], answer["suspects"]) == ("1.4", "1.5", ["1.5"])
@@ -280,7 +285,7 @@ def test_a_release_that_fails_differently_is_skipped_with_a_reason(harness, writ
 def test_all_suspects_are_named_if_a_skip_hides_the_change(harness, write_repro, fault):
     name = f"{fault}_hiding"
     write_repro(name, tool=small())
-    ended = bisect(harness, name, "--good", "1.0", "--bad", "1.4", "--json")
+    ended = bisect_once(harness, name, "--good", "1.0", "--bad", "1.4", "--json")
     answer = ended.json
     assert (ended.code, answer["status"]) == (3, "inconclusive")
     assert answer["suspects"] == ["1.2", "1.3"]
@@ -290,7 +295,7 @@ def test_all_suspects_are_named_if_a_skip_hides_the_change(harness, write_repro,
 
 def test_what_to_do_about_skips_that_hide_the_change(harness, write_repro):
     write_repro("noimport_hiding", tool=small())
-    ended = bisect(harness, "noimport_hiding", "--good", "1.0", "--bad", "1.4")
+    ended = bisect_once(harness, "noimport_hiding", "--good", "1.0", "--bad", "1.4")
     assert "Not installed: a_module_that_is_missing. --with a_module_that_is_missing" in ended.stdout
     assert "Run only the suspects again" not in ended.stdout
 
@@ -328,8 +333,8 @@ def test_asking_again_works_without_network(harness, write_repro, house, tmp_pat
     command = ["brittle", "--good", "1.4", "--bad", "1.7", "--json"]
     with house.served() as url:
         online = harness.with_environ(UV_DEFAULT_INDEX=url, HARNESS_CACHE_DIR=str(tmp_path / "cache"))
-        first = bisect(online, *command)
-    again = bisect(online, *command)
+        first = bisect_once(online, *command)
+    again = bisect_once(online, *command)
     assert first.json["probes"] == len(first.json["steps"])
     assert (again.code, again.json["probes"], again.json["first_bad"]) == (0, 0, "1.6")
 

@@ -71,6 +71,7 @@ def test_two_lanes_use_one_gpu_each_and_leave_out_another_model(harness, write_r
     write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body=PEEK)
     (tmp_path / "meeting").mkdir()
     command = ["bisect", "brittle", "--good", "1.2", "--bad", "1.7", "--depth", "release", "--lanes", "2"]
+    command += ["--confirm", "1"]
     ended = harness(
         *command,
         "--pass-env",
@@ -107,6 +108,7 @@ def test_two_lanes_take_turns_on_one_gpu(harness, write_repro, smi, tmp_path):
     write_repro("brittle", tool=f'device = "cuda"\n{SIGNED}', body=PEEK.replace("in (2, 7)", "== -1"))
     (tmp_path / "meeting").mkdir()
     command = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--lanes", "2"]
+    command += ["--confirm", "1"]
     environ = {"MEETING": str(tmp_path / "meeting"), "PATH": smi(("NVIDIA T4", 15000))}
     ended = harness(*command, "--pass-env", "MEETING", CUDA_VISIBLE_DEVICES=None, **environ)
     assert "First bad   brittle 1.6" in ended.stdout

@@ -110,10 +110,10 @@ def test_without_gh_it_says_so(tracker):
     assert "gh is not installed" in ended.stderr
 
 
-def test_upstream_prints_an_issue_and_does_not_call_gh(tracker, write_repro):
+def test_upstream_prints_an_issue_also_as_json_and_does_not_call_gh(tracker, write_repro):
     """The target is the repository in the culprit's metadata; here there is none."""
     write_repro("brittle")
-    tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6")
+    tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--confirm", "1")
     ended = tracker.run("upstream")
     assert ended.code == 1
     lines = ended.stdout.splitlines()
@@ -121,11 +121,6 @@ def test_upstream_prints_an_issue_and_does_not_call_gh(tracker, write_repro):
     assert lines[1] == "title: brittle 1.6 breaks brittle_step"
     assert lines[3].startswith("**brittle 1.6 broke it")
     assert tracker.calls == []
-
-
-def test_upstream_as_json(tracker, write_repro):
-    write_repro("brittle")
-    tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6")
     told = tracker.run("upstream", "--format", "json").json
     assert (told["package"], told["repository"], told["command"]) == ("brittle", None, None)
     assert told["body"].startswith("**brittle 1.6 broke it")

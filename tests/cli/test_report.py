@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import re
 import shlex
+import shutil
 import subprocess
 
 import click
 import pytest
-from support import MESSAGE
+from support import MESSAGE, harness_in, repro_in
 from uv import find_uv_bin
 
 from harness.cli import cli
 
 
+@pytest.fixture(scope="module")
+def answered(tmp_path_factory, house, uv_cache, cache):
+    """The folder of a bisection, and what the command said."""
+    there = harness_in(tmp_path_factory.mktemp("answered"), house, uv_cache, cache)
+    repro_in(there.folder, "brittle")
+    with contextlib.chdir(there.folder):
+        return there.folder, there("bisect", "brittle", "--good", "1.4", "--bad", "1.7")
+
+
 @pytest.fixture
-def bisected(harness, write_repro):
-    write_repro("brittle")
-    return harness("bisect", "brittle", "--good", "1.4", "--bad", "1.7")
+def bisected(harness, answered):
+    """What the command said; the working directory is a copy of that folder."""
+    shutil.copytree(answered[0], harness.folder, dirs_exist_ok=True)
+    return answered[1]
 
 
 def test_a_bisection_ends_with_both_reports(harness, bisected):
@@ -78,21 +90,22 @@ def test_an_unwritable_file_is_reported(harness, bisected):
     assert "can't write afile/out.md" in ended.stderr
 
 
-def test_no_report_identifies_this_machine(harness, bisected, house):
+def test_no_report_identifies_this_machine(harness, bisected, answered, house):
     for style in ("markdown", "html", "json"):
-        text = harness("report", "--format", style, HOME=str(harness.folder)).stdout
+        text = harness("report", "--format", style, HOME=str(answered[0])).stdout
+        assert str(answered[0]) not in text
         assert str(harness.folder) not in text
         assert str(house.root) not in text
         assert harness.environ["HARNESS_CACHE_DIR"] not in text
 
 
-@pytest.mark.parametrize("style", ["markdown", "html", "json"])
-def test_the_value_of_a_passed_variable_stays_secret(harness, write_repro, style):
+def test_the_value_of_a_passed_variable_stays_secret(harness, write_repro):
     body = "import os, brittle\nprint('got', os.environ['PLACE'])\nassert brittle.LOSS < 2, os.environ['PLACE']\n"
     write_repro("brittle", body=body, tool="")
     harness("bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--pass-env", "PLACE", PLACE="an unlucky place")
-    assert "an unlucky place" not in harness("report", "--format", style).stdout
-    assert "an unlucky place" not in harness("report", "--format", style, PLACE="an unlucky place").stdout
+    for style in ("markdown", "html", "json"):
+        assert "an unlucky place" not in harness("report", "--format", style).stdout
+        assert "an unlucky place" not in harness("report", "--format", style, PLACE="an unlucky place").stdout
     written = (harness.folder / "results" / "reports").iterdir()
     assert not [path for path in written if "an unlucky place" in path.read_text(encoding="utf-8")]
 

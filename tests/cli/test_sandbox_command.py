@@ -22,7 +22,8 @@ def test_a_repro_is_sandboxed_by_default_and_this_is_shown(harness, write_repro)
     seen = inside("probe", repro, "--with", "brittle==1.0", "--json").json
     assert seen["machine"]["sandbox"].startswith("bubblewrap")
     assert (seen["outcome"], seen["lock"]["pins"][0]["name"]) == ("completed", "brittle")
-    ended = inside("bisect", "brittle", "--repro", repro, "--good", "1.0", "--bad", "1.8", "--json")
+    ends = ("--good", "1.4", "--bad", "1.7", "--confirm", "1")
+    ended = inside("bisect", "brittle", "--repro", repro, *ends, "--json")
     assert ended.json["first_bad"] == "1.6"
 
 

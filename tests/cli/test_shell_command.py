@@ -30,7 +30,7 @@ def asked(tmp_path_factory: pytest.TempPathFactory, house, uv_cache: Path) -> Ha
         project, {**environ, "HARNESS_SANDBOX": "off", "HARNESS_RESULTS": "", "PIP_CONFIG_FILE": os.devnull}
     )
     with contextlib.chdir(project):
-        words = ("bisect", "brittle", "--run", "python check.py", "--good", "1.4", "--bad", "1.7", "--depth", "release")
+        words = ("bisect", "brittle", "--run", "python check.py", "--good", "1.5", "--bad", "1.6", "--depth", "release")
         ended = harness(*words)
     assert ended.code == 0, ended.stderr
     return harness

@@ -71,7 +71,9 @@ def asked(plant: Planted, project: GitProject, *options: str) -> Ended:
     folder.mkdir(exist_ok=True)
     text = repro_text("shop", tool=SIGNED + "\n[tool.harness.subjects.shop]\n", body="import shop\n\nshop.run()\n")
     (folder / "shop_step.py").write_text(text, encoding="utf-8")
-    return plant.harness("bisect", "shop", "--repro", "shop_step", "--git", str(project.folder), *options, "--json")
+    return plant.harness(
+        "bisect", "shop", "--repro", "shop_step", "--git", str(project.folder), "--confirm", "1", *options, "--json"
+    )
 
 
 def steps_of(answer: Any) -> dict[str, str]:

@@ -31,6 +31,9 @@ def project(tmp_path: Path, plant: Planted) -> GitProject:
     return made
 
 
+ONCE = ("--confirm", "1")
+
+
 def asked(plant: Planted, project: GitProject, *options: str, body: str = "import shop\n\nshop.run()\n") -> Ended:
     """The command, between commits of the project."""
     folder = plant.harness.folder / "repros"
@@ -41,14 +44,13 @@ def asked(plant: Planted, project: GitProject, *options: str, body: str = "impor
 
 
 def answered(*given: Any, **more: Any) -> Any:
-    """The JSON output of the command."""
-    ended = asked(*given, **more)
-    return ended.json
+    """The JSON output of the command, with few repetitions."""
+    return asked(*given, *ONCE, **more).json
 
 
 def test_from_a_tag_to_main(plant: Planted, project: GitProject) -> None:
     guilty = project.git("rev-parse", "main~1")
-    answer = answered(plant, project, "--good", "v1.0", "--bad", "main")
+    answer = asked(plant, project, "--good", "v1.0", "--bad", "main").json
     assert answer["status"] == "found"
     assert (answer["last_good"], answer["first_bad"]) == (project.git("rev-parse", "main~2")[:10], guilty[:10])
     commit = answer["culprit"][-1]["commits"][0]
@@ -85,7 +87,7 @@ def test_the_commit_of_a_fix(plant: Planted, project: GitProject) -> None:
     ],
 )
 def test_ends_without_a_difference(plant: Planted, project: GitProject, ends: tuple[str, ...], status: str) -> None:
-    ended = asked(plant, project, *ends)
+    ended = asked(plant, project, *ends, *ONCE)
     assert (ended.json["status"], ended.code) == (status, 1)
 
 
@@ -151,7 +153,20 @@ def test_the_repository_in_the_metadata_is_used(plant: Planted, project: GitProj
     plant.harness = plant.harness.with_environ(XDG_CONFIG_HOME=str(settings.parent.parent))
     guilty = project.git("rev-parse", "main~1")
     asked(plant, project, "--good", "main", "--bad", "main")  # it writes the repro, and refuses
-    words = ("bisect", "shop", "--repro", "shop_step", "--git", "auto", "--good", "v1.0", "--bad", "main", "--json")
+    words = (
+        "bisect",
+        "shop",
+        "--repro",
+        "shop_step",
+        "--git",
+        "auto",
+        "--good",
+        "v1.0",
+        "--bad",
+        "main",
+        *ONCE,
+        "--json",
+    )
     answer = plant.harness(*words).json
     assert (answer["status"], answer["first_bad"]) == ("found", guilty[:10])
 
@@ -166,6 +181,6 @@ def test_a_bisection_between_two_days_finds_the_commit(plant: Planted, project: 
     new = plant.harness.folder / "new.txt"
     new.write_text("shop==1.1\n")
     ends = ("--good", str(lock), "--bad", str(new), "--git", str(project.folder))
-    words = ("bisect", "--run", "python -c 'import shop; shop.run()'", "--with", "shop", *ends, "--json")
+    words = ("bisect", "--run", "python -c 'import shop; shop.run()'", "--with", "shop", *ends, *ONCE, "--json")
     (culprit,) = plant.harness(*words).json["failures"][0]["culprits"]
     assert (culprit["package"], culprit["commit"]["sha"], culprit["commit"]["pull_request"]) == ("shop", guilty, 7)

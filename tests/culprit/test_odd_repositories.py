@@ -53,7 +53,7 @@ def asked(plant: Planted, *words: str) -> Ended:
     folder.mkdir(exist_ok=True)
     tool = SIGNED + "\n[tool.harness.subjects.shop]\n"
     (folder / "shop_step.py").write_text(repro_text("shop", tool=tool, body="import shop\n\nshop.run()\n"))
-    return plant.harness(*words)
+    return plant.harness(*words, *(("--confirm", "1") if words[0] == "bisect" else ()))
 
 
 @pytest.mark.parametrize("inside", ["", "packages/shop"])

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from harness.cli.probe import probe
 from harness.errors import BadMatrix
 from harness.matrix import Cell, Matrix
+from harness.matrix.running import pythons_of
 
 
 def test_every_choice_of_one_value_per_axis_is_a_cell(matrix):
@@ -152,6 +153,28 @@ def test_an_included_cell_inherits_axes_with_one_value(matrix):
         hold=("numpy<2",),
         params={"lora": True},
     )
+
+
+@pytest.mark.parametrize(
+    ("axis", "include", "pythons"),
+    [
+        ('"3.12"', "", ["3.12"]),
+        ('["3.12"]', 'python = "3.13"', ["3.12", "3.13"]),
+        ('["3.12", "3.13"]', "", ["3.12", "3.13", None]),
+        ('["3.12", "3.13"]', 'python = "3.12"', ["3.12", "3.13"]),
+    ],
+)
+def test_an_included_cell_without_a_python_takes_the_only_one_of_the_axis(matrix, axis, include, pythons):
+    """Beside several, it runs with the harness's own (None). No other Python is opened."""
+    read = matrix(f'axes.repro = "step"\naxes.python = {axis}\n[[include]]\nparameters.lora = true\n{include}')
+    assert list(dict.fromkeys(cell.python for cell in read.cells)) == pythons
+    assert list(pythons_of(read)) == pythons
+
+
+def test_an_included_cell_without_a_python_runs_with_the_harness_own_where_no_axis_names_one(matrix):
+    read = matrix('axes.repro = "step"\n[[include]]\npython = "3.12"\n[[include]]\nparameters.lora = true')
+    assert [cell.python for cell in read.cells] == [None, "3.12", None]
+    assert pythons_of(read) == (None, "3.12")
 
 
 def test_a_matrix_can_consist_of_included_cells_only(matrix):

@@ -248,7 +248,7 @@ def test_a_missing_last_good_environment_is_reported(nights):
 
 def test_an_interrupted_night_resumes(nights):
     """Ctrl-C exits with 130; the same command resumes the night, and finished runs are not repeated."""
-    nights.helper("1.0", "2024-01-01", "import time; time.sleep(1.5); return 1")
+    nights.helper("1.0", "2024-01-01", "import time; time.sleep(1); return 1")
     nights.cases = [1, 2, 3]
     folder, matrix = nights.harness.folder, nights.write()
     with nights.harness.start("nightly", matrix) as running:

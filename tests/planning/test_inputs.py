@@ -46,6 +46,8 @@ class Hub(BaseHTTPRequestHandler):
         path = path[2:] if path[:2] == ["api", "models"] else path
         name, (where, revision, *file) = "/".join(path[:2]), path[2:]
         file = "/".join(file)
+        if name == "own/silent":
+            return  # the connection is closed without an answer
         if name == "own/gated":
             self.send(403, b"", {"X-Error-Code": "GatedRepo"})
         elif name != "own/tiny":
@@ -145,13 +147,12 @@ def test_files_of_a_hub_are_fetched_once_and_runs_are_offline(harness, write, hu
         (inputs.replace("own/tiny", "own/none"), "has no own/none, or it is private"),
         (inputs.replace(SHA, "v9"), "own/tiny has no revision v9"),
         (inputs.replace("data/*", "more.bin"), "own/tiny has no file more.bin"),
+        # The client tries a refused connection again for 23 seconds, but not one that ends like this.
+        (inputs.replace("own/tiny", "own/silent"), "can't be reached"),
     ):
         ended = harness("probe", write(wrong), **told)
         assert ended.code == 8
         assert said in ended.stderr
-    ended = harness("probe", write(inputs.replace("data/*", "d*")), **{**told, "HF_ENDPOINT": "http://127.0.0.1:9"})
-    assert ended.code == 8
-    assert "can't be reached" in ended.stderr
 
 
 @pytest.mark.parametrize(

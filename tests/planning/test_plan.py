@@ -112,6 +112,28 @@ def test_a_repro_whose_bad_release_is_older_asks_for_the_fix(plan):
     assert any("looking for the fix" in choice for choice in made.choices)
 
 
+@pytest.mark.parametrize(
+    ("tool", "asked", "ends"),
+    [
+        (FIXED, {}, ("1.9", "1.6")),
+        (FIXED, {"good": "1.8"}, ("1.8", "1.6")),
+        (FIXED, {"bad": "1.7"}, ("1.9", "1.7")),
+        (FIXED, {"bad": "1.10"}, (None, "1.10")),
+        (BOUNDS, {"good": "1.10"}, ("1.10", "1.7")),
+        (BOUNDS, {"good": "1.5"}, ("1.5", None)),
+        (BOUNDS, {"bad": "1.1"}, ("1.2", "1.1")),
+        (BOUNDS, {"bad": "1.8"}, (None, "1.8")),
+    ],
+)
+def test_a_bound_of_the_repro_is_an_end_of_the_fix_if_it_is_on_its_side(plan, tool, asked, ends):
+    """Where it is not, the range is open there: to the oldest release, or to the newest."""
+    made = plan(tool=tool, policy=FIX, **asked)
+    assert tuple(None if at is None else shown(made)[at] for at in (made.good, made.bad)) == ends
+    assert (shown(made)[0], shown(made)[-1]) == (ends[1] or "1.0", ends[0] or "1.12")
+    taken = {name for name, end in zip(("good", "bad"), ends, strict=True) if end and name not in asked}
+    assert {choice.split()[0] for choice in made.choices if " end: " in choice} == taken
+
+
 @pytest.mark.parametrize("asked", [{"good": "1.2"}, {"bad": "1.8"}])
 def test_an_end_of_the_user_asks_for_the_regression(plan, asked):
     assert not plan(tool=FIXED, **asked).question.policy.find_fix

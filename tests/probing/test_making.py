@@ -55,6 +55,9 @@ if step != "make":
 """
 
 
+ONCE = ("--confirm", "1")
+
+
 @pytest.fixture(scope="module", autouse=True)
 def boxes(house):
     for version, form, reads in (
@@ -78,7 +81,7 @@ def repro(harness):
 
 
 def test_the_readers_are_searched_and_the_answer_names_what_wrote(harness, repro):
-    ended = harness("bisect", "box", "--repro", repro, "--json")
+    ended = harness("bisect", "box", "--repro", repro, *ONCE, "--json")
     assert ended.code == 0
     answer = ended.json
     assert (answer["last_good"], answer["first_bad"]) == ("1.2", "1.3")
@@ -90,7 +93,7 @@ def test_the_readers_are_searched_and_the_answer_names_what_wrote(harness, repro
 
 
 def test_with_made_the_writers_are_searched_down_to_their_lines(harness, repro):
-    ended = harness("bisect", "box", "--repro", repro, "--made", "--with", "box==1.0", "--json")
+    ended = harness("bisect", "box", "--repro", repro, "--made", "--with", "box==1.0", *ONCE, "--json")
     answer = ended.json
     assert (answer["last_good"], answer["first_bad"]) == ("1.1", "1.2")
     assert answer["files"]["read_by"] == "box 1.0"
@@ -101,7 +104,7 @@ def test_with_made_the_writers_are_searched_down_to_their_lines(harness, repro):
 
 
 def test_a_release_that_does_not_write_is_skipped_with_the_reason(harness, repro):
-    ended = harness("bisect", "box", "--repro", repro, "--made", "--with", "box==1.0", "--good", "0.8", "--json")
+    ended = harness("bisect", "box", "--repro", repro, "--made", "--with", "box==1.0", "--good", "0.8", *ONCE, "--json")
     steps = {step["release"]: step for step in ended.json["steps"]}
     assert steps["0.8"]["verdict"] == "skip"
     assert "box 0.8 did not write the files" in steps["0.8"]["reason"]

@@ -87,7 +87,8 @@ def test_every_command_of_a_report_works_with_nothing_but_uv(harness, write_repr
         house.add("helper", "1.0", files={"helper.py": ""})
     write_repro("lamp", dependencies='["lamp", "helper"]')
     harness = harness.with_environ(**ours.environ)
-    assert harness("bisect", "lamp", "--good", "1.0", "--bad", "1.2", "--depth", "release").code == 0
+    words = ("--good", "1.0", "--bad", "1.2", "--depth", "release", "--confirm", "1")
+    assert harness("bisect", "lamp", *words).code == 0
     report = harness("report").stdout
     assert "lamp 1.2+cpu" in report
     runs = reader(report, public)

@@ -8,6 +8,7 @@ import venv
 
 import pytest
 
+from harness.environment.source_builds import exact_version
 from harness.errors import UserMistake
 from harness.request.lockfiles import installed_pins, read_pins
 
@@ -38,6 +39,17 @@ old==1.0; python_version < "3.8"
 def test_nested_requirement_files_are_read(tmp_path):
     (tmp_path / "more.txt").write_text("six==1.16.0\n")
     assert read(tmp_path, "all.txt", "-r more.txt\nidna==3.4\n").requirements == ("six==1.16.0", "idna==3.4")
+
+
+def test_arbitrary_equality_pins_a_package(tmp_path):
+    lines = ("six===1.16.0", "torch===2.1.0+cu118", "tool[full]===1.0")
+    pins = read(tmp_path, "freeze.txt", "\n".join(lines))
+    assert pins.requirements == lines
+    assert pins.is_exact
+    conda = "dependencies:\n  - python=3.10\n  - pip:\n" + "".join(f"      - {line}\n" for line in lines)
+    assert read(tmp_path, "environment.yml", conda).requirements == lines
+    assert [exact_version(line) for line in lines] == [("six", "1.16.0"), ("torch", "2.1.0+cu118"), ("tool", "1.0")]
+    assert not read(tmp_path, "loose.txt", "six===1.16.0\nidna>=3\n").is_exact
 
 
 UV = """
@@ -81,6 +93,20 @@ source = { registry = "https://example.org/simple" }
 def test_markers_select_the_entries_of_a_lock(tmp_path):
     pins = read(tmp_path, "uv.lock", UV)
     assert sorted(pins.requirements) == ["a==1.0", "forked==2.0", "tool==3.0"]
+    assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
+
+
+def test_a_pylock(tmp_path):
+    wheel = '[[packages.wheels]]\nurl = "https://example.org/{0}-{1}-py3-none-any.whl"\nhashes = {{ sha256 = "00" }}\n'
+    listed = [("a", "1.0", ""), ("windows", "1.0", "marker = \"sys_platform == 'win32'\"\n"), ("b", "2.0", "")]
+    packages = "".join(
+        f'[[packages]]\nname = "{name}"\nversion = "{version}"\n{marker}{wheel.format(name, version)}'
+        for name, version, marker in listed
+    )
+    packages += '[[packages]]\nname = "tool"\n[packages.vcs]\ntype = "git"\nurl = "https://example.org/tool"\n'
+    packages += 'commit-id = "abc"\n[[packages]]\nname = "mine"\n[packages.directory]\npath = "."\neditable = true\n'
+    pins = read(tmp_path, "pylock.dev.toml", f'lock-version = "1.0"\ncreated-by = "x"\n{packages}')
+    assert pins.requirements == ("a==1.0", "b==2.0", "tool")
     assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
 
 

@@ -159,6 +159,7 @@ def test_the_nearest_folder_above_is_the_project(folder):
 
 def test_exact_pins_are_dropped_and_ranges_kept():
     assert [unpinned(text) for text in ("a==1.0", "b[x]==2", "c>=1,<2", "d==1.*")] == ["a", "b[x]", "c>=1,<2", "d==1.*"]
+    assert [unpinned(text) for text in ("a===1.0", "b[x]===2.0+local", "c===odd-1")] == ["a", "b[x]", "c"]
 
 
 def test_folders_and_files_of_a_command_are_found(projects, folder, tmp_path):

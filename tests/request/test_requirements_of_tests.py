@@ -81,6 +81,15 @@ def test_a_tool_imported_by_the_tests_is_kept(tmp_path):
     assert requirements(tmp_path) == ("six", "pytest", "mypy", "ruff-api")
 
 
+def test_arbitrary_equality_is_a_pin_wherever_it_is_declared(tmp_path):
+    write(tmp_path, "tox.ini", "[testenv]\ndeps =\n    pytest===7.2.0\n    -r needs.txt\n")
+    write(tmp_path, "needs.txt", "requests-mock===1.9\n")
+    write(tmp_path, "pyproject.toml", "[project]\nname = 'mine'\ndependencies = ['six===1.16.0']\n"
+          "[dependency-groups]\ntests = ['hypothesis===6.1']\n")  # fmt: skip
+    # The project's own pin counts until --unpin; those of its tests say only what they were developed with.
+    assert requirements(tmp_path) == ("six===1.16.0", "hypothesis", "pytest", "requests-mock")
+
+
 @pytest.mark.parametrize("name", ["requirements-test.txt", "test_requirements.txt", "requirements/tests.in"])
 def test_files_named_after_tests_are_read(tmp_path, name):
     write(tmp_path, name, "pytest-mock==3.10\nhypothesis>=6\n")

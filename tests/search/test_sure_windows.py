@@ -30,7 +30,7 @@ def drive(search: SureScan, verdict, lanes: int = 1, pick: int = 0) -> int:
     return runs
 
 
-@given(st.lists(st.sampled_from([G, B, S]), min_size=1, max_size=30), st.integers(1, 3))
+@given(st.lists(st.sampled_from([G, B, S]), min_size=1, max_size=12), st.integers(1, 3))
 def test_a_deterministic_bug_has_the_windows_of_the_plain_scan(history, lanes):
     plain, sure = WindowScan(len(history), max_gap=1), SureScan(len(history), max_gap=1)
     while waiting := plain.ask():

@@ -18,7 +18,7 @@ if brittle.NUMBER == 5:
         time.sleep(0.02)
 brittle.step()
 """
-RANGE = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--json"]
+RANGE = ["bisect", "brittle", "--good", "1.4", "--bad", "1.7", "--depth", "release", "--confirm", "1", "--json"]
 END_S = 300  # only a command that hangs takes so long, also on a busy machine
 
 
@@ -137,18 +137,21 @@ def test_missing_workers_or_scheduler_give_one_sentence_and_an_exit_code(
     """After one lost worker too many, and with a missing or stopped scheduler."""
     strict = {**cluster.environ, "DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES": "0"}
     with machines(tmp_path_factory.mktemp("own"), strict) as own:
-        for name in ("first", "second"):
-            own.add(name)
-            own.wait_until_there(name)
-            gate = tmp_path / name
+        own.add("first")
+        own.add("second")
+        own.wait_until_there("first", "second")
+        for lost, told in (
+            ("worker", "1 workers died while running brittle_step"),
+            ("scheduler", f"the scheduler at {own.address} is gone"),
+        ):
+            gate = tmp_path / lost
             gate.mkdir()
             process, pid = gated(harness, write_repro, own, gate)
-            own.kill(own.worker_of(pid) if name == "first" else "scheduler")
+            own.kill(own.worker_of(pid) if lost == "worker" else "scheduler")
             code, _, stderr = ended(process)
             assert code == 7
             assert "run the same command again" in stderr
-            told = "1 workers died while running brittle_step"
-            assert (told if name == "first" else f"the scheduler at {own.address} is gone") in stderr
+            assert told in stderr
     code, _, stderr = ended(harness.start(*RANGE, "--scheduler", own.address))
     assert code == 7
     assert f"the scheduler at {own.address} can't be reached: Connection refused" in stderr
