@@ -159,7 +159,7 @@ class Repository:
             words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
             if found := git_output(self.folder, *words):
                 return self.describe(found.splitlines()[-1])
-        hint = self.what_is_missing() or "git fetch gets new commits and tags"
+        hint = self.what_is_missing() or self._heads()
         raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=hint)
 
     def newest(self, revision: str, until: datetime) -> Commit:
@@ -255,6 +255,13 @@ class Repository:
             return {}
         told = (line.split(" ") for line in self.lines("log", "--no-walk=unsorted", "--format=%H %cI", *wanted))
         return {sha: datetime.fromisoformat(date) for sha, date in told}
+
+    def _heads(self) -> str:
+        """A hint for a revision that does not exist: the repository's branches."""
+        heads = self.lines("for-each-ref", "--format=%(refname:strip=2)", "refs/heads")
+        if not heads:
+            return "it has no branches; is it empty?"
+        return f"its branches: {', '.join(heads[:5])}; run git fetch for new commits and tags"
 
     def what_is_missing(self, words: str = "") -> str:
         """A hint why the clone lacks something, "" if unknown: a shallow clone lacks history, a partial one contents.
