@@ -76,7 +76,7 @@ class Requires:
 
 @frozen
 class _Source:
-    """A place that lists requirements; lines that are none are ignored."""
+    """A place that lists requirements, and its lines; one that is not a requirement is ignored."""
 
     where: str = ""
     lines: tuple[str, ...] = ()
