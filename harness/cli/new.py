@@ -277,29 +277,23 @@ def _action(given: str | None) -> tuple[str, str]:
         if (named := _ACTION.fullmatch(given)) is None:
             raise UserMistake(f"--action takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {given!r}")
         return named["repository"], named["commit"]
-    for address, commit in _installed_from():
-        if (found := _ON_GITHUB.search(address)) is not None and commit:
-            return found["repository"], commit
+    address, commit = _installed_from()
+    if (found := _ON_GITHUB.search(address)) is not None and commit:
+        return found["repository"], commit
     raise UserMistake(
         "the workflow needs the repository of the harness on GitHub, and this one was not installed from there",
         hint="--action OWNER/regression-harness@COMMIT names it",
     )
 
 
-def _installed_from() -> Iterator[tuple[str, str]]:
-    """Yield addresses and commits that this harness may have come from: what pip noted, and the clone it is in."""
-    folders = [Path(__file__).parents[2]]
+def _installed_from() -> tuple[str, str]:
+    """Return the address and the commit of the repository that this harness was installed from, "" if not known."""
     try:
         noted = json.loads(metadata.distribution(_PROJECT).read_text("direct_url.json") or "{}")
     except (metadata.PackageNotFoundError, ValueError):
-        noted = {}
+        return "", ""
     address = str(noted.get("url", ""))
-    yield address, str(noted.get("vcs_info", {}).get("commit_id", ""))
-    if address.startswith("file:"):
-        folders.append(Path(unquote(urlsplit(address).path)))
-    for folder in folders:
-        if (folder / ".git").exists():
-            yield (
-                git_output(folder, "remote", "get-url", "origin").strip(),
-                git_output(folder, "rev-parse", "HEAD").strip(),
-            )
+    if not address.startswith("file:"):
+        return address, str(noted.get("vcs_info", {}).get("commit_id", ""))
+    clone = Path(unquote(urlsplit(address).path))
+    return git_output(clone, "remote", "get-url", "origin"), git_output(clone, "rev-parse", "HEAD")

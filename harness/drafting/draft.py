@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
-from harness.drafting.scripts import Script, installs_in, script_of, tree_of
-from harness.drafting.source import Block, blocks_of
+from harness.drafting.scripts import Script, installs_in, script_of
+from harness.drafting.source import Block, blocks_of, tree_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import best_traceback, frame_of, reason_of, stable_part, suspects, tracebacks_of
 from harness.drafting.versions import (
@@ -57,15 +57,12 @@ def hazards_of(code: str) -> tuple[Hazard, ...]:
     lines = code.splitlines()
     calls = [(node.lineno, _on_one_line(node)) for node in ast.walk(tree_of(code)) if isinstance(node, ast.Call)]
     found = {
-        (number, what): Hazard(number, what, lines[number - 1].strip())
+        Hazard(number, what, lines[number - 1].strip())
         for number, call in calls
         for what, pattern in _RISKS.items()
         if re.search(pattern, call)
     }
-    for number, line in enumerate(lines, start=1):
-        if re.match(r"^\s*(?:pass\s+)?#\s*(?:!|%(?:pip|conda|run|sx|system)|%%(?:bash|sh))", line):
-            found[number, "shell"] = Hazard(number, "was a notebook command, and is not run", line.strip())
-    return tuple(found[key] for key in sorted(found))
+    return tuple(sorted(found, key=lambda one: (one.line, one.what)))
 
 
 def _on_one_line(call: ast.Call) -> str:
@@ -114,8 +111,8 @@ class Draft:
 
     def line_of(self, gap: Gap) -> int:
         """Return the line of a gap's mark in the source, from 1."""
-        marks = [number for number, line in enumerate(self.source.splitlines(), 1) if gap.what in line and MARK in line]
-        return marks[0] if marks else 1
+        lines = enumerate(self.source.splitlines(), 1)
+        return next((number for number, line in lines if gap.what in line and MARK in line), 1)
 
     @property
     def hazards(self) -> tuple[Hazard, ...]:
@@ -191,17 +188,15 @@ def _dependencies(parts: Draft, blocks: Iterable[Block]) -> tuple[str, ...]:
     The suspects come first: of several solutions, a resolver takes the one with the newest release of the first.
     """
     told, script = parts.told, parts.script
-    named: dict[str, None] = dict.fromkeys(parts.subjects)
-    code = parts.stand_ins.code
-    named.update(dict.fromkeys(script.projects))
-    named.update(dict.fromkeys(name for name, pattern in FIELD["needed"].items() if re.search(pattern, code)))
-    named.update(dict.fromkeys(parts.stand_ins.projects))
+    named = [*parts.subjects, *script.projects]
+    named += [name for name, pattern in FIELD["needed"].items() if re.search(pattern, parts.stand_ins.code)]
+    named += parts.stand_ins.projects
     if not {"transformers", "diffusers"}.isdisjoint(named):
-        named["torch"] = None  # which they do not require themselves
-    named.update(dict.fromkeys(name for name in FIELD["beside"] if name in told.installed))
-    named.update(dict.fromkeys(name for block in blocks for name in installs_in(block.text)))
-    named.update(dict.fromkeys(script.installs))
-    return tuple(f"{name}=={told.installed[name]}" if name in told.installed else name for name in named)
+        named.append("torch")  # which they do not require themselves
+    named += [name for name in FIELD["beside"] if name in told.installed]
+    named += [name for block in blocks for name in installs_in(block.text)]
+    pinned = {name: f"{name}=={version}" for name, version in told.installed.items()}
+    return tuple(pinned.get(name, name) for name in dict.fromkeys(named))
 
 
 def _gaps(parts: Draft) -> Iterable[Gap]:

@@ -4,27 +4,26 @@ from __future__ import annotations
 
 import ast
 import re
-import warnings
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 
-from harness.drafting.source import Block, parses
+from harness.drafting.source import Block, parses, tree_of
 from harness.drafting.tracebacks import frames_of
 from harness.drafting.versions import one_of, project_named, project_of_module
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from harness.model import RaisedException, StackFrame
+    from harness.model import RaisedException
 
 _PYTHON = ("python", "py", "python3", "ipython", "pycon", "jupyter", "python-repl", "py3")
 _OTHER = ("bash", "sh", "shell", "console", "yaml", "yml", "json", "toml", "diff", "cpp", "c", "text", "txt", "log")
 _PROMPT = re.compile(r"^(?:>>>|\.\.\.|In ?\[\d*\]:)(?: |$)")
 _MAGIC = re.compile(r"^([ \t]*)((?:[!%]|(?:pip3?|uv pip|conda) install ).*)$", re.M)
 _INSTALL = re.compile(r"(?:pip3?\s+install|uv\s+add)\s+(?P<words>[^\n&|;#]+)")
-_REPRODUCES, _SOLVES = one_of("reproduces-words", "", ""), one_of("solves-words")
+_SOLVES = one_of("solves-words")
 _DEFINITIONS = (ast.FunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)
 _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": "'", "\u00a0": " ", "\u200b": None})
 
@@ -33,14 +32,14 @@ _QUOTES = str.maketrans({"\u201c": '"', "\u201d": '"', "\u2018": "'", "\u2019": 
 class Script:
     """The code of a report that a repro is made of.
 
-    `installs` are the projects that its cells install; `wrong_line` is where it stops being Python, None if it is.
-    `changes` say what was done to it.
+    `wrong_line` is where it stops being Python, None if it is. `changes` say what was done to it, `before` are the
+    lines above it.
     """
 
     code: str
-    installs: tuple[str, ...] = ()
     wrong_line: int | None = None
     changes: tuple[str, ...] = ()
+    before: str = ""
 
     @cached_property
     def tree(self) -> ast.Module:
@@ -83,9 +82,8 @@ def script_of(blocks: Iterable[Block], raised: RaisedException | None, comments:
     scripts = _scripts_in(blocks) or _scripts_in(comments)
     if not scripts:
         return Script("")
-    at = max(range(len(scripts)), key=lambda number: (_weight(*scripts[number], raised), number))
-    installs = tuple(dict.fromkeys(text for _, script in scripts for text in script.installs))
-    return evolve(_with_related(scripts, at), installs=installs)
+    at = max(range(len(scripts)), key=lambda number: (*_rank(scripts[number], raised), number))
+    return _with_related(scripts, at)
 
 
 def installs_in(text: str) -> tuple[str, ...]:
@@ -95,20 +93,13 @@ def installs_in(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(filter(None, names)))
 
 
-def tree_of(code: str) -> ast.Module:
-    """Parse code that is known to be Python. It is not run."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(code)
-
-
 def text_in(node: ast.AST | None) -> str | None:
     """Return the text that a node of code is, None if it is no literal text."""
     return node.value if isinstance(node, ast.Constant) and isinstance(node.value, str) else None
 
 
-def _scripts_in(blocks: Iterable[Block]) -> list[tuple[Block, Script]]:
-    return [(block, script) for block in blocks if block.is_code and (script := _script(block)) is not None]
+def _scripts_in(blocks: Iterable[Block]) -> list[Script]:
+    return [script for block in blocks if block.is_code and (script := _script(block)) is not None]
 
 
 def _script(block: Block) -> Script | None:
@@ -120,7 +111,7 @@ def _script(block: Block) -> Script | None:
     if any(line.startswith((">>> ", "In [")) for line in text.splitlines()):
         text = _typed_lines(text)
         changes.append("the prompts and the output of the session are left out")
-    text, installs, magics = _without_magics(text)
+    text, magics = _MAGIC.subn(lambda found: f"{found[1]}{'pass  ' if found[1] else ''}# {found[2].strip()}", text)
     if magics:
         changes.append("notebook commands are comments now")
     wrong = parses(text)
@@ -128,48 +119,38 @@ def _script(block: Block) -> Script | None:
         looks_so = block.language in _PYTHON or re.search(r"^\s*(?:from \w[\w.]* import|import \w+)", text, re.M)
         if not looks_so or re.search(r"^-+> ?\d+", text, re.M):
             return None
-    found = Script(text.strip("\n"), installs, wrong, tuple(changes))
-    if wrong is None and not _has_substance(found.tree, block.language in _PYTHON):
-        return Script("", installs) if installs else None
-    return found
+    found = Script(text.strip("\n"), wrong, tuple(changes), block.before)
+    return found if wrong is not None or _has_substance(found.tree, block.language in _PYTHON) else None
 
 
-def _weight(block: Block, script: Script, raised: RaisedException | None) -> int:
-    """How likely a block is the script that failed."""
-    around = block.around
-    weight = min(len(script.code.splitlines()), 40) // 4
-    weight += 8 if script.imported_names else 0
-    weight -= 6 if script.wrong_line is not None or not script.code else 0
-    weight += 6 if _REPRODUCES.search(around) else 0
-    weight -= 14 if _SOLVES.search(around) and not re.search(r"\brepro", around, re.I) else 0
-    own = [frame.text for frame in frames_of(raised) if frame.text and _is_own(frame)] if raised else []
-    weight += 12 * sum(1 for source in own if source in script.code)
-    if script.wrong_line is None and all(isinstance(one, _DEFINITIONS) for one in script.tree.body):
-        weight -= 6  # an excerpt of a library, or what the script needs
-    return weight
+def _rank(script: Script, raised: RaisedException | None) -> tuple[int, ...]:
+    """How likely a block is the script that failed.
+
+    It has lines of the traceback, is neither a fix nor an excerpt of a library, and imports something.
+    """
+    own = {frame.text for frame in frames_of(raised) if frame.text and not frame.package} if raised else set()
+    is_fix = _SOLVES.search(script.before) and not re.search(r"\brepro", script.before, re.I)
+    does_something = any(not isinstance(one, _DEFINITIONS) for one in script.tree.body)
+    shown = sum(line in script.code for line in own)
+    return shown, not is_fix, does_something, bool(script.imported_names), min(len(script.code.splitlines()), 40)
 
 
-def _is_own(frame: StackFrame) -> bool:
-    """Whether a frame is of the script itself."""
-    return not frame.package and ("<module>" in frame.function or "ipython" in frame.file or "In[" in frame.file)
-
-
-def _with_related(scripts: Sequence[tuple[Block, Script]], at: int) -> Script:
+def _with_related(scripts: Sequence[Script], at: int) -> Script:
     """Return a script with the blocks that define the names that it lacks, and with the next steps.
 
     A next step is a block after it that lacks names, all of which are defined by then.
     """
-    chosen = scripts[at][1]
+    chosen = scripts[at]
     if chosen.wrong_line is not None:
         return chosen
     parts, missing = [chosen], set(chosen.undefined)
-    for _, other in (*reversed(scripts[:at]), *scripts[at + 1 :]):
+    for other in (*reversed(scripts[:at]), *scripts[at + 1 :]):
         defined = other.defined
         if defined & missing and other.code not in chosen.code:
             parts.insert(0, other)
             missing = (missing | set(other.undefined)) - defined
-    for block, other in scripts[at + 1 :]:
-        if other.wrong_line is not None or _SOLVES.search(block.around):
+    for other in scripts[at + 1 :]:
+        if other.wrong_line is not None or _SOLVES.search(other.before):
             break
         known = set().union(*(part.defined for part in parts))
         if other.undefined and set(other.undefined) <= known and all(other.code not in part.code for part in parts):
@@ -187,18 +168,10 @@ def _typed_lines(text: str) -> str:
     return "\n".join(match.string[match.end() :] for match in kept)
 
 
-def _without_magics(text: str) -> tuple[str, tuple[str, ...], bool]:
-    """Return code with the lines that only a notebook understands as comments, and what they install."""
-    installs = [one for line in text.splitlines() if _MAGIC.match(line) for one in installs_in(line)]
-    changed = _MAGIC.sub(lambda found: f"{found[1]}{'pass  ' if found[1] else ''}# {found[2].strip()}", text)
-    return changed, tuple(installs), changed != text
-
-
 def _has_substance(tree: ast.Module, is_python: bool) -> bool:
     """Whether it does something: prose can be Python, too."""
-    calls = any(isinstance(node, ast.Call) for node in ast.walk(tree))
-    imports = any(isinstance(node, ast.Import | ast.ImportFrom) for node in ast.walk(tree))
-    return imports or (calls and (is_python or len(tree.body) > 1)) or (is_python and bool(tree.body))
+    acts = any(isinstance(node, ast.Call | ast.Import | ast.ImportFrom) for node in ast.walk(tree))
+    return acts or (is_python and bool(tree.body))
 
 
 def undefined_in(tree: ast.Module) -> tuple[str, ...]:

@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator, Sequence
 
 from attrs import define, field, frozen
 
-from harness.drafting.scripts import tree_of, undefined_in
-from harness.drafting.source import parses
+from harness.drafting.scripts import undefined_in
+from harness.drafting.source import parses, tree_of
 from harness.model import Verdict
 
 Judged = Callable[[str], Verdict]
@@ -78,30 +78,22 @@ def removed(before: str, after: str) -> Iterator[str]:
 
 
 def _statements(source: str, depth: int) -> Iterator[_Statement]:
-    """Yield the statements at a depth, 0 for those of the module, that have their lines for themselves."""
+    """Yield the statements at a depth, 0 for those of the module, that begin a line."""
     level: list[list[ast.stmt]] = [tree_of(source).body]
     for _ in range(depth):
         level = [block for body in level for statement in body for block in _blocks(statement)]
     lines = source.splitlines()
-    taken: set[int] = set()
     for body in level:
         for statement in body:
-            first, last = _first(statement), statement.end_lineno or statement.lineno
-            line = lines[first - 1]
-            is_shared = not taken.isdisjoint(range(first, last + 1)) or not line.strip()
-            if not is_shared and not _follows_colon(lines, first, body[0].col_offset):
-                taken.update(range(first, last + 1))
-                yield _Statement(first, last, line[: len(line) - len(line.lstrip())], body)
-
-
-def _follows_colon(lines: Sequence[str], first: int, column: int) -> bool:
-    """Whether a block is on the line of its head: `if x: y`."""
-    return bool(lines[first - 1][:column].strip()) and not lines[first - 1].lstrip().startswith("@")
+            first = _first(statement)
+            indent = lines[first - 1][: statement.col_offset]
+            if not indent.strip():
+                yield _Statement(first, statement.end_lineno or first, indent, body)
 
 
 def _first(statement: ast.stmt) -> int:
     decorators: list[ast.expr] = getattr(statement, "decorator_list", [])
-    return min(statement.lineno, *(one.lineno for one in decorators)) if decorators else statement.lineno
+    return min([statement.lineno, *(one.lineno for one in decorators)])
 
 
 def _blocks(statement: ast.stmt) -> Iterator[list[ast.stmt]]:

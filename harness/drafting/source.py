@@ -12,11 +12,11 @@ import subprocess
 import sys
 import textwrap
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from harness.drafting.versions import KNOWN, project_of_module
 from harness.errors import NoNetwork, UserMistake
@@ -85,11 +85,8 @@ def parse_report(text: str) -> Report:
 
 def _heading(text: str) -> str:
     """The first line if it is a title: a heading, or short and followed by an empty line."""
-    lines = text.strip().splitlines()
-    if not lines:
-        return ""
-    first = lines[0].strip()
-    is_title = first.startswith("# ") or (len(first) < 150 and (len(lines) == 1 or not lines[1].strip()))
+    first, second, *_ = (*text.strip().splitlines(), "", "")
+    is_title = first.startswith("# ") or (len(first) < 150 and not second.strip())
     return first.lstrip("# ") if is_title and not first.startswith(("```", "##", ">>>", "import ", "from ")) else ""
 
 
@@ -157,9 +154,6 @@ def _from_gh(repository: str, number: int) -> Report:
     return _from_json(json.loads(ended.stdout))
 
 
-_HEADING = re.compile(
-    r"^ {0,3}#{1,6}[ \t]+(?P<text>.+?)[ \t]*#*[ \t]*$|^[ \t]*\*\*(?P<bold>[^*\n]{3,80})\*\*:?[ \t]*$", re.M
-)
 _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>", re.I)
 _PRE = re.compile(r"<pre[^>]*>|</pre>", re.I)
 _IMPORT = re.compile(r"(?:from\s+[A-Za-z_][\w.]*\s+import\s+\S|import\s+[A-Za-z_][\w.]*(?:\s*,|\s+as\s|\s*$|\s*#))")
@@ -171,80 +165,68 @@ _BEFORE = 3  # lines before a block that say what it is
 class Block:
     """A part of a report: prose, or what is set as code or was found to be code.
 
-    `language` is that of a fence, `heading` the one above it; `before` is the text just above a code block.
+    `language` is that of a fence; `before` are the last lines above a code block, which say what it is.
     """
 
     text: str
     is_code: bool = False
     language: str = ""
-    heading: str = ""
     before: str = ""
-
-    @property
-    def around(self) -> str:
-        """The heading above a code block and the last lines before it, which say what it is."""
-        return " ".join([self.heading, *self.before.splitlines()[-2:]])
 
 
 def blocks_of(text: str) -> tuple[Block, ...]:
-    """Split a text into prose and code, in order."""
+    """Split a text into prose and code, in order: code that is fenced, indented, or not set as code at all."""
     # rich needs it, too, but most commands never read Markdown.
     from markdown_it import MarkdownIt
 
     text = _PRE.sub("\n```\n", text) if "<pre" in text.lower() else text
     lines = text.splitlines()
     parsed = MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines))
-    tokens = [(token, token.map[0], token.map[1]) for token in parsed if token.map]
-    indented = {first: last for token, first, last in tokens if token.type == "code_block"}
+    set_as_code = {token.map[0]: token for token in parsed if token.map and token.type in ("fence", "code_block")}
+    fences = [first for first, token in set_as_code.items() if token.type == "fence"]
     found: list[Block] = []
-    at = 0
-    for token, first, last in tokens:
-        if token.type != "fence":
-            continue
-        found += _prose(lines, at, first, indented)
-        content = textwrap.dedent(token.content).strip("\n")
-        if content:
-            found.append(Block(content, True, token.info.strip().split(" ")[0].lower(), before=_before(lines, first)))
-        at = last
-    found += _prose(lines, at, len(lines), indented)
-    return tuple(_with_headings(found))
+    at = number = 0
+    while number < len(lines):
+        token = set_as_code.get(number)
+        end = _bare_code(lines, number, next((first for first in fences if first >= number), len(lines)))
+        code, language = "\n".join(lines[number:end]), "python"
+        if end == number and token is not None and token.map is not None:
+            end, code, language = token.map[1], token.content, token.info.strip().split(" ")[0].lower()
+        if end > number:
+            above = [line for line in lines[max(0, number - 12) : number] if line.strip()][-_BEFORE:]
+            code = textwrap.dedent(code).strip("\n")
+            found += [_prose(lines[at:number]), Block(code, True, language, before="\n".join(above))]
+            at = end
+        number = max(number + 1, end)
+    return tuple(block for block in (*found, _prose(lines[at:])) if block.text.strip())
+
+
+def _prose(lines: Iterable[str]) -> Block:
+    return Block(_TAG.sub(" ", "\n".join(lines)))
+
+
+def tree_of(code: str) -> ast.Module:
+    """Parse code that is known to be Python. It is not run."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return ast.parse(code)
 
 
 def parses(code: str) -> int | None:
     """Return None if a text is Python, else the number of the first line that is not, from 1. It is not run."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        try:
-            ast.parse(code)
-        except SyntaxError as error:
-            return error.lineno or 1
-        except (ValueError, RecursionError, MemoryError):
-            return 1
+    try:
+        tree_of(code)
+    except SyntaxError as error:
+        return error.lineno or 1
+    except (ValueError, RecursionError, MemoryError):
+        return 1
     return None
 
 
-def _prose(lines: list[str], first: int, last: int, indented: Mapping[int, int]) -> Iterator[Block]:
-    """The lines between two fences, with code that is indented, or not set as code at all, as blocks of its own.
-
-    `indented` maps the first line of each indented block to the line after it.
-    """
-    at = number = first
-    while number < last:
-        is_import = _IMPORT.match(lines[number].strip()) is not None
-        bare = _bare_code(lines, number, last) if is_import else number
-        end = bare if bare > number else indented.get(number, number)
-        if end > number:
-            yield Block("\n".join(lines[at:number]))
-            code = textwrap.dedent("\n".join(lines[number:end])).strip("\n")
-            yield Block(code, True, "python" if bare > number else "", before=_before(lines, number))
-            at = number = end
-        else:
-            number += 1
-    yield Block("\n".join(lines[at:last]))
-
-
 def _bare_code(lines: list[str], first: int, last: int) -> int:
-    """Return where code that begins at a line ends; the line itself if it is not code."""
+    """Return where code that begins with an import at a line ends; the line itself if it is not code."""
+    if _IMPORT.match(lines[first].strip()) is None:
+        return first
     end = last
     while end > first:
         wrong = parses(textwrap.dedent("\n".join(lines[first:end])))
@@ -262,21 +244,3 @@ def _is_known_import(line: str) -> bool:
     """Whether a line imports something of a known package: one that stands alone is code, too."""
     match = re.match(r"\s*from\s+(\w+)[\w.]*\s+import\s+[\w, ]+$", line)
     return match is not None and project_of_module(match[1]) in KNOWN
-
-
-def _before(lines: list[str], number: int) -> str:
-    above = [line for line in lines[max(0, number - 12) : number] if line.strip()]
-    return "\n".join(above[-_BEFORE:])
-
-
-def _with_headings(blocks: list[Block]) -> Iterator[Block]:
-    heading = ""
-    for block in blocks:
-        if block.is_code:
-            last = block.before.splitlines()[-1] if block.before else ""
-            short = last.strip(" :*#") if len(last) < 60 and not last.rstrip().endswith((".", ",")) else ""
-            yield evolve(block, heading=heading or short)
-        elif block.text.strip():
-            for match in _HEADING.finditer(block.text):
-                heading = (match["text"] or match["bold"]).strip(" *:")
-            yield evolve(block, text=_TAG.sub(" ", block.text), heading=heading)

@@ -6,13 +6,13 @@ import ast
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from attrs import frozen
 
-from harness.drafting.scripts import text_in, tree_of
-from harness.drafting.source import parses
+from harness.drafting.scripts import text_in
+from harness.drafting.source import parses, tree_of
 from harness.drafting.versions import FIELD
 
 _LOADS = re.compile(
@@ -84,64 +84,82 @@ class StandIns:
     projects: tuple[str, ...] = ()
 
 
-_Edit = tuple[ast.expr, str]  # a part of a script, and what replaces it
-
-
 def with_stand_ins(code: str) -> StandIns:
     """Return a script (valid Python) with stand-ins for the models, data, audio and images that it downloads."""
-    tree = tree_of(code)
-    schedulers = [node for node in ast.walk(tree) if isinstance(node, ast.Call) and _is_scheduler(node)]
-    inside = {id(one) for node in schedulers for one in ast.walk(node)}
-    models = [node for node in _model_names(tree) if id(node) not in inside]
-    names = dict.fromkeys(map(_text, models))
-    known = {name: found for name in names if (found := architecture_of(name)) is not None}
-    unknown = tuple(name for name in names if name not in known)
-    slow = [node for node in ast.walk(tree) if isinstance(node, ast.Constant) and node.value in _GPU_OPTIMIZERS]
-    edits, columns, kinds = _data_edits(tree, code)
-    edits += [(node, f"tiny_model({_source(code, node)})") for node in models if _text(node) in known]
-    edits += [(node, '"adamw_torch"') for node in slow]
-    edits += [(node, _with_its_defaults(node)) for node in schedulers]
-    changed = _applied(code, edits)
+    tree, found = tree_of(code), _Replacements(code)
+    found.visit(tree)
+    known = {name: one for name, one in found.models.items() if one is not None}
+    unknown = tuple(name for name in found.models if name not in known)
+    changed = _applied(code, found.edits)
     if parses(changed) is not None:
         return StandIns(code, unknown=unknown)
-    above = ""
-    if known:
-        told = {name: (one.model_type, one.auto_class) for name, one in known.items()}
-        above += _pasted("tiny_model", "MODELS", told)
-    if kinds:
-        above += _pasted("generated_data", "COLUMNS", columns)
+    told = {name: (one.model_type, one.auto_class) for name, one in known.items()}
+    above = _pasted("tiny_model", "MODELS", told) if known else ""
+    columns = _columns_of(found.data_sets, _columns(tree))
+    above += _pasted("generated_data", "COLUMNS", columns) if found.generated else ""
     replaced = [_model_words(name, one) for name, one in known.items()]
-    replaced += [f"{what}: generated" for what in kinds]
-    replaced += [f"{name}: adamw_torch, because it needs a GPU" for name in dict.fromkeys(map(_text, slow))]
-    replaced += [f"{ast.unparse(node.func)}: made with its own settings" for node in schedulers]
+    replaced += [*(f"{what}: generated" for what in found.generated), *found.others]
     return StandIns(changed, above, tuple(replaced), unknown, ("transformers", "torch") if known else ())
 
 
-def _is_scheduler(node: ast.Call) -> bool:
-    """Whether a call loads a scheduler of diffusers, which is made of settings alone."""
-    return _SCHEDULERS.fullmatch(ast.unparse(node.func)) is not None
+class _Replacements(ast.NodeVisitor):
+    """The edits of a script: parts of it, each with what replaces it.
 
+    `models` maps names to architectures (None: not known), `data_sets` are names; `generated` and `others` are words
+    for what is replaced.
+    """
 
-def _with_its_defaults(node: ast.Call) -> str:
-    """The call that makes a scheduler with its own settings, and those that the script gives."""
-    given = [one for one in node.keywords if one.arg not in _OF_LOADING]
-    made = ast.unparse(node.func).removesuffix(".from_pretrained")
-    return f"{made}({', '.join(map(ast.unparse, given))})"
+    def __init__(self, code: str) -> None:
+        self.code = code
+        self.edits: list[tuple[ast.expr, str]] = []
+        self.models: dict[str, Architecture | None] = {}
+        self.data_sets: list[str] = []
+        self.generated: dict[str, None] = {}
+        self.others: dict[str, None] = {}
 
+    def generic_visit(self, node: ast.AST) -> None:
+        for one in _may_name_model(node):
+            if one is not None and _is_model(name := text_in(one) or ""):
+                self.models[name] = architecture_of(name)
+                if self.models[name] is not None:
+                    self.edits.append((one, f"tiny_model({self._source(one)})"))
+        super().generic_visit(node)
 
-def _text(node: ast.Constant) -> str:
-    return str(node.value)
+    def visit_Constant(self, node: ast.Constant) -> None:
+        if node.value in _GPU_OPTIMIZERS:
+            self.edits.append((node, '"adamw_torch"'))
+            self.others[f"{node.value}: adamw_torch, because it needs a GPU"] = None
+
+    def visit_Call(self, node: ast.Call) -> None:
+        name = ast.unparse(node.func)
+        if _SCHEDULERS.fullmatch(name):  # made of settings alone; what it names is no model
+            given = ", ".join(ast.unparse(one) for one in node.keywords if one.arg not in _OF_LOADING)
+            self.edits.append((node, f"{name.removesuffix('.from_pretrained')}({given})"))
+            self.others[f"{name}: made with its own settings"] = None
+            return
+        if _DATA_SETS.fullmatch(name):
+            first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "path"), None)
+            self.data_sets.append(text_in(first) or "")
+            self._generate(f"data set {self.data_sets[-1]}".strip(), node.func, "generated_dataset")
+        elif _SOUNDS.fullmatch(name):
+            self._generate("audio", node.func, "generated_audio")
+        elif _IMAGES.fullmatch(name):
+            self._generate("image", node, "generated_image()")
+        elif isinstance(node.func, ast.Attribute) and _DECODES.fullmatch(ast.unparse(node)):
+            self._generate("audio", node, self._source(node.func.value))
+        self.generic_visit(node)
+
+    def _generate(self, what: str, node: ast.expr, text: str) -> None:
+        self.edits.append((node, text))
+        self.generated[what] = None
+
+    def _source(self, node: ast.expr) -> str:
+        return ast.get_source_segment(self.code, node) or ""
 
 
 def _model_words(name: str, one: Architecture) -> str:
     guess = ", by its name: check it" if one.is_guess else ""
     return f"{name}: a tiny random model of the same architecture ({one.model_type}{guess})"
-
-
-def _model_names(tree: ast.Module) -> Iterator[ast.Constant]:
-    """Yield the constants that name a model: in a call that loads one, or assigned to a name that says so."""
-    for node in map(_may_name_model, ast.walk(tree)):
-        yield from (one for one in node if isinstance(one, ast.Constant) and _is_model(one))
 
 
 def _may_name_model(node: ast.AST) -> list[ast.expr | None]:
@@ -165,49 +183,23 @@ def _may_name_model(node: ast.AST) -> list[ast.expr | None]:
             return []
 
 
-def _is_model(node: ast.Constant) -> bool:
-    """Whether a constant can name a checkpoint or a folder with one."""
-    text = text_in(node) or ""
+def _is_model(text: str) -> bool:
+    """Whether a text can name a checkpoint or a folder with one."""
     if not text or len(text) > 150 or _NO_MODEL.search(text) or " " in text:
         return False
     is_name = _HUB_NAME.fullmatch(text) is not None or architecture_of(text) is not None
     return is_name or text.startswith(("./", "/", "~/", "../"))
 
 
-def _data_edits(tree: ast.Module, code: str) -> tuple[list[_Edit], dict[str, tuple[str, ...]], tuple[str, ...]]:
-    """Return the edits of data sets, audio and images; the columns by data set; and what was replaced, in words."""
-    edits: list[_Edit] = []
-    names: list[str] = []
-    told: dict[str, None] = {}
-    for node in ast.walk(tree):
-        if not isinstance(node, ast.Call):
-            continue
-        name = ast.unparse(node.func)
-        if _DATA_SETS.fullmatch(name):
-            first = node.args[0] if node.args else next((k.value for k in node.keywords if k.arg == "path"), None)
-            names.append(text_in(first) or "")
-            edits.append((node.func, "generated_dataset"))
-            told[f"data set {names[-1]}".strip()] = None
-        elif _SOUNDS.fullmatch(name):
-            edits.append((node.func, "generated_audio"))
-            told["audio"] = None
-        elif _IMAGES.fullmatch(name):
-            edits.append((node, "generated_image()"))
-            told["image"] = None
-        elif isinstance(node.func, ast.Attribute) and _DECODES.fullmatch(ast.unparse(node)):
-            edits.append((node, _source(code, node.func.value)))
-            told["audio"] = None
-    used = _columns(tree)
-    columns = {name: _known_columns(name, used) for name in names if name}
-    if names:
-        columns[""] = used or ("text",)
-    return edits, columns, tuple(told)
+def _columns_of(data_sets: Iterable[str], used: tuple[str, ...]) -> dict[str, tuple[str, ...]]:
+    """Return the columns of each data set, and of any other one (""): known ones, else those that the script reads."""
+    named = {name: _known_columns(name) or used or ("text",) for name in data_sets if name}
+    return {**named, "": used or ("text",)} if data_sets else {}
 
 
-def _known_columns(name: str, used: tuple[str, ...]) -> tuple[str, ...]:
+def _known_columns(name: str) -> tuple[str, ...]:
     last = name.rpartition("/")[2].lower()
-    known = next((columns for key, columns in FIELD["columns"].items() if key in last), ())
-    return tuple(dict.fromkeys((*known, *(() if known else used)))) or ("text",)
+    return tuple(next((columns for key, columns in FIELD["columns"].items() if key in last), ()))
 
 
 def _columns(tree: ast.Module) -> tuple[str, ...]:
@@ -216,26 +208,22 @@ def _columns(tree: ast.Module) -> tuple[str, ...]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript) and isinstance(node.ctx, ast.Load) and isinstance(node.slice, ast.Constant):
             base = node.value
-            while isinstance(base, ast.Attribute) or (isinstance(base, ast.Subscript) and not _names_column(base)):
+            while isinstance(base, ast.Attribute) or (isinstance(base, ast.Subscript) and not _is_column(base.slice)):
                 base = base.value
             key = node.slice.value
             if isinstance(base, ast.Name) and _ROW_NAMES.fullmatch(base.id) and isinstance(key, str):
                 found[key] = None
         elif isinstance(node, ast.keyword) and node.arg in ("dataset_text_field", "text_column", "input_columns"):
-            found.update(dict.fromkeys(_text(one) for one in ast.walk(node.value) if isinstance(one, ast.Constant)))
+            found.update(dict.fromkeys(filter(None, map(text_in, ast.walk(node.value)))))
     names = [name for name in found if name not in _NOT_COLUMNS]
     return tuple(name for name in names if name not in _TOKENIZED) or tuple(names)
 
 
-def _names_column(node: ast.Subscript) -> bool:
-    return (text_in(node.slice) or "train") not in _NOT_COLUMNS
+def _is_column(key: ast.expr) -> bool:
+    return (text_in(key) or "train") not in _NOT_COLUMNS
 
 
-def _source(code: str, node: ast.expr) -> str:
-    return ast.get_source_segment(code, node) or ""
-
-
-def _applied(code: str, edits: list[_Edit]) -> str:
+def _applied(code: str, edits: Iterable[tuple[ast.expr, str]]) -> str:
     """Return the code with these replacements, without those inside another."""
     data = code.encode()
     starts = list(itertools.accumulate(map(len, data.splitlines(keepends=True)), initial=0))
@@ -259,8 +247,6 @@ def _pasted(name: str, table: str, values: Mapping[str, tuple[str, ...]]) -> str
     """Return the source of a module to paste, with its docstring as a comment and the values of its table."""
     text = (Path(__file__).parent / "pasted" / f"{name}.py").read_text(encoding="utf-8")
     docstring, _, rest = text.removeprefix('"""').partition('"""\n')
-    lines = "".join(
-        f"    {json.dumps(key)}: ({json.dumps(some)[1:-1]}{',' * (len(some) == 1)}),\n" for key, some in values.items()
-    )
+    lines = "".join(f"    {json.dumps(key)}: {json.dumps(some)},\n" for key, some in values.items())
     rest = rest.replace(f"{table}: dict[str, Any] = {{}}\n", f"{table}: dict[str, Any] = {{\n{lines}}}\n")
     return f"# --- stand-ins: {docstring}\n{rest.strip()}\n# --- end of the stand-ins\n\n"

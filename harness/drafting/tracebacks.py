@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import functools
+import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from attrs import evolve
 
@@ -13,7 +13,8 @@ from harness.model import RaisedException, StackFrame
 from harness.model.text import plain
 
 _PREFIX = re.compile(
-    r"^(?:\s{0,3}> ?)?(?:\[(?:default|rank)?\d+\]:?[:|]?\s?(?:\[rank\d+\]:\s?)?"
+    r"^(?: {0,3}>(?!>) ?"  # a quotation in Markdown; pytest marks a line of source so
+    r"|\[(?:default|rank)?\d+\]:?[:|]?\s?(?:\[rank\d+\]:\s?)?"
     r"|\((?:\w+ )?(?:pid=|rank=)[^)]*\)\s"
     r"|[\w.-]+\s+\|\s(?=\s|\w)"
     r"|\d{4}-\d\d-\d\d[T ]\d\d:\d\d:\d\d\S*\s+(?:-\s+)?(?:\S+\s+-\s+)?(?:\[?(?:ERROR|CRITICAL|INFO|WARNING)\]?:?\s+)"
@@ -22,8 +23,7 @@ _PREFIX = re.compile(
     r"|\d{4}-\d\d-\d\dT[\d:.]+Z\s?"
     r"|E {3,7}(?=\w))"
 )
-_QUOTED = re.compile(r"(?m)(?:^ {0,3}>.*\n?)+")
-_BOX = re.compile(r"^\s*[│|║╭╰]\s?(.*?)\s*[│|║╮╯]?\s*$")
+_BOX = re.compile(r"^\s*[│║]\s?(.*?)\s*[│|║╮╯]?\s*$")
 _START = re.compile(r"Traceback \(most recent call last\)")
 _FILE = re.compile(r'^\s*File "(?P<file>[^"]+)", line (?P<line>\d+)(?:, in (?P<function>.+?))?\s*$')
 _IPYTHON = (
@@ -90,28 +90,18 @@ def tracebacks_of(text: str) -> tuple[RaisedException, ...]:
 
     The `package` of a frame is its project; `line` is 0 and `text` "" if they are not told.
     """
-    lines = [_stripped(line) for line in _unquoted(plain(text)).splitlines()]
+    lines = [_stripped(line) for line in plain(text).splitlines()]
     found: list[RaisedException] = []
-    chain: list[RaisedException] = []
     frames: list[StackFrame] = []
     is_open = is_linked = False
-    number = 0
-    while number < len(lines):
-        line = lines[number]
-        number += 1
-        if _CHAIN.search(line):
-            is_linked = True
-            continue
+    for number, line in enumerate(lines, start=1):
+        is_linked = is_linked or _CHAIN.search(line) is not None
         if _START.search(line):
-            if chain and not is_linked:
-                found.append(_chained(chain))
-                chain = []
-            frames, is_open, is_linked = [], True, False
+            frames, is_open = [], True
             continue
         frame = _frame(line)
         if frame is not None:
-            source, number = _source(lines, number, frame)
-            frames.append(source)
+            frames.append(frame)
             is_open = True
             continue
         if arrow := _ARROW.match(line):
@@ -120,16 +110,17 @@ def tracebacks_of(text: str) -> tuple[RaisedException, ...]:
             continue
         match = EXCEPTION.match(line.strip("*` "))
         if match is None:
+            if frames and not frames[-1].text and line.startswith((" ", "\t")) and not _LISTED.match(line):
+                frames[-1] = evolve(frames[-1], text=line.strip())
             continue
         if frames or is_open:
-            message, number = _message(lines, number, match["message"] or "")
-            chain.append(RaisedException(match["type"], message, frames=tuple(frames)))
-            frames, is_open = [], False
-        elif match["message"] and not chain:
+            message = "\n".join([match["message"] or "", *itertools.takewhile(_goes_on, lines[number : number + 11])])
+            cause = found.pop() if is_linked and found else None
+            found.append(RaisedException(match["type"], message.strip(), frames=tuple(frames), cause=cause))
+            frames, is_open, is_linked = [], False, False
+        elif match["message"] and not any(one.frames for one in found):
             below = [frame for line in lines[number : number + 40] if (frame := _frame(line)) is not None]
             found.append(RaisedException(match["type"], match["message"], frames=tuple(below)))
-    if chain:
-        found.append(_chained(chain))
     return tuple(found) or tuple(_inline(text))
 
 
@@ -137,13 +128,12 @@ def best_traceback(candidates: Iterable[RaisedException], title: str) -> RaisedE
     """Return the exception that a report is about: the one that its title names, else the one with most frames."""
     words = set(_WORDS.findall(title.lower()))
 
-    def weight(raised: RaisedException) -> tuple[int, int]:
+    def rank(raised: RaisedException) -> tuple[int, int]:
         reason = reason_of(raised)
         own = set(_WORDS.findall(f"{reason.name} {reason.message[:200]}".lower()))
-        named = 3 if reason.name.lower() in title.lower() else 0
-        return (named + min(len(own & words), 5) + (4 if raised.frames else 0), min(len(frames_of(raised)), 3))
+        return len(own & words), len(frames_of(raised))
 
-    return max(candidates, key=weight, default=None)
+    return max(candidates, key=rank, default=None)
 
 
 def stable_part(message: str) -> str:
@@ -174,19 +164,10 @@ def suspects(raised: RaisedException | None) -> tuple[str, ...]:
     return (*(n for n in names if n not in LAST_SUSPECTS), *(n for n in names if n in LAST_SUSPECTS))
 
 
-def _unquoted(text: str) -> str:
-    """Return a text whose Markdown quotations are plain lines where a traceback is quoted."""
-    return _QUOTED.sub(
-        lambda found: re.sub(r"(?m)^ {0,3}> ?", "", found[0]) if _START.search(found[0]) else found[0], text
-    )
-
-
 def _stripped(line: str) -> str:
-    for _ in range(2):
+    for _ in range(3):
         line = _PREFIX.sub("", line)
-    if (box := _BOX.match(line)) is not None and line.lstrip()[:1] in "│║":
-        return box[1]
-    return line
+    return _BOX.sub(r"\1", line)
 
 
 def _frame(line: str) -> StackFrame | None:
@@ -201,32 +182,10 @@ def _frame(line: str) -> StackFrame | None:
     return StackFrame(file, int(told.get("line") or 0), told.get("function") or "<module>", package)
 
 
-def _source(lines: Sequence[str], number: int, frame: StackFrame) -> tuple[StackFrame, int]:
-    """Return the frame with its source line, if that follows, and the number of the next line."""
-    if number < len(lines):
-        line = lines[number]
-        is_other = _frame(line) is not None or EXCEPTION.match(line.strip()) is not None or _LISTED.match(line)
-        if line.startswith((" ", "\t")) and line.strip() and not is_other:
-            return evolve(frame, text=line.strip()), number + 1
-    return frame, number
-
-
-def _message(lines: Sequence[str], number: int, first: str) -> tuple[str, int]:
-    """Return a message with the lines that continue it, up to an empty line, and the number of the next line."""
-    told = [first]
-    while number < len(lines) and len(told) < 12:
-        line = lines[number]
-        if not line.strip() or _START.search(line) or _CHAIN.search(line) or _frame(line) is not None:
-            break
-        if line.startswith(("```", "#", "$ ", ">>> ")) or EXCEPTION.match(line.strip()):
-            break
-        told.append(line)
-        number += 1
-    return "\n".join(told).strip(), number
-
-
-def _chained(chain: Sequence[RaisedException]) -> RaisedException:
-    return functools.reduce(lambda cause, raised: evolve(raised, cause=cause), chain)
+def _goes_on(line: str) -> bool:
+    """Whether a line below the first one of a message continues it."""
+    is_next = _START.search(line) or _CHAIN.search(line) or _frame(line) or EXCEPTION.match(line.strip())
+    return bool(line.strip()) and not is_next and not line.startswith(("```", "#", "$ ", ">>> "))
 
 
 def _inline(text: str) -> Iterator[RaisedException]:

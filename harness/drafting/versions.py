@@ -207,22 +207,19 @@ def _claims_of_sentence(
     sentence: str, installed: dict[str, str], home: str | None
 ) -> Iterator[tuple[str, str, VersionClaim]]:
     named = [(m.start(), name) for m in re.finditer(NAME, sentence, re.I) if (name := project_named(m["name"]))]
-    steps = [match for match in _STEP.finditer(sentence) if _claims_of_step(match, sentence)]
-    for step in steps:
-        project = _project_at(step.start("old"), named, step["new"], installed, home)
-        if project is not None:
-            yield from (
-                (project, _public(version), claim) for version, claim in _claims_of_step(step, sentence).items()
-            )
+    steps = [(step, said) for step in _STEP.finditer(sentence) if (said := _claims_of_step(step, sentence))]
+    # Where it stands, a version that tells which project is meant, the version, and the claim.
+    told = [(step.start("old"), step["new"], *one) for step, said in steps for one in said.items()]
     for begin, clause, claim in _claims_of_clauses(sentence):
         for match in _ANY_VERSION.finditer(clause):
             at, version = begin + match.start(), match["version"]
-            is_other = _OTHER_THINGS.search(sentence[:at]) or any(step.start() <= at < step.end() for step in steps)
-            project = (
-                _project_at(at, named, version, installed, home) if not is_other and _is_version(version) else None
-            )
-            if project is not None:
-                yield project, _public(version), claim
+            is_other = _OTHER_THINGS.search(sentence[:at]) or any(one.start() <= at < one.end() for one, _ in steps)
+            if not is_other and _is_version(version):
+                told.append((at, version, version, claim))
+    for at, near, version, claim in told:
+        project = _project_at(at, named, near, installed, home)
+        if project is not None:
+            yield project, _public(version), claim
 
 
 def _claims_of_step(match: re.Match[str], sentence: str) -> dict[str, VersionClaim]:

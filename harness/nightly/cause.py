@@ -108,12 +108,8 @@ class CellChange:
         if moved is None or others:
             return False
         repository = Repository.open(Path(moved.folder))
-        return all(
-            repository.has(one.sha)
-            and repository.is_ancestor(one.sha, moved.sha)
-            and not repository.is_ancestor(one.sha, self.before[moved.project])
-            for one in known.commits
-        )
+        new = repository.lines("rev-list", moved.sha, f"^{self.before[moved.project]}")
+        return all(one.sha in new for one in known.commits)
 
 
 def newest_releases(cell: Cell, index: Index) -> dict[str, tuple[str, str]]:

@@ -55,10 +55,10 @@ def declared(texts: Mapping[str, str]) -> Declared:
     requires = (*_lines(options.get("install_requires")), *_lines(literal.get("install_requires")))
     given = literal.get("install_requires")
     is_complete = "install_requires" in options or (isinstance(given, list) and None not in given)
-    poetry_needs = {key: of_poetry(key, value) for key, value in _table(poetry, "dependencies").items()}
+    needs = _table(poetry, "dependencies")
+    poetry_needs = {key: of_poetry(key, value) for key, value in needs.items()}
     if poetry_needs and not requires:
-        optional = {key for key, value in _table(poetry, "dependencies").items() if _is_optional(value)}
-        requires = tuple(text for key, text in poetry_needs.items() if text and key not in optional)
+        requires = tuple(text for key, text in poetry_needs.items() if text and not _is_optional(needs[key]))
         in_extras = _table(poetry, "extras")
         extras |= {key: [poetry_needs.get(one, "") for one in _lines(value)] for key, value in in_extras.items()}
     if "project" in toml and "dependencies" not in project.get("dynamic", ()):

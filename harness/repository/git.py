@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import email.parser
 import hashlib
+import io
 import os
 import re
 import subprocess
@@ -155,21 +156,11 @@ class Repository:
         if revision.startswith("-") or not revision.strip():
             raise BadRepository(f"{revision!r} is not a revision")
         for name in (revision, f"refs/remotes/origin/{revision}"):
-            try:
-                found = self.lines("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
-            except BadRepository:
-                continue
-            return self.describe(found[-1])
+            words = ("rev-parse", "--verify", "--quiet", "--end-of-options", f"{name}^{{commit}}")
+            if found := git_output(self.folder, *words):
+                return self.describe(found.splitlines()[-1])
         hint = self.what_is_missing() or self._heads()
         raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=hint)
-
-    def has(self, sha: str) -> bool:
-        """Whether the repository has a commit with this hash."""
-        try:
-            self.commit(sha)
-        except BadRepository:
-            return False
-        return True
 
     def newest(self, revision: str, until: datetime) -> Commit:
         """Return the newest commit of a branch up to a time, along first parents; for a tag or a hash, its commit.
@@ -219,20 +210,16 @@ class Repository:
 
     def contents(self, blobs: Iterable[str]) -> dict[str, bytes]:
         """Map these hashes to the contents of the files. Raises `BadRepository` if a partial clone lacks one."""
-        wanted = list(dict.fromkeys(blobs))
-        if not wanted:
-            return {}
-        answer = self.call("cat-file", "--batch", given="\n".join(wanted).encode() + b"\n")
+        wanted = dict.fromkeys(blobs)
+        asked = "".join(f"{blob}\n" for blob in wanted).encode()
+        answer = io.BytesIO(self.call("cat-file", "--batch", given=asked) if asked else b"")
         found: dict[str, bytes] = {}
-        place = 0
         for blob in wanted:
-            end = answer.index(b"\n", place)
-            header = answer[place:end].split(b" ")
-            if header[-1] == b"missing":
+            *_, size = answer.readline().split()
+            if size == b"missing":
                 raise BadRepository(f"{self.folder} lacks the file contents {blob[:12]}", hint=_COMPLETE)
-            size = int(header[2])
-            found[blob] = answer[end + 1 : end + 1 + size]
-            place = end + size + 2
+            found[blob] = answer.read(int(size))
+            answer.readline()
         return found
 
     def known(self, blobs: Iterable[str]) -> frozenset[str]:
@@ -251,11 +238,11 @@ class Repository:
 
     def merge_base(self, one: str, other: str) -> str:
         """Return the best common ancestor of two commits. Raises `BadRepository` if there is none."""
-        try:
-            return self.lines("merge-base", one, other)[0]
-        except (BadRepository, IndexError) as error:
+        found = git_output(self.folder, "merge-base", one, other)
+        if not found:
             hint = self.what_is_missing() or "are they from the same project?"
-            raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint) from error
+            raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint)
+        return found.splitlines()[0]
 
     def first_parents(self, older: str, newer: str) -> tuple[str, ...]:
         """The commits after `older` up to `newer`, oldest first, along first parents (no merged branches)."""
@@ -440,13 +427,13 @@ def commits_behind(repository: Repository, older: str, newer: str, changes: Iter
 
 
 def _blamed(repository: Repository, commits: str, path: str, lines: tuple[int, int]) -> list[str]:
-    """The commit that each of these lines comes from (git blame)."""
+    """The commit that each of these lines comes from (git blame).
+
+    None if the tag lacks the file or has fewer lines, because the wheel differs from it.
+    """
     search = ("blame", "--porcelain", "--no-textconv", "-w", "-M", "-L", f"{lines[0]},{lines[1]}")
-    try:
-        answer = repository.lines(*search, commits, "--", path)
-    except BadRepository:  # the tag lacks the file or has fewer lines, because the wheel differs from it
-        return []
-    return [match.group(1) for line in answer if (match := _HEADER.match(line))]
+    answer = git_output(repository.folder, *search, commits, "--", path)
+    return [match[1] for line in answer.splitlines() if (match := _HEADER.match(line))]
 
 
 def _telling(removed: tuple[str, ...]) -> list[str]:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from harness.repository.git import Repository
 
 _SOURCE = (".py", ".pyi")
-_NUMBER = re.compile(r"\d+(?:[._]\d+)*.*$")
 _ENDING = re.compile(r"[._-](final|ga|release)$", re.IGNORECASE)
 # Words before a version that name no project, such as "release" or the name of a folder in the repository.
 _LABELS = frozenset(
@@ -58,15 +57,13 @@ class Layout:
 
     def files(self, tree: Mapping[str, str]) -> dict[str, str]:
         """Return the files that a wheel of `tree` would have; both map paths to blobs."""
-        chosen: dict[str, str] = {}
-        for top, prefix in self.prefixes.items():
-            root = f"{prefix}{top}"
-            for path, blob in tree.items():
-                if path == root or path.startswith(f"{root}/"):
-                    inside = path.removeprefix(prefix)
-                    if self._is_packaged(inside):
-                        chosen[inside] = blob
-        return chosen
+        inside = {
+            path.removeprefix(prefix): blob
+            for top, prefix in self.prefixes.items()
+            for path, blob in tree.items()
+            if f"{path}/".startswith(f"{prefix}{top}/")
+        }
+        return {path: blob for path, blob in inside.items() if self._is_packaged(path)}
 
     def changes(self, release: Mapping[str, str], tree: Mapping[str, str]) -> dict[str, str | None]:
         """Return what turns the release's files into those of a commit (path -> blob; None removes a file).
@@ -92,10 +89,8 @@ class Layout:
         return f"{self.prefixes.get(PurePosixPath(path).parts[0], '')}{path}"
 
     def _is_packaged(self, path: str) -> bool:
-        if any(path.startswith(f"{folder}/") for folder in self.left_out):
-            return False
         suffix = PurePosixPath(path).suffix
-        return suffix in _SOURCE or suffix in self.suffixes
+        return self.left_out.isdisjoint(_folders_of([path])) and (suffix in _SOURCE or suffix in self.suffixes)
 
 
 @frozen
@@ -205,30 +200,24 @@ def tagged_versions(tags: Iterable[str], project: str) -> dict[Version, tuple[st
 
 def _read(tag: str, project: str) -> tuple[Version, int] | None:
     """The version of a tag and how its label names the project: 0 in full, 1 not at all, 2 in part."""
-    text = _ENDING.sub("", tag)
-    match = _NUMBER.search(text)
+    text = _ENDING.sub("", tag.replace("_", "."))
     # The first digits may be part of the project's name ("py3dns-4.0"), so try each number as the start.
-    while match is not None:
-        rank = _rank(text[: match.start()], project)
-        if rank is not None:
-            for number in (match.group(), match.group().replace("_", ".")):
-                if (version := parsed_version(number)) is not None:
-                    return version, rank
-        match = _NUMBER.search(text, match.start() + 1)
+    for number in re.finditer(r"\d+", text):
+        rank, version = _rank(text[: number.start()], project), parsed_version(text[number.start() :])
+        if rank is not None and version is not None:
+            return version, rank
     return None
 
 
 def _rank(label: str, project: str) -> int | None:
     """How the text before a version names a project (see `_read`), or None if it names something else."""
-    words = [word for word in re.split(r"[^a-z0-9]+", label.lower()) if word]
-    name = normalized_name(project)
-    own = {*name.split("-"), name.replace("-", "")}
-    if any(word not in own and word not in _LABELS for word in words):
+    words, parts = set(re.findall(r"[a-z0-9]+", label.lower())), set(normalized_name(project).split("-"))
+    whole = normalized_name(project).replace("-", "")
+    if words - parts - {whole} - _LABELS:
         return None
-    named = {word for word in words if word in own}
-    if {*name.split("-")} <= named or name.replace("-", "") in named:
+    if parts <= words or whole in words:
         return 0
-    return 2 if named else 1
+    return 2 if words & parts else 1
 
 
 def blob_id(content: bytes) -> str:
@@ -256,19 +245,11 @@ def find_layout(wheel: Mapping[str, str], tree: Mapping[str, str]) -> Layout:
     known = {path: tree.get(layout.source_of(path)) for path in packaged if PurePosixPath(path).parts[0] in prefixes}
     return evolve(
         layout,
-        left_out=_left_out(layout.files(tree), packaged),
+        left_out=_folders_of(layout.files(tree)) - _folders_of(packaged),
         changed={path: blob for path, blob in sorted(known.items()) if blob is not None and blob != packaged[path]},
         generated=tuple(sorted(path for path in packaged if known.get(path) is None)),
     )
 
 
-def _left_out(there: Iterable[str], packaged: Iterable[str]) -> frozenset[str]:
-    """The outermost folders in a tag's packages from which the wheel has no file."""
-    has = {str(parent) for path in packaged for parent in PurePosixPath(path).parents}
-    found = set()
-    for path in there:
-        for parent in reversed(PurePosixPath(path).parents):
-            if str(parent) != "." and str(parent) not in has:
-                found.add(str(parent))
-                break
-    return frozenset(found)
+def _folders_of(paths: Iterable[str]) -> frozenset[str]:
+    return frozenset(str(parent) for path in paths for parent in PurePosixPath(path).parents)

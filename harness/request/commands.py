@@ -23,11 +23,11 @@ from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project, last_commit
 from harness.request.project_requirements import OWN_REQUIREMENTS, RequestedExtras, plugin_of_option, unpinned
 from harness.request.repros import chosen_repro, digest_of, parameters, unwrapped
+from harness.run.commands import TestTool, recognised
 
 if TYPE_CHECKING:
     from harness.settings import Settings
 
-_TEST_TOOLS = ("pytest", "nose2", "trial", "ward", "green")
 _INSTALLERS = ("setuptools", "pip", "wheel")
 _NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*(?P<path>[.~/].*|file://.*)$")
 
@@ -72,18 +72,28 @@ def chosen_command(
 class Beside:
     """The values of `--with`: requirements, the user's own folders, and sentences about what was left out.
 
-    `is_whole` says that a requirements file was named, which replaces the requirements in a project's files.
+    `has_file` says that a requirements file was named.
     """
 
     requirements: tuple[str, ...] = ()
     folders: tuple[Project, ...] = ()
     told: tuple[str, ...] = ()
-    is_whole: bool = False
+    has_file: bool = False
 
     @property
     def asked(self) -> tuple[str, ...]:
         """All requirements, including those of the folders, which add to the project's."""
         return (*self.requirements, *(text for folder in self.folders for text in folder.requirements))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether they list everything that the tests need: a file, or pytest and at least one other package.
+
+        Such a list replaces the requirements in the project's files, whose pins would hide what upgrades change.
+        """
+        given = _names(self.requirements)
+        others = (name for name in given if not name.startswith("pytest") and name not in _INSTALLERS)
+        return self.has_file or ("pytest" in given and any(others))
 
 
 def read_beside(given: Sequence[str], projects: Projects) -> Beside:
@@ -107,8 +117,8 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
             told += [f"{project.name or folder}: {one}" for one in project.told]
         else:
             requirements.append(text)
-    is_whole = any(text.startswith("-r") for text in given)
-    return Beside(tuple(requirements), tuple(folders), tuple(told), is_whole)
+    has_file = any(text.startswith("-r") for text in given)
+    return Beside(tuple(requirements), tuple(folders), tuple(told), has_file)
 
 
 @frozen
@@ -150,8 +160,7 @@ def read_command(
         repro = with_folders(_with_tool(repro, _names(beside.asked)), beside.folders)
         return ChosenCommand(repro, beside.requirements, beside.told)
     day = last_commit(root.expanduser()) or chosen.good_day
-    is_whole = beside.is_whole or _is_whole(beside, command_repro(run))
-    project = projects.read(root, RequestedExtras(chosen.extras, chosen.groups, find=not is_whole), day)
+    project = projects.read(root, RequestedExtras(chosen.extras, chosen.groups, find=not beside.is_whole), day)
     own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
     inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
     repro = evolve(
@@ -164,7 +173,7 @@ def read_command(
     repro = _with_tool(repro, _names(beside.asked) | {project.name})
     told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
     if beside.requirements:
-        what = "all that the tests require (other files of the project are not read)" if is_whole else "added"
+        what = "all that the tests require (other files of the project are not read)" if beside.is_whole else "added"
         told.append(f"--with: {', '.join(beside.requirements)}: {what}")
     return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(told))
 
@@ -190,29 +199,13 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
 
 
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
-    """Return the repro with the test tool of its command, and what its options are of, among the dependencies."""
+    """Return the repro with pytest, and what its options are of, among the dependencies if its command runs pytest."""
+    command = recognised(repro.argv)
+    if command is None or command.tool is not TestTool.PYTEST:
+        return repro
     known = _names(repro.dependencies) | given
-    tools = _tools(repro)
-    plugins = map(plugin_of_option, repro.argv[1:] if "pytest" in tools else ())
-    missing = [tool for tool in dict.fromkeys((*tools, *plugins)) if tool and tool not in known]
-    return evolve(repro, dependencies=(*repro.dependencies, *missing))
-
-
-def _tools(repro: Repro) -> tuple[str, ...]:
-    """Return the project name of the test tool that a command starts; empty for any other command."""
-    words = [Path(word).name for word in repro.argv]
-    starts = words[2:3] if words[1:2] == ["-m"] else words[:1]
-    return tuple(tool for tool in _TEST_TOOLS if tool in starts)
-
-
-def _is_whole(beside: Beside, repro: Repro) -> bool:
-    """Whether `--with` lists everything that the tests need: the test tool and at least one other package.
-
-    Such a list replaces the requirements in the project's files, whose pins would hide what upgrades change.
-    """
-    given = _names(beside.requirements)
-    others = any(not name.startswith("pytest") and name not in (*_TEST_TOOLS, *_INSTALLERS) for name in given)
-    return others and not given.isdisjoint(_tools(repro) or _TEST_TOOLS)
+    needed = dict.fromkeys(("pytest", *filter(None, map(plugin_of_option, repro.argv[1:]))))
+    return evolve(repro, dependencies=(*repro.dependencies, *(name for name in needed if name not in known)))
 
 
 def _names(requirements: Iterable[str]) -> frozenset[str]:

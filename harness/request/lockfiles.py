@@ -57,11 +57,12 @@ class Pins:
 
 @frozen
 class _Entry:
-    """One package of a lock; `elsewhere` is its source if that is not an index."""
+    """One package; `elsewhere` is its source if that is not an index, `asked` the line that names it in a text file."""
 
     name: str
     version: str = ""
     elsewhere: str = ""
+    asked: str = ""
 
 
 def environment_of(python: str) -> dict[str, str]:
@@ -96,18 +97,18 @@ def _pins_in(path: Path, environment: Mapping[str, str]) -> Pins:
         return _conda(path, environment)
     if path.name == "Pipfile.lock":
         content = json.loads(path.read_text(encoding="utf-8"))
-        groups = [content.get(group, {}) for group in ("default", "develop")]
-        packages = [{**package, "name": name} for group in groups for name, package in group.items()]
+        named = (pair for group in ("default", "develop") for pair in content.get(group, {}).items())
+        packages = [{**package, "name": name} for name, package in named]
         python = content["_meta"].get("requires", {}).get("python_version", "")
         return evolve(_pins_of(_listed(packages, environment)), python=python)
     if path.suffix in (".toml", ".lock"):
         content = read_toml(path)
         if path.match("pylock*.toml") or ("lock-version" in content and "packages" in content):
-            return _pins_of(_pylock(content, environment))
+            return _pins_of(_listed(content["packages"], environment))
         if "package" in content and "metadata" in content:
             return _pins_of(_listed(content["package"], environment))
         if "version" in content:
-            return _pins_of(_uv(content, environment))
+            return _pins_of(_listed(_reached(content, environment), environment))
     if path.suffix == ".toml":
         raise UserMistake(
             f"{path} is not a lock file",
@@ -123,56 +124,36 @@ def _pins_of(entries: Iterable[_Entry]) -> Pins:
         name = normalized_name(entry.name)
         if entry.elsewhere:
             instead = f"release {entry.version}" if entry.version else f"releases of {name}"
-            told.append(f"{name} of {_shown(entry.elsewhere)} is not on an index: replaced by {instead}")
-        if entry.version or not entry.elsewhere:
-            found[name] = f"{name}=={entry.version}"
-        else:
-            found.setdefault(name, name)
+            where = f"{_shown(entry.elsewhere)} is not on an index"
+            told.append(f"{name} of {where}: replaced by {instead}" if name else f"{where}: left out")
+        if name:
+            found[entry.asked or name] = entry.asked or (f"{name}=={entry.version}" if entry.version else name)
     return Pins(tuple(found.values()), tuple(told))
 
 
-def _pylock(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    """Yield the entries of a pylock.toml (PEP 751)."""
-    from packaging.pylock import Pylock, PylockUnsupportedVersionError, PylockValidationError
-
-    try:
-        lock = Pylock.from_dict(content)
-    except (PylockValidationError, PylockUnsupportedVersionError) as error:
-        raise UserMistake(f"the lock file is not a pylock.toml: {error}") from error
-    for package in lock.packages:
-        if package.marker is not None and not _holds(str(package.marker), environment):
-            continue
-        if package.directory is not None and package.directory.path in (".", "./"):
-            continue
-        source = package.vcs or package.directory or package.archive
-        where = str(getattr(source, "url", None) or getattr(source, "path", "")) if source is not None else ""
-        yield _Entry(str(package.name), str(package.version or ""), where)
-
-
-def _uv(content: dict[str, Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    """Yield every package of a uv.lock that the project needs on this machine, including its extras and groups."""
-    packages = content.get("package", [])
-    by_name: dict[str, list[dict[str, Any]]] = {}
-    for package in packages:
-        by_name.setdefault(package["name"], []).append(package)
-    own = [package for package in packages if _is_own(package)]
+def _reached(content: dict[str, Any], environment: Mapping[str, str]) -> list[dict[str, Any]]:
+    """Return the packages of a uv.lock that the project needs on this machine, including its extras and groups."""
+    packages: dict[str, dict[str, Any]] = {}
+    # Of several versions of a project, the one whose markers apply comes first.
+    for package in sorted(content.get("package", []), key=lambda one: not _fits(one, environment)):
+        packages.setdefault(package["name"], package)
+    own = [package for package in packages.values() if _is_own(package)]
     waiting = [need for package in own for kind in _NEEDS for need in _needs(package, kind)]
-    # By name, version and extra; "" is the package itself, which its extras don't need.
-    reached = {} if own else {(package["name"], package.get("version", ""), ""): package for package in packages}
+    # By name and extra; "" is the package itself.
+    reached: set[tuple[str, str]] = set() if own else {(name, "") for name in packages}
     while waiting:
         need = waiting.pop()
-        if not _holds(need.get("marker", ""), environment):
-            continue
-        for package in _of_this_fork(by_name.get(need["name"], []), need, environment):
-            for extra in ("", *need.get("extra", ())):
-                key = (package["name"], package.get("version", ""), extra)
-                if key not in reached:
-                    reached[key] = package
-                    optional = package.get("optional-dependencies", {})
-                    waiting += optional.get(extra, ()) if extra else _needs(package, "dependencies")
-    for (name, version, extra), package in sorted(reached.items(), key=lambda one: one[0]):
-        if not extra and not _is_own(package):
-            yield _Entry(name, version, _elsewhere(package.get("source", {})))
+        package = packages.get(need["name"], {})
+        for extra in ("", *need.get("extra", ())) if _holds(need.get("marker", ""), environment) else ():
+            if (need["name"], extra) not in reached:
+                reached.add((need["name"], extra))
+                optional = package.get("optional-dependencies", {})
+                waiting += optional.get(extra, ()) if extra else _needs(package, "dependencies")
+    return [package for name, package in sorted(packages.items()) if (name, "") in reached and not _is_own(package)]
+
+
+def _fits(package: Mapping[str, Any], environment: Mapping[str, str]) -> bool:
+    return any(_holds(marker, environment) for marker in package.get("resolution-markers") or [""])
 
 
 def _is_own(package: Mapping[str, Any]) -> bool:
@@ -185,36 +166,23 @@ def _needs(package: Mapping[str, Any], kind: str) -> list[dict[str, Any]]:
     return [one for group in needs.values() for one in group] if isinstance(needs, dict) else needs
 
 
-def _elsewhere(source: Mapping[str, Any]) -> str:
-    """Return where a package is, "" if it is on an index."""
-    return next((str(source[kind]) for kind in _ELSEWHERE if kind in source), "")
-
-
-def _of_this_fork(
-    packages: list[dict[str, Any]], need: Mapping[str, Any], environment: Mapping[str, str]
-) -> list[dict[str, Any]]:
-    """Return the version of a project that applies on this machine, if the lock has several; at most one."""
-    if "version" in need:
-        packages = [package for package in packages if package.get("version") == need["version"]]
-    return [
-        package
-        for package in packages
-        if len(packages) == 1
-        or not (markers := package.get("resolution-markers"))
-        or any(_holds(marker, environment) for marker in markers)
-    ][:1]
-
-
 def _listed(packages: Iterable[Mapping[str, Any]], environment: Mapping[str, str]) -> Iterator[_Entry]:
-    """Yield the packages of a lock that lists all of them: those of Poetry, PDM and Pipenv."""
+    """Yield the packages in these tables of a pylock.toml (PEP 751), or of a lock of uv, Poetry, PDM or Pipenv."""
     for package in packages:
         markers = package.get("markers", package.get("marker", ""))
-        source = package.get("source", {})
-        is_elsewhere = source.get("type") in ("git", "url", "directory", "file")
-        where = source.get("url", "") if is_elsewhere else _elsewhere(package)
+        where = _elsewhere(package)
         applies = (_holds(one, environment) for one in (markers.values() if isinstance(markers, dict) else [markers]))
         if where not in (".", "./") and any(applies):
             yield _Entry(package["name"], package.get("version", "").removeprefix("=="), where)
+
+
+def _elsewhere(package: Mapping[str, Any]) -> str:
+    """Return where a package is, "" if it is on an index."""
+    source = package.get("source", {})
+    if "type" in source:  # of Poetry
+        return str(source["url"]) if source["type"] in ("git", "url", "directory", "file") else ""
+    of_pylock = (package[kind] for kind in ("vcs", "directory", "archive") if kind in package)
+    return next((str(one[kind]) for one in (source, *of_pylock, package) for kind in _ELSEWHERE if kind in one), "")
 
 
 def _shallow(text: str) -> str:
@@ -273,28 +241,23 @@ def read_requirement_file(path: Path, environment: Mapping[str, str]) -> Pins:
     if parsed.invalid_lines:
         line = parsed.invalid_lines[0]
         raise UserMistake(f"{path}, line {line.line_number}: can't be read as a requirement: {line.line.strip()}")
-    found: list[str] = []
-    told: list[str] = []
-    for asked in parsed.requirements:
-        if not _holds(str(asked.marker or ""), environment):
+    return _pins_of(_asked(path, parsed.requirements, environment))
+
+
+def _asked(path: Path, lines: Iterable[Any], environment: Mapping[str, str]) -> Iterator[_Entry]:
+    for line in lines:
+        if not _holds(str(line.marker or ""), environment):
             continue
-        if asked.link is not None or asked.is_editable:
-            where = _shown(asked.link.url if asked.link is not None else asked.line)
-            if asked.name:
-                told.append(f"{asked.name} of {where} is not on an index: replaced by releases of {asked.name}")
-                found.append(asked.name)
-            else:
-                told.append(f"{where} is not on an index: left out")
+        if line.link is not None or line.is_editable:
+            yield _Entry(line.name or "", elsewhere=line.link.url if line.link is not None else line.line)
             continue
         try:
-            requirement = Requirement(str(asked.req))
+            requirement = Requirement(str(line.req))
         except InvalidRequirement as error:
-            raise UserMistake(
-                f"{path}: {str(asked.req)!r} is not a requirement: {str(error).splitlines()[0]}"
-            ) from error
+            why = str(error).splitlines()[0]
+            raise UserMistake(f"{path}: {str(line.req)!r} is not a requirement: {why}") from error
         requirement.marker = None
-        found.append(str(requirement))
-    return Pins(tuple(found), tuple(told))
+        yield _Entry(requirement.name, asked=str(requirement))
 
 
 def installed_pins(python: Path) -> Pins:

@@ -6,7 +6,6 @@ import hashlib
 import os
 import re
 import shutil
-import tempfile
 import zipfile
 from importlib import metadata
 from pathlib import Path
@@ -14,13 +13,14 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from filelock import FileLock
-from packaging.version import InvalidVersion, Version
 
-from harness.environment.source_builds import OfflineBuild
+from harness.atomic import whole_folder
+from harness.environment.source_builds import SourceBuilds
 from harness.environment.workspace import claimed_folder
 from harness.errors import UserMistake
+from harness.model import parsed_version
 from harness.model.text import counted, listed
-from harness.repository.declared import project_folder, read_ini, read_toml
+from harness.repository.declared import FILES, declared_in, project_folder, read_toml
 from harness.repository.git import archive_of, git_output
 from harness.request.lockfiles import environment_of
 from harness.request.parsing import required_name
@@ -30,12 +30,10 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
 
     from harness.environment import Index, Interpreter, Uv, Workspace
-    from harness.environment.uv import UvAnswer
     from harness.model.culprit import Commit
     from harness.repository.git import Repository
 
-_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit)\b.*")
-INSTALLABLE = ("pyproject.toml", "setup.py", "setup.cfg")
+
 _PROGRAM = re.compile(r"\w[\w.+ -]*")
 # A copy has no git history from which a build could take its version.
 _VERSION_VARIABLES = ("SETUPTOOLS_SCM_PRETEND_VERSION", "PDM_BUILD_SCM_VERSION", "POETRY_DYNAMIC_VERSIONING_BYPASS")
@@ -81,7 +79,7 @@ def find_project(start: Path) -> Path | None:
     a project is one too.
     """
     for folder in (start, *start.parents):
-        if any((folder / name).is_file() for name in INSTALLABLE) or any(folder.glob("requirements*.txt")):
+        if any((folder / name).is_file() for name in FILES) or any(folder.glob("requirements*.txt")):
             return folder
         if (folder / ".git").exists():
             return folder if _has_tests(folder) or _has_tests(start) else None
@@ -126,7 +124,9 @@ class Projects:
         home = self.workspace.projects / digest
         with FileLock(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
-                copy_files(root, files, home)
+                home.mkdir(parents=True, exist_ok=True)
+                with whole_folder(home / "tree") as partial:
+                    copy_files(root, files, partial)
             built, words = self._unpacked(home, day or last_commit(root), version_of_tag(root))
         found = requirements_of(home / "tree", built, wanted, environment_of(self.interpreter.version))
         told = found.told
@@ -166,29 +166,20 @@ class Projects:
             return None, note.read_text(encoding="utf-8")
         if not _is_installable(home / "tree"):
             return None, ""
-        words = ""
-        for date in dict.fromkeys((day, "")):
-            with claimed_folder(self.workspace.building, "build-") as folder:
-                wheel, answer = self._wheel(home / "tree", folder, date, version)
-                if wheel is not None:
-                    _unpack(wheel, folder / "site")
-                    (folder / "site").rename(site)
-                    return site, ""
-                words = words or _last_words(answer.words)
-                if answer.timed_out:
-                    return None, words  # nothing is noted: the machine may have been busy
-        note.write_text(words, encoding="utf-8")
-        return None, words
-
-    def _wheel(self, tree: Path, folder: Path, day: str, version: str) -> tuple[Path | None, UvAnswer]:
-        source = folder / "source"
-        shutil.copytree(tree, source, symlinks=True)
-        make_repository(source)
-        variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
-        dated = ("--exclude-newer", day) if day else ()
-        return OfflineBuild(evolve(self.uv, extra_environment=variables), self.interpreter, dated).wheel(
-            source, folder / "out"
-        )
+        with claimed_folder(self.workspace.building, "build-") as folder:
+            source = folder / "source"
+            shutil.copytree(home / "tree", source, symlinks=True)
+            make_repository(source)
+            variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
+            builds = SourceBuilds(evolve(self.uv, extra_environment=variables), self.interpreter, self.workspace)
+            wheel = builds.build_wheel(source, folder / "out", day, None)
+            if isinstance(wheel, Path):
+                _unpack(wheel, folder / "site")
+                (folder / "site").rename(site)
+                return site, ""
+        if "timed out" not in wheel:  # the machine may have been busy
+            note.write_text(wheel, encoding="utf-8")
+        return None, wheel
 
     def _can_be_had(self, text: str) -> bool:
         """Whether the index has a usable release, or no compiled wheel at all: such sources rarely need a compiler."""
@@ -201,25 +192,18 @@ class Projects:
 
 
 def _is_installable(tree: Path) -> bool:
-    if (tree / "setup.py").is_file():
-        return True
-    pyproject = read_toml(tree / "pyproject.toml")
-    if "project" in pyproject or "build-system" in pyproject or "poetry" in pyproject.get("tool", {}):
-        return True
-    return read_ini(tree / "setup.cfg").has_option("metadata", "name")
+    is_named = (tree / "setup.py").is_file() or declared_in(tree).name != ""
+    return is_named or "build-system" in read_toml(tree / "pyproject.toml")
 
 
 def _unpack(wheel: Path, site: Path) -> None:
     """Unpack a wheel like an installer; console scripts become small programs in `bin`."""
     with zipfile.ZipFile(wheel) as packed:
         packed.extractall(site)
-    for data in list(site.glob("*.data")):
-        for kind in ("purelib", "platlib"):
-            if (data / kind).is_dir():
-                shutil.copytree(data / kind, site, dirs_exist_ok=True)
-        if (data / "scripts").is_dir():
-            shutil.copytree(data / "scripts", site / "bin", dirs_exist_ok=True)
-        shutil.rmtree(data)
+    places = {"purelib": site, "platlib": site, "scripts": site / "bin"}
+    for data in list(site.glob("*.data/*")):
+        if data.name in places:
+            shutil.copytree(data, places[data.name], dirs_exist_ok=True)
     for info in site.glob("*.dist-info"):
         for point in metadata.Distribution.at(info).entry_points.select(group="console_scripts"):
             if not _PROGRAM.fullmatch(point.name):
@@ -236,12 +220,6 @@ def _unpack(wheel: Path, site: Path) -> None:
             (site / "bin" / point.name).write_text(program, encoding="utf-8")
     for script in (site / "bin").glob("*"):
         script.chmod(0o755)
-
-
-def _last_words(words: str) -> str:
-    lines = [line.strip() for line in words.splitlines() if line.strip() and not line.strip().startswith("hint")]
-    raised = [line for line in lines if _RAISED.match(line)]
-    return (raised or lines or ["no error message"])[-1]
 
 
 def files_of(root: Path) -> Iterator[Path]:
@@ -288,10 +266,8 @@ def version_of_tag(root: Path) -> str:
     """Return the version of the nearest tag with the local label "copy": "1.2+copy"; "0+copy" if there is none."""
     tag = git_output(root, "describe", "--tags", "--abbrev=0")
     found = _IN_A_TAG.search(tag)
-    try:
-        return f"{Version(found[0]).public}+copy" if found else "0+copy"
-    except InvalidVersion:
-        return "0+copy"
+    version = parsed_version(found[0]) if found else None
+    return f"{version.public}+copy" if version else "0+copy"
 
 
 def make_repository(folder: Path) -> None:
@@ -314,13 +290,8 @@ def content_digest(root: Path, files: Iterable[Path]) -> str:
     return digest.hexdigest()[:20]
 
 
-def copy_files(root: Path, files: Iterable[Path], home: Path) -> None:
-    """Copy files of a folder to `home / "tree"`, completely or not at all."""
-    home.mkdir(parents=True, exist_ok=True)
-    partial = Path(tempfile.mkdtemp(prefix="tree-", dir=home))
+def copy_files(root: Path, files: Iterable[Path], target: Path) -> None:
+    """Copy files of a folder to another one."""
     for file in files:
-        target = partial / file
-        target.parent.mkdir(parents=True, exist_ok=True)
-        shutil.copy2(root / file, target, follow_symlinks=False)
-    partial.chmod(0o755)
-    partial.rename(home / "tree")
+        (target / file).parent.mkdir(parents=True, exist_ok=True)
+        shutil.copy2(root / file, target / file, follow_symlinks=False)

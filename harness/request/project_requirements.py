@@ -18,7 +18,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from attrs import define, evolve, field, frozen
+from attrs import define, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 from packaging.specifiers import SpecifierSet
 
@@ -33,13 +33,15 @@ _KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known_tools.tom
 _CALLED, _OPTIONS, _SETTINGS = _KNOWN["called"], _KNOWN["options"], _KNOWN["settings"]
 _WORKERS = re.compile(r"-n\d+")
 _FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["modules"]
-_FOR_TESTS = ("test", "tests", "testing", "unittest", "unittests")
-_FOR_DEVELOPMENT = ("dev", "devel", "develop", "development")
+_FOR_TESTS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
+_FOR_DEVELOPMENT = frozenset({"dev", "devel", "develop", "development"})
 _CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
 _REFERENCE = re.compile(r"^\{\[([^]]+)\](\w+)\}$")  # {[section]key}
-_OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?\[(?P<extras>[^]]+)\]$")
+_OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?(?=\[)")
 _BOUND = re.compile(r",<[\d.]+$")  # the upper bound of Poetry's ^ and ~, which would hide what upgrades change
 _WORD = re.compile(r"[\w-]+")
+_ITSELF = "this-project"  # names the project in a requirement of its extras
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
 _TOOLS = re.compile("|".join(_KNOWN["tools"]))
 
 
@@ -74,11 +76,10 @@ class Requires:
 
 @frozen
 class _Source:
-    """A place that lists requirements: their lines, and the project's extras that it names."""
+    """A place that lists requirements, and its lines; one that is not a requirement is ignored."""
 
-    where: str
-    requirements: tuple[str, ...] = ()
-    extras: tuple[str, ...] = ()
+    where: str = ""
+    lines: tuple[str, ...] = ()
 
 
 def requirements_of(
@@ -88,13 +89,13 @@ def requirements_of(
     pyproject = read_toml(tree / "pyproject.toml")
     project = _of_metadata(tree, built) or declared_in(tree)
     groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
-    found = _Found(tree, project, environment, list(_applying(project, (), environment)))
+    found = _Found(tree, project, environment, list(dict.fromkeys(_applying(project, environment))))
     if wanted.extras or wanted.groups:
-        found.more += _named(project, groups, wanted, environment)
+        found.more += _asked_for(project, groups, wanted, environment)
     elif wanted.find:
         found.read_all(pyproject, groups)
     elif wanted.for_tests:
-        found.take(_of_kinds(_FOR_TESTS, project.extras, groups))
+        found.take(_named(project.extras, groups, _FOR_TESTS))
     if wanted.find:
         found.add_plugins()
     if found.unused:
@@ -119,54 +120,49 @@ class _Found:
 
     def read_all(self, pyproject: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
         """Read every place: those for tests, the project's own files, and what the tests import of the others."""
-        tree, extras = self.tree, self.project.extras
         tools = {**_tool_groups(pyproject), **groups}
-        self.take(_of_kinds(_FOR_TESTS, extras, tools))
-        self.take(_of_tox(tree, pyproject, self.environment))
-        for path in _files_for(tree, _FOR_TESTS):
-            self.take(_of_file(path, self.environment))
-        self.take(_Source("tests_require of the setup file", lifted(declared_in(tree).tests)))
-        others = [_of_kinds(_FOR_DEVELOPMENT, extras, tools)]
-        others += [_of_file(path, self.environment) for path in _files_for(tree, _FOR_DEVELOPMENT)]
-        if is_all := not self.more:
-            for source in others:
-                self.take(source)
+        files = _requirements_files(self.tree)
+
+        def places(kinds: frozenset[str], *more: _Source) -> list[_Source]:
+            of_files = (_of_file(path, self.environment) for name, path in files.items() if _is_for(name, kinds))
+            return [*_named(self.project.extras, tools, kinds), *more, *of_files]
+
+        self.take(places(_FOR_TESTS, _of_tox(self.tree, pyproject, self.environment)))
+        self.take([_Source("tests_require of the setup file", declared_in(self.tree).tests)])
+        others = places(_FOR_DEVELOPMENT)
+        only = _imported(self.tree) if self.more else None
+        if only is None:
+            self.take(others)
         if not self.own:
-            self._take_own_files()
-        if not is_all:
-            others += [_of_file(path, self.environment) for path in _requirements_files(tree)]
-            used = _imported(tree)
-            for source in others:
-                self.take(source, only=used)
-
-    def take(self, source: _Source, *, only: frozenset[str] | None = None) -> None:
-        """Add the requirements of a place, without tools that the project does not use; `only` names those to take."""
-        there = {required_name(text) for text in (*self.own, *self.more)}
-        with_extras = [
-            text for text in _applying(self.project, source.extras, self.environment) if text not in self.own
-        ]
-        listed_there = evolve(self.project, requires=source.requirements)
-        found = [*lifted(with_extras), *_applying(listed_there, (), self.environment)]
-        found = [text for text in found if required_name(text) not in there]
-        what = source.where
+            self._take_own_files(files)
         if only is not None:
-            found = [text for text in found if required_name(text) in only]
-            what = f"{listed(map(required_name, found))} of {source.where}"
-        else:
-            found = self._without_tools(found)
-        self.more += found
-        if found:
-            self.told.append(what)
+            self.take([*others, *(_of_file(path, self.environment) for path in files.values())], only=only)
 
-    def _take_own_files(self) -> None:
-        files = _with_sources(self.tree, ("requirements", "requirements/base"))
-        files = files or ([] if self.more else sorted(self.tree.glob("requirements*.txt"))[:1])
-        for file in files:
+    def take(self, sources: Iterable[_Source], *, only: frozenset[str] | None = None) -> None:
+        """Add the requirements of some places, without tools that no test uses; `only` names those to take."""
+        for source in sources:
+            there = {required_name(text) for text in (*self.own, *self.more)}
+            found = lifted(_applying(self.project, self.environment, lifted(source.lines)))
+            found = tuple(text for text in found if required_name(text) not in there)
+            where = source.where
+            if only is None:
+                found = self._without_tools(found)
+            else:
+                found = tuple(text for text in found if required_name(text) in only)
+                where = f"{listed(map(required_name, found))} of {where}"
+            if found:
+                self.more += found
+                self.told.append(where)
+
+    def _take_own_files(self, files: Mapping[str, Path]) -> None:
+        own = [path for name, path in files.items() if _words_in(name) <= {"base"}]
+        others = [path for name, path in files.items() if name.startswith("requirements") and "/" not in name]
+        for file in own or ([] if self.more else others[:1]):
             lines = read_requirement_file(file, self.environment)
             self.own += [text for text in self._without_tools(lines.requirements) if text not in self.own]
             self.told += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.told]
 
-    def _without_tools(self, requirements: Iterable[str]) -> list[str]:
+    def _without_tools(self, requirements: Iterable[str]) -> tuple[str, ...]:
         """Return the requirements without tools that the project does not use, which are noted.
 
         A tool is used if a file imports it or a text in a test contains its name.
@@ -176,7 +172,7 @@ class _Found:
         used = _used(self.tree) if tools else frozenset()
         unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
         self.unused += unused.values()
-        return [text for text in named if text not in unused]
+        return tuple(text for text in named if text not in unused)
 
     def add_plugins(self) -> None:
         """Add the well-known test tools that the project uses without declaring them."""
@@ -186,10 +182,10 @@ class _Found:
         self.told += [f"{tool} ({shown} is used)" for tool, shown in used.items()]
 
 
-def _named(
+def _asked_for(
     project: Declared, groups: Mapping[str, Any], wanted: RequestedExtras, environment: Mapping[str, str]
 ) -> Iterator[str]:
-    """Yield the requirements of the extras and groups that the user named. Raises `UserMistake` if one is missing."""
+    """Yield the requirements with the extras and groups that the user named. Raises `UserMistake` if one is missing."""
     for kind, names, known in (("extra", wanted.extras, project.extras), ("group", wanted.groups, groups)):
         for one in names:
             if normalized_name(one) not in {normalized_name(name) for name in known}:
@@ -197,9 +193,8 @@ def _named(
                     f"{project.name or 'the project'} has no {kind} {one!r}",
                     hint=f"it has: {', '.join(known) or 'none'}",
                 )
-    yield from _applying(project, wanted.extras, environment)
-    lines = tuple(text for group in wanted.groups for text in _group_requirements(groups, group))
-    yield from _applying(evolve(project, requires=lines), (), environment)
+    lines = [text for group in wanted.groups for text in _group_requirements(groups, group)]
+    return _applying(project, environment, [*(f"{_ITSELF}[{extra}]" for extra in wanted.extras), *lines])
 
 
 def _of_metadata(tree: Path, built: Path | None) -> Declared | None:
@@ -216,10 +211,11 @@ def _of_metadata(tree: Path, built: Path | None) -> Declared | None:
     return None
 
 
-def _applying(project: Declared, extras: tuple[str, ...], environment: Mapping[str, str]) -> Iterator[str]:
-    """Yield the requirements that apply on this machine with these extras, including extras that name other extras."""
-    pending = [*project.requires, *(line for extra in extras for line in project.extras.get(extra, ()))]
-    every, seen = list(pending), {normalized_name(extra) for extra in extras}
+def _applying(project: Declared, environment: Mapping[str, str], more: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the requirements, and `more`, that apply on this machine, with the extras of the project that they name."""
+    of_extras = {normalized_name(extra): lines for extra, lines in project.extras.items()}
+    pending = [*project.requires, *more]
+    every, seen = list(pending), {""}
     while pending:
         text = pending.pop(0)
         try:
@@ -227,30 +223,34 @@ def _applying(project: Declared, extras: tuple[str, ...], environment: Mapping[s
         except InvalidRequirement as error:
             raise UserMistake(f"the project requires {text!r}, which is not a requirement") from error
         marker = requirement.marker
-        if marker is not None and not any(marker.evaluate({**environment, "extra": e}) for e in ("", *sorted(seen))):
+        if marker is not None and not any(marker.evaluate({**environment, "extra": extra}) for extra in seen):
             continue
         requirement.marker = None
-        if project.name and normalized_name(requirement.name) == normalized_name(project.name):
-            more = {normalized_name(extra) for extra in requirement.extras} - seen
-            seen |= more
-            pending += [line for extra in more for line in project.extras.get(extra, ())]
-            pending += every if more else []
-            continue
-        yield str(requirement)
+        if normalized_name(requirement.name) not in (_ITSELF, normalized_name(project.name or _ITSELF)):
+            yield str(requirement)
+        elif new := {normalized_name(extra) for extra in requirement.extras} - seen:
+            seen |= new
+            pending += [*(line for extra in sorted(new) for line in of_extras.get(extra, ())), *every]
 
 
-def _of_kinds(kinds: tuple[str, ...], extras: Iterable[str], groups: Mapping[str, Any]) -> _Source:
-    """Return the extra and the dependency group with the first of these names that each has."""
-    chosen, chosen_groups = _first_of(kinds, extras), _first_of(kinds, groups)
-    requirements = [text for group in chosen_groups for text in _group_requirements(groups, group)]
-    where = [f"extra {name} (--extra changes it)" for name in chosen]
-    where += [f"group {name} (--group changes it)" for name in chosen_groups]
-    return _Source(", ".join(where), lifted(requirements), chosen)
+def _named(extras: Iterable[str], groups: Mapping[str, Any], kinds: frozenset[str]) -> Iterator[_Source]:
+    """Yield the extras and the dependency groups that are named after one of these kinds."""
+    for name in extras:
+        if _is_for(name, kinds):
+            yield _Source(f"extra {name} (--extra changes it)", (f"{_ITSELF}[{name}]",))
+    for name in groups:
+        if _is_for(name, kinds):
+            yield _Source(f"group {name} (--group changes it)", _group_requirements(groups, name))
 
 
-def _first_of(kinds: tuple[str, ...], names: Iterable[str]) -> tuple[str, ...]:
-    known = {normalized_name(name): name for name in names}
-    return tuple(known[kind] for kind in kinds if kind in known)[:1]
+def _words_in(name: str) -> set[str]:
+    """Return the words in the name of an extra, a group or a requirements file that say what it is for."""
+    return set(_BETWEEN_WORDS.split(name.lower())) - {"requirements", ""}
+
+
+def _is_for(name: str, kinds: frozenset[str]) -> bool:
+    words = _words_in(name)
+    return bool(words) and words <= kinds
 
 
 def _group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]:
@@ -267,16 +267,18 @@ def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
     """Return the dependency groups of Poetry, PDM, uv and Hatch from before PEP 735."""
     tool = pyproject.get("tool", {})
     poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
-    found = {name: list(group.get("dependencies", ())) for name, group in hatch.items() if isinstance(group, dict)}
-    if "default" in found and not any(name in found for name in _FOR_TESTS):
+    tables = {**hatch, **poetry.get("group", {})}
+    found = {name: table.get("dependencies", ()) for name, table in tables.items() if isinstance(table, dict)}
+    if "default" in found and _FOR_TESTS.isdisjoint(found):
         found["dev"] = found.pop("default")
-    found |= {name: list(texts) for name, texts in tool.get("pdm", {}).get("dev-dependencies", {}).items()}
-    if "dev-dependencies" in tool.get("uv", {}):
-        found["dev"] = list(tool["uv"]["dev-dependencies"])
-    by_group = {name: group.get("dependencies", {}) for name, group in poetry.get("group", {}).items()}
-    by_group |= {"dev": poetry["dev-dependencies"]} if "dev-dependencies" in poetry else {}
-    found |= {name: [_BOUND.sub("", of_poetry(*one)) for one in group.items()] for name, group in by_group.items()}
-    return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in found.items()}
+    found |= tool.get("pdm", {}).get("dev-dependencies", {})
+    for of in (tool.get("uv", {}), poetry):
+        found |= {"dev": of["dev-dependencies"]} if "dev-dependencies" in of else {}
+    lines = {
+        name: [_BOUND.sub("", of_poetry(*one)) for one in listed.items()] if isinstance(listed, dict) else listed
+        for name, listed in found.items()
+    }
+    return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in lines.items()}
 
 
 def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> _Source:
@@ -293,15 +295,10 @@ def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, 
         named = _REFERENCE.match(line.strip())
         lines += settings.get(named[1], named[2], fallback="").splitlines() if named else [line]
     extras = [*base.get("extras", ()), *section.get("extras", "").replace(",", "\n").splitlines()]
-    found: list[str] = []
+    found = [f"{_ITSELF}[{str(extra).strip()}]" for extra in extras]
     for line in lines:
-        text = line.split(" #")[0].strip()
-        if (own := _OWN_EXTRAS.match(text)) is not None:
-            extras += own["extras"].split(",")
-        else:
-            found += _of_line(text, tree, environment)
-    kept = tuple(extra.strip() for extra in map(str, extras) if re.fullmatch(r"[\w.-]+", extra.strip()))
-    return _Source("the deps of tox (--with changes them)", lifted(found), kept)
+        found += _of_line(_OWN_EXTRAS.sub(_ITSELF, line.split(" #")[0].strip()), tree, environment)
+    return _Source("the deps of tox (--with changes them)", tuple(found))
 
 
 def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
@@ -309,22 +306,18 @@ def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str
     if line.startswith("-r"):
         path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
         source = path.with_suffix(".in")  # the input of pip-compile
-        return _of_file(source if source.is_file() else path, environment).requirements
+        return _of_file(source if source.is_file() else path, environment).lines
     if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
         return ()
     return (line,)
 
 
-def _files_for(tree: Path, kinds: tuple[str, ...]) -> list[Path]:
-    """Return the requirements files of a project that are named after one of these kinds."""
-    stems = [f"requirements{mark}{kind}" for kind in kinds for mark in ("-", "_", ".", "/")]
-    stems += [f"{kind}{mark}requirements" for kind in kinds for mark in ("-", "_", "/")]
-    return _with_sources(tree, stems)
-
-
-def _requirements_files(tree: Path) -> list[Path]:
-    """Return the requirements files of a project, whatever they are for."""
-    return sorted(path for pattern in ("*requirements*.txt", "requirements/*.txt") for path in tree.glob(pattern))
+def _requirements_files(tree: Path) -> dict[str, Path]:
+    """Return the requirements files of a project by name; the input of pip-compile, NAME.in, replaces NAME.txt."""
+    patterns = ["*requirements*", "requirements/*"]
+    patterns += [f"{kind}/requirements*" for kind in (*_FOR_TESTS, *_FOR_DEVELOPMENT)]
+    paths = [path for end in (".txt", ".in") for one in patterns for path in sorted(tree.glob(f"{one}{end}"))]
+    return {path.relative_to(tree).with_suffix("").as_posix(): path for path in paths}
 
 
 def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
@@ -333,7 +326,7 @@ def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
     The file is "" if none does; modules that are called like their project and not declared are left out.
     """
     files = [path for name in ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini") if (path := tree / name).is_file()]
-    texts = {path: path.read_text("utf-8", errors="replace") for path in (*files, *_requirements_files(tree))}
+    texts = {path: path.read_text("utf-8", errors="replace") for path in (*files, *_requirements_files(tree).values())}
     found = {}
     for module in modules:
         project = _CALLED.get(module, MODULES.get(module, module))
@@ -345,20 +338,12 @@ def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
     return found
 
 
-def _with_sources(tree: Path, stems: Iterable[str]) -> list[Path]:
-    """Return the files with these names; the input of pip-compile, NAME.in, replaces NAME.txt."""
-    found = (
-        next((path for end in (".in", ".txt") if (path := tree / f"{stem}{end}").is_file()), None) for stem in stems
-    )
-    return [path for path in found if path is not None]
-
-
 def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
     try:
         found = read_requirement_file(path, environment).requirements
     except UserMistake:  # nobody named this file
-        return _Source("")
-    return _Source(f"{path.name} (--with changes it)", lifted(found))
+        return _Source()
+    return _Source(f"{path.name} (--with changes it)", found)
 
 
 def lifted(requirements: Iterable[str]) -> tuple[str, ...]:

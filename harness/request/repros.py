@@ -21,7 +21,7 @@ from harness.repository.declared import read_toml, text_to_read
 from harness.request.parsing import required_name
 from harness.run.commands import recognised
 
-_RUNS = ("uv", "poetry", "pdm", "pipenv", "rye")
+_WRAPPERS = (*((name, "run") for name in ("uv", "poetry", "pdm", "pipenv", "rye")), ("uv", "tool", "run"), ("uvx",))
 # Options of `uv run` that don't say what is installed.
 _HARMLESS = {
     *("--frozen", "--locked", "--no-sync", "--isolated", "--active", "--offline", "--exact", "--dev", "--no-progress"),
@@ -44,23 +44,20 @@ def unwrapped(command: str, project: Path | None = None) -> str:
 
 
 def _inner(words: list[str], command: str, project: Path | None) -> list[str]:
-    program, *rest = words or [""]
-    if program.startswith("python") and rest[:1] == ["-m"]:
-        program, *rest = rest[1:] or [""]
-    if program in _ENVIRONMENTS:
+    named = words[2:] if words and words[0].startswith("python") and words[1:2] == ["-m"] else words
+    if named and named[0] in _ENVIRONMENTS:
         raise UserMistake(
-            f"{program} makes its own environments, so {command!r} can't run with the packages of a release",
+            f"{named[0]} makes its own environments, so {command!r} can't run with the packages of a release",
             hint='give the command that it runs, for example --run "pytest"; --with, --extra and --group add packages',
         )
-    if program == "uvx" or (program == "uv" and rest[:2] == ["tool", "run"]):
-        return _without_options(rest if program == "uvx" else rest[2:], command)
-    if program not in _RUNS or rest[:1] != ["run"]:
+    wrapper = next((one for one in _WRAPPERS if tuple(named[: len(one)]) == one), None)
+    if wrapper is None:
         return words
-    inner = _without_options(rest[1:], command)
-    scripts = _scripts(program, project)
+    inner = _without_options(named[len(wrapper) :], command)
+    scripts = _scripts(wrapper[0], project)
     if inner and inner[0] in scripts:
         return [*shlex.split(scripts[inner[0]]), *inner[1:]]
-    if inner and program == "uv" and inner[0].endswith(".py"):
+    if inner and wrapper == ("uv", "run") and inner[0].endswith(".py"):
         return ["python", *inner]
     return inner
 
@@ -176,7 +173,7 @@ def _files(path: Path) -> Iterator[Path]:
 
 def list_repros(where: Path | None = None) -> list[Repro]:
     """Return every valid repro, sorted by name; one in the working directory hides a shipped one of the same name."""
-    found = {path.stem: path for folder in _folders(where) for path in sorted(folder.glob("*.py"))}
+    found = _named_repros(where)
     repros = []
     for name in sorted(found):
         try:
@@ -191,10 +188,10 @@ def find_repro(name: str, where: Path | None = None) -> Repro:
     path = Path(name).expanduser()
     if path.suffix == ".py" or "/" in name:
         return read_repro(path)
-    for folder in reversed(_folders(where)):
-        if (folder / f"{name}.py").is_file():
-            return read_repro(folder / f"{name}.py")
-    close = difflib.get_close_matches(name, [repro.name for repro in list_repros(where)], n=1)
+    known = _named_repros(where)
+    if name in known:
+        return read_repro(known[name])
+    close = difflib.get_close_matches(name, known, n=1)
     raise BadRepro(
         f"no repro named {name!r}" + (f"; did you mean {close[0]!r}?" if close else ""),
         hint="harness repros lists them; a path to a file works too",
@@ -236,7 +233,8 @@ def read_repro(path: Path) -> Repro:
     return parse_repro(text_to_read(path, "the repro", BadRepro), name=path.stem, path=str(path))
 
 
-def _folders(where: Path | None) -> list[Path]:
-    """Return the folders with repros, the less important first. A checkout has the shipped ones in `repros/`."""
-    checkout = Path(__file__).parent.parent.parent / "repros"
-    return [folder for folder in (checkout, _SHIPPED, (where or Path.cwd()) / "repros") if folder.is_dir()]
+def _named_repros(where: Path | None) -> dict[str, Path]:
+    """Return the files of the repros by name; one in the working directory hides a shipped one."""
+    checkout = Path(__file__).parent.parent.parent / "repros"  # a checkout has the shipped ones there
+    folders = (checkout, _SHIPPED, (where or Path.cwd()) / "repros")
+    return {path.stem: path for folder in folders for path in folder.glob("*.py")}

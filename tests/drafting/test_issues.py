@@ -8,8 +8,7 @@ import pytest
 from attrs import frozen
 
 from harness.drafting.draft import MARK, draft
-from harness.drafting.scripts import tree_of
-from harness.drafting.source import read_report
+from harness.drafting.source import read_report, tree_of
 from harness.drafting.tracebacks import stable_part, tracebacks_of
 from harness.model.repro import Repro, parse_repro
 
@@ -267,7 +266,7 @@ def test_a_model_of_the_hub_becomes_a_tiny_one_and_data_are_generated():
     _, found = drafted("table")
     assert 'SFTTrainer(tiny_model("Qwen/Qwen3-0.6B"), ' in found.source
     assert 'generated_dataset("trl-lib/Capybara", split="train[:1%]")' in found.source
-    assert '"Qwen/Qwen3-0.6B": ("qwen3", "AutoModelForCausalLM"),' in found.source
+    assert '"Qwen/Qwen3-0.6B": ["qwen3", "AutoModelForCausalLM"],' in found.source
     kept = draft(read_report(str(ISSUES / "table.txt")), "table", stand_ins=False)
     assert "tiny_model" not in kept.source
 

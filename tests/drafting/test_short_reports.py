@@ -133,6 +133,43 @@ def test_the_second_argument_of_a_pipeline_is_its_model(read):
     assert 'pipeline("text-generation", tiny_model("gpt2"))' in found.source
 
 
+def test_code_that_is_only_indented_is_read(read):
+    _, found = read("# It fails\n\npeft 0.16.0\n\n    model = load()\n    print(model.run(1))\n\nThat raises.\n")
+    assert found.script.code == "model = load()\nprint(model.run(1))"
+
+
+TWO_BLOCKS = """# Training fails
+
+peft 0.16.0
+
+```python
+from peft import train
+train(steps=1)
+```
+
+This is how I made the data:
+
+```python
+import json
+rows = [json.dumps({"text": str(number)}) for number in range(10)]
+with open("rows.json", "w") as file:
+    file.writelines(rows)
+```
+
+Traceback (most recent call last):
+  File "/home/me/run.py", line 2, in <module>
+    train(steps=1)
+  File "/e/lib/python3.11/site-packages/peft/__init__.py", line 7, in train
+    raise ValueError("too few steps in all")
+ValueError: too few steps in all
+"""
+
+
+def test_the_block_with_the_lines_of_the_traceback_is_the_script(read):
+    _, found = read(TWO_BLOCKS)
+    assert found.script.code == "from peft import train\ntrain(steps=1)"
+
+
 STEPS = """# map is wrong
 
 datasets 4.1.0

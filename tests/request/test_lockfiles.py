@@ -139,6 +139,39 @@ git = "https://example.org/b"
     assert len(pins.told) == 1
 
 
+PYLOCK = """
+lock-version = "1.0"
+[[packages]]
+name = "a"
+version = "1.0"
+index = "https://example.org/simple"
+[[packages]]
+name = "windows-only"
+version = "1.0"
+marker = "sys_platform == 'win32'"
+[[packages]]
+name = "tool"
+version = "3.0"
+vcs = { type = "git", url = "https://example.org/tool", commit-id = "abc" }
+[[packages]]
+name = "zipped"
+version = "4.0"
+archive = { url = "https://example.org/zipped.zip" }
+[[packages]]
+name = "beside"
+directory = { path = "../beside", editable = true }
+[[packages]]
+name = "own"
+directory = { path = ".", editable = true }
+"""
+
+
+def test_a_pylock(tmp_path):
+    pins = read(tmp_path, "pylock.dev.toml", PYLOCK)
+    assert pins.requirements == ("a==1.0", "tool==3.0", "zipped==4.0", "beside")
+    assert [told.partition(" ")[0] for told in pins.told] == ["tool", "zipped", "beside"]
+
+
 def test_the_pip_part_of_a_conda_environment(tmp_path):
     text = "dependencies:\n  - python=3.10\n  - mkl=2024\n  - pip:\n      - six==1.16.0\n"
     pins = read(tmp_path, "environment.yml", text)

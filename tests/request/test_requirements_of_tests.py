@@ -62,7 +62,7 @@ def test_shared_requirements_of_tox_are_read(tmp_path):
     write(tmp_path, "tests/needs.txt", "requests-mock==1.9\n")
     write(tmp_path, "setup.cfg", "[metadata]\nname = mine\n[options]\ninstall_requires =\n    six\n"
           "[options.extras_require]\nfast = orjson\n")  # fmt: skip
-    assert requirements(tmp_path) == ("six", "orjson", "pytest", "responses", "requests-mock")
+    assert requirements(tmp_path) == ("six", "pytest", "responses", "requests-mock", "orjson")
 
 
 def test_literal_requirements_in_a_setup_file_are_read(tmp_path):
