@@ -126,7 +126,7 @@ def test_kill_9_during_a_build_leaves_no_partial_environment_in_use(harness, wri
     assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
     for environment in (cache / "environments").iterdir():
         assert list(environment.glob("lib/python*/site-packages/brittle.py"))
-        assert (environment / "harness.json").is_file()
+        assert (cache / "records" / f"{environment.name}.json").is_file()
 
 
 def test_two_processes_can_share_one_cache(harness, write_repro, tmp_path):
