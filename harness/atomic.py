@@ -1,10 +1,11 @@
-"""Atomic file writes, and recognising a full disk."""
+"""Files: atomic writes, what they contain, and recognising a full disk."""
 
 from __future__ import annotations
 
 import contextlib
 import errno
 import fcntl
+import hashlib
 import os
 import shutil
 import tempfile
@@ -66,6 +67,12 @@ def whole_folder(folder: Path) -> Iterator[Path]:
         partial.rename(folder)
     finally:
         shutil.rmtree(partial, ignore_errors=True)
+
+
+def sha256_of(path: Path | str) -> str:
+    """The SHA-256 of a file. Raises `OSError`."""
+    with open(path, "rb") as file:  # noqa: PTH123 - called for each of many thousand files
+        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def is_out_of_space(error: OSError) -> bool:

@@ -12,7 +12,6 @@ from attrs import evolve, frozen
 
 from harness.environment import (
     Builder,
-    Builds,
     DiskSpace,
     Index,
     Interpreter,
@@ -24,8 +23,6 @@ from harness.environment import (
 )
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.uv import TORCH_BACKEND
-from harness.environment.without_gpu import CpuBuilds
-from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model import Device, Repro
@@ -110,26 +107,16 @@ class Session:
         return contextlib.closing(Lanes(self.lane_count(device, repro)))
 
 
-def local_session(
-    settings: Settings,
-    reporter: Reporter = SILENT,
-    *,
-    environment: Path | None = None,
-    requires_python: str | None = None,
-) -> Session:
-    """Return a session on this machine.
+def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_python: str | None = None) -> Session:
+    """Return a session on this machine; `requires_python` is the requirement of a repro.
 
-    `environment` is a folder of the user to build the environment in, `requires_python` the requirement of a repro.
-
-    Raises `UserMistake` if no such Python is found, or the folder has other content.
+    Raises `UserMistake` if no such Python is found.
     """
-    if environment is not None:
-        check_ours(environment)
     workspace = Workspace.default()
     remove_leftovers(workspace)
     pip = read_pip_settings()
     sandbox, rights = _sandbox(settings, reporter)
-    uv = Uv(pip, extra_environment=_torch_backend(settings), builds=Builds(sandbox))
+    uv = Uv(pip, extra_environment=_torch_backend(settings), sandbox=sandbox)
     interpreter = find_interpreter(settings.python, uv, needs=requires_python)
     index = Index(pip, workspace.index)
     store = Store.opened(settings.results, settings.pass_env)
@@ -140,11 +127,9 @@ def local_session(
         uv,
         interpreter,
         workspace,
-        at=environment,
         disk_space=DiskSpace(workspace, settings.max_disk or _disk_limit(), reporter),
         size_of=index.size_of,
         has_gpu_libraries=has_gpu_libraries,
-        cpu_builds=None if has_gpu_libraries else CpuBuilds(uv, interpreter, workspace, reporter),
     )
     _release_at_end_of_command(builder)
     prober = Prober(
@@ -167,19 +152,10 @@ def local_session(
 def at_python(session: Session, python: str) -> Session:
     """Return the session with another Python of this machine. Raises `UserMistake` if there is none."""
     here = session.local
-    uv = here.builder.uv
-    interpreter = find_interpreter(python, uv)
-    builder = Builder(
-        uv,
-        interpreter,
-        here.workspace,
-        disk_space=here.builder.disk_space,
-        size_of=session.index.size_of,
-        has_gpu_libraries=here.builder.has_gpu_libraries,
-        cpu_builds=evolve(here.builder.cpu_builds, interpreter=interpreter) if here.builder.cpu_builds else None,
-    )
+    interpreter = find_interpreter(python, here.builder.uv)
+    builder = evolve(here.builder, interpreter=interpreter)
     _release_at_end_of_command(builder)
-    prober = evolve(here, resolver=Resolver(uv, session.index, interpreter, builder.builds), builder=builder)
+    prober = evolve(here, resolver=Resolver(builder.uv, session.index, interpreter, builder.builds), builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
 

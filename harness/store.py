@@ -21,6 +21,7 @@ import cattrs
 from attrs import evolve, field, fields, frozen
 
 from harness.atomic import is_out_of_space, remove_partial, write_whole
+from harness.environment.resolve import Resolution
 from harness.environment.uv import is_lasting
 from harness.errors import NoSpace
 from harness.model import Device, Lock, Observation, Outcome, Repro
@@ -78,15 +79,6 @@ def observation_key(
 
 
 @frozen
-class StoredResolution:
-    """The resolver's answer: a lock with its drift, or the error message if there is no lock."""
-
-    lock: Lock | None
-    drift: tuple[str, ...] = ()
-    words: str = ""
-
-
-@frozen
 class Store:
     """Observations, logs and locks in one folder.
 
@@ -140,12 +132,12 @@ class Store:
         kept = evolve(observation, log=path.relative_to(self.root).as_posix() if log else "")
         return self.put(kept)
 
-    def get_resolution(self, key: str) -> StoredResolution | None:
+    def get_resolution(self, key: str) -> Resolution | None:
         """The stored answer for a resolution key (`Combination.resolution_key`), or None."""
-        found = read_record(self.root / "locks" / f"{key}.json", StoredResolution, SCHEMA)
+        found = read_record(self.root / "locks" / f"{key}.json", Resolution, SCHEMA)
         return found if found is not None and (found.lock is not None or is_lasting(found.words)) else None
 
-    def put_resolution(self, key: str, resolution: StoredResolution, question: Mapping[str, Any]) -> None:
+    def put_resolution(self, key: str, resolution: Resolution, question: Mapping[str, Any]) -> None:
         """Store an answer of the resolver with its question, unless it may be a temporary failure.
 
         Raises `NoSpace`.

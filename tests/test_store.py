@@ -9,6 +9,7 @@ import math
 import pytest
 from attrs import evolve
 
+from harness.environment import Resolution
 from harness.errors import NoSpace
 from harness.model import (
     Device,
@@ -22,7 +23,7 @@ from harness.model import (
     TestOutcome,
     TestResult,
 )
-from harness.store import Store, StoredResolution, observation_key
+from harness.store import Store, observation_key
 
 DEEP = '{"schema": 1, "key": ' + "[" * 100_000
 LOCK = Lock("3.11.7", "linux", [Pin("brittle", "1.2", "b.whl", "ff", 12)])
@@ -87,7 +88,7 @@ def test_an_unreadable_record_counts_as_absent(tmp_path, text):
 
 @pytest.mark.parametrize(
     "resolution",
-    [StoredResolution(LOCK, ("x",)), StoredResolution(None, words="a==1 and a==2, which are incompatible")],
+    [Resolution(LOCK, ("x",)), Resolution(None, words="a==1 and a==2, which are incompatible")],
 )
 def test_a_resolution_is_read_back_unchanged(tmp_path, resolution):
     store = Store(tmp_path)

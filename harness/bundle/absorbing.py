@@ -13,6 +13,7 @@ from typing import Any
 from attrs import frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
+from harness.environment.resolve import Resolution
 from harness.errors import HarnessFault, UserMistake
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
@@ -22,7 +23,7 @@ from harness.run.devices.cuda import parse_gpus
 from harness.run.launch import Limits, read_tail
 from harness.run.process import ended_from
 from harness.run.result import Ran, result_of
-from harness.store import Store, StoredResolution
+from harness.store import Store
 
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 _LONGEST_LOG = 1 << 30
@@ -150,7 +151,7 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
-        resolution = StoredResolution(lock=packed.probe.lock, drift=packed.drift)
+        resolution = Resolution(lock=packed.probe.lock, drift=packed.drift)
         store.put_resolution(combination.resolution_key, resolution, question_of(combination))
     signature = probe.repro.signature
     judgement = Judge(signature, store)(observation) if signature is not None else None

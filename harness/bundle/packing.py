@@ -17,10 +17,9 @@ from typing import TYPE_CHECKING
 
 import cattrs
 from attrs import evolve, field, frozen
-from packaging.utils import InvalidWheelFilename, parse_wheel_filename
 
 from harness import __version__
-from harness.atomic import is_out_of_space
+from harness.atomic import is_out_of_space, sha256_of
 from harness.environment.attempt import locked_files
 from harness.environment.index import download
 from harness.errors import BadRepro, HarnessFault, IndexFault, NoSpace, UserMistake
@@ -38,7 +37,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from harness.environment import Interpreter, Uv
-    from harness.store import StoredResolution
+    from harness.environment.resolve import Resolution
 
 
 _LINE = re.compile(r"(?P<name>[A-Za-z0-9][A-Za-z0-9._-]*)==(?P<version>[^\s;#]+)")
@@ -75,60 +74,44 @@ class Wheels:
 
         Raises `NoNetwork` and `NoSpace`.
         """
-        wanted = tuple(pins)
-        missing = {pin.name: pin for pin in wanted if self._find(pin) is None}
-        try:
-            if missing and (words := self._download(missing)):
-                return words
-        except IndexFault as fault:
-            return fault.message
-        found = [self._find(pin) for pin in wanted]
-        for pin, wheel in zip(wanted, found, strict=True):
-            if wheel is None:
+        kept = {pin: self._kept(pin) for pin in pins}
+        missing = {pin.name: pin for pin, wheel in kept.items() if wheel is None}
+        if missing:
+            asked = [f"{pin.name}=={pin.version}" for pin in missing.values()]
+            try:
+                with tempfile.TemporaryDirectory(prefix="harness-wheels-") as scratch:
+                    answer, lock = self.uv.compile(
+                        asked, "--no-deps", python=self.interpreter.path, folder=Path(scratch)
+                    )
+                    if answer.returncode != 0:
+                        return " ".join(answer.words.split())
+                    for file in locked_files(lock, self.interpreter):
+                        pin, wheel = missing[file.pin.name], file.pin.wheel
+                        if not pin.digests or file.pin.sha256 in pin.digests:
+                            self._digests.pop(wheel, None)
+                            download(self.uv.settings, file.url, self.folder / wheel, file.pin.sha256)
+                            kept[pin] = self._kept(evolve(pin, wheel=wheel))
+            except IndexFault as fault:
+                return fault.message
+        for pin, found in kept.items():
+            if found is None:
                 return f"no index has a wheel of {pin.name} {pin.version} with the hash in the lock"
-        return tuple(wheel for wheel in found if wheel is not None)
+        return tuple(found for found in kept.values() if found is not None)
 
     def size(self, wheels: Iterable[Pin]) -> int:
         """The size of these wheels in bytes; each file counts once."""
         return sum((self.folder / name).stat().st_size for name in {wheel.wheel for wheel in wheels})
 
-    def _find(self, pin: Pin) -> Pin | None:
+    def _kept(self, pin: Pin) -> Pin | None:
         """The wheel of a pin in this folder, if it is there with the right hash."""
-        for path in sorted(self.folder.glob("*.whl"), key=lambda path: path.name != pin.wheel):
-            if not _is_of(path.name, pin):
-                continue
-            digest = self._digests.get(path.name) or self._digests.setdefault(path.name, _sha256(path))
-            if not pin.digests or digest in pin.digests:
-                return Pin(pin.name, pin.version, path.name, digest)
-        return None
-
-    def _download(self, missing: Mapping[str, Pin]) -> str:
-        """Download the files that uv would install for these pins; returns its error message, "" if it has them."""
-        asked = [f"{pin.name}=={pin.version}" for pin in missing.values()]
-        with tempfile.TemporaryDirectory(prefix="harness-wheels-") as scratch:
-            answer, lock = self.uv.compile(asked, "--no-deps", python=self.interpreter.path, folder=Path(scratch))
-            for file in locked_files(lock, self.interpreter):
-                digests = missing[file.pin.name].digests
-                if not digests or file.pin.sha256 in digests:
-                    self._digests.pop(file.pin.wheel, None)
-                    download(self.uv.settings, file.url, self.folder / file.pin.wheel, file.pin.sha256)
-        return " ".join(answer.words.split()) if answer.returncode else ""
+        path = self.folder / pin.wheel
+        if not path.is_file():
+            return None
+        digest = self._digests.get(pin.wheel) or self._digests.setdefault(pin.wheel, sha256_of(path))
+        return Pin(pin.name, pin.version, pin.wheel, digest) if not pin.digests or digest in pin.digests else None
 
 
-def _is_of(file: str, pin: Pin) -> bool:
-    try:
-        name, version, _, _ = parse_wheel_filename(file)
-    except InvalidWheelFilename:
-        return False
-    return name == pin.name and same_version(str(version), pin.version)
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-SCHEMA = 3
+SCHEMA = 4
 # The files come from another machine, so they are not trusted.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
@@ -144,22 +127,14 @@ Then copy the folder back (wheels/, given/ and installer/ are not needed) and ru
 
 
 @frozen
-class PackedFolder:
-    """A folder that runs find in the environment variable `variable`: the name of its archive, and the hash of that."""
-
-    variable: str
-    archive: str
-    sha256: str
-
-
-@frozen
 class PackedProbe:
     """A probe in a bundle, with what its run script needs.
 
     `key` of `probe` is for an unknown GPU; `variables` are the repro's environment variables; `gpu_queries` are the
     commands that list GPUs; `packed` are the wheels of its lock in the bundle, `from_node` names and versions of those
     that the machine has already; `drift` says where its lock differs from the requested holds. `given` are the folders
-    that its runs get; with `is_offline` they must not ask a hub for other files.
+    that its runs get, each as the name of its variable and the hash of its archive; with `is_offline` they must not ask
+    a hub for other files.
     """
 
     label: str
@@ -169,7 +144,7 @@ class PackedProbe:
     variables: dict[str, str]
     gpu_queries: tuple[tuple[str, ...], ...] = ()
     drift: tuple[str, ...] = ()
-    given: tuple[PackedFolder, ...] = ()
+    given: dict[str, str] = field(factory=dict)
     is_offline: bool = False
 
     def write(self, folder: Path) -> None:
@@ -286,7 +261,7 @@ class Packer:
             probe = next_attempt(probe)
 
     def _packed_probe(
-        self, one: WantedProbe, resolution: StoredResolution, lock: Lock, fetched: tuple[Pin, ...], output: Path
+        self, one: WantedProbe, resolution: Resolution, lock: Lock, fetched: tuple[Pin, ...], output: Path
     ) -> PackedProbe:
         probe, store = one.probe, self.prober.store
         combination, names = probe.combination, {wheel.name for wheel in fetched}
@@ -351,16 +326,15 @@ def _claim(output: Path) -> None:
         shutil.rmtree(output / name, ignore_errors=True)
 
 
-def _given(portable: PortableProbe, output: Path) -> tuple[PackedFolder, ...]:
-    """Write the archives of the folders that a probe is given, each once. Raises `OSError`."""
+def _given(portable: PortableProbe, output: Path) -> dict[str, str]:
+    """Write the archives of the folders that a probe is given; returns their hashes by variable. Raises `OSError`."""
     contents = {folder.name: folder.content for folder in portable.folders}
-    packed = []
+    packed = {}
     for one in portable.repro.given:
-        name = f"{one.digest}.tar.gz"
+        packed[one.variable] = hashlib.sha256(contents[one.digest]).hexdigest()
         (output / "given").mkdir(exist_ok=True)
-        (output / "given" / name).write_bytes(contents[one.digest])
-        packed.append(PackedFolder(one.variable, name, hashlib.sha256(contents[one.digest]).hexdigest()))
-    return tuple(packed)
+        (output / "given" / f"{packed[one.variable]}.tar.gz").write_bytes(contents[one.digest])
+    return packed
 
 
 def _pip() -> Path:

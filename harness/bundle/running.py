@@ -144,25 +144,25 @@ def make_environment(probe: dict[str, Any], folder: Path) -> Path:
     return python
 
 
-def unpack_given(given: list[dict[str, Any]], target: Path) -> dict[str, str]:
+def unpack_given(given: dict[str, str], target: Path) -> dict[str, str]:
     """Unpack the folders that a probe is given, by the names of their variables. Raises `Problem`."""
     folders = {}
-    for one in given:
-        archive, folder = HERE / "given" / one["archive"], target / one["variable"]
+    for variable, sha256 in given.items():
+        archive, folder = HERE / "given" / f"{sha256}.tar.gz", target / variable
         try:
-            if digest(archive) != one["sha256"]:
-                raise Problem(f"given/{one['archive']} was changed")
+            if digest(archive) != sha256:
+                raise Problem(f"given/{archive.name} was changed")
             folder.mkdir(parents=True)
             with tarfile.open(archive) as tar:
                 # Its hash is that of the archive that the harness made; older Pythons have no filters.
                 options: dict[str, Any] = {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
                 tar.extractall(folder, **options)  # noqa: S202
         except (OSError, tarfile.TarError) as error:
-            raise Problem(f"given/{one['archive']} can't be unpacked: {error}") from error
+            raise Problem(f"given/{archive.name} can't be unpacked: {error}") from error
         for path in folder.rglob("*"):
             if path.is_file() and not path.is_symlink():
                 path.chmod(path.stat().st_mode & 0o555)
-        folders[one["variable"]] = str(folder)
+        folders[variable] = str(folder)
     return folders
 
 

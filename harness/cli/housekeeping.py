@@ -15,9 +15,8 @@ from rich.text import Text
 
 from harness.cli.options import settings_options
 from harness.environment import Workspace
-from harness.environment.bytecode import BYTECODE_LOCK
-from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove, remove_leftovers
-from harness.environment.workspace import acquire, remove_abandoned
+from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove_leftovers
+from harness.environment.workspace import remove_abandoned
 from harness.errors import HarnessError, UserMistake
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
@@ -150,11 +149,9 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
 def _removed(workspace: Workspace, chosen: list[Kept], *, everything: bool) -> list[Kept]:
     """Remove these environments, except those in use, and with `everything` the caches too; returns the removed."""
     with _progress("removing environments", chosen, len(chosen)) as doomed:
-        gone = [folder for folder in doomed if remove(folder, workspace)]
+        gone = [folder for folder in doomed if folder.location.remove()]
     prune_wheels(workspace)
     if everything:
-        with acquire(workspace.locks / BYTECODE_LOCK):
-            remove_tree(workspace.bytecode)
         for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
             remove_tree(folder)
         remove_abandoned(workspace.downloads)

@@ -11,16 +11,15 @@ import click
 from attrs import evolve
 
 from harness.cli.options import FOLDER, SectionCommand, completed, json_option, settings_options
-from harness.environment import Uninstallable
+from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import Note, Reporter
-from harness.model import Lock
 from harness.model.text import to_json
 from harness.planning.single import executed, prepared_again, prepared_probe
 from harness.request.commands import ChosenProject, chosen_command, read_beside
 from harness.request.project import Projects
 from harness.request.repros import required_python
-from harness.session import Session, local_session
+from harness.session import local_session
 from harness.settings import OptionGroup, Settings
 from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
@@ -39,7 +38,7 @@ from harness.terminal.live import WarningsOnly
     "--environment",
     type=FOLDER,
     metavar="FOLDER",
-    help="Build the environment here and keep it; it is rebuilt when its lock changes.",
+    help="Build the environment here, too, and keep it; it is rebuilt when its lock changes.",
 )
 @click.option(
     "--git-bisect", is_flag=True, help="Exit codes for `git bisect run`: 0 good, 1 bad, 125 skip, 255 an error."
@@ -60,7 +59,7 @@ def probe(
     """Run REPRO once and say what happened.
 
     With --python PATH of an environment's interpreter, the repro runs in that environment as it is. With --environment
-    FOLDER it runs in one that is built there, even if the answer is already known.
+    FOLDER its environment is built there once more, for you to look into, even if the answer is already known.
 
     \b
     harness probe whisper_lora_checkpointing --with transformers==4.53.0
@@ -70,10 +69,12 @@ def probe(
     """
     if settings.in_place and environment:
         raise UserMistake("--python PATH runs in an existing environment, --environment builds one: give one of them")
+    if environment:
+        check_ours(environment)
     console = Console(stderr=True)
     reporter = WarningsOnly(console) if as_json else PlainView(console)
     needs = None if again else required_python(repro, run, None)
-    session = local_session(settings, reporter, environment=environment, requires_python=needs)
+    session = local_session(settings, reporter, requires_python=needs)
     projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
     if again:
         beside = read_beside(settings.with_, projects)
@@ -91,18 +92,13 @@ def probe(
         click.echo(to_json(cattrs.unstructure(probed.observation)))
     else:
         print_observation(Console(soft_wrap=True), probed.observation, probed.judgement)
-    if environment and prepared.cached and probed.observation.lock is not None:
-        _fill(session, probed.observation.lock, environment)
+    if environment and (lock := probed.observation.lock) is not None:
+        failed = session.local.builder.give(lock, environment)
+        if failed is not None:
+            click.echo(f"{environment} is left as it was: its packages can't be installed: {failed.words}", err=True)
     sys.exit(probed.exit_code_for_git if git_bisect else probed.exit_code)
 
 
 def _tell(reporter: Reporter, sentences: Iterable[str]) -> None:
     for sentence in sentences:
         reporter.report(Note(sentence))
-
-
-def _fill(session: Session, lock: Lock, folder: Path) -> None:
-    """Build the environment that the user asked for, because a probe answered by the store does not build it."""
-    built = session.local.builder.build(lock)
-    if isinstance(built, Uninstallable):
-        click.echo(f"{folder} is left as it was: the lock can't be installed any more: {built.words}", err=True)

@@ -18,7 +18,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import Factory, evolve, field, frozen
 
 from harness.atomic import is_out_of_space
 from harness.environment.attempt import is_source
@@ -29,8 +29,19 @@ from harness.environment.source_builds import CANT_BUILD, BuiltWheel, NotBuilt, 
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
-from harness.environment.workspace import MARK, Busy, Hold, Workspace, acquire, claimed_folder, mark_of, site_packages
-from harness.errors import NoSpace
+from harness.environment.workspace import (
+    MARK,
+    Busy,
+    Hold,
+    Workspace,
+    acquire,
+    check_ours,
+    claimed_folder,
+    held_lock,
+    remove_abandoned,
+    site_packages,
+)
+from harness.errors import NoSpace, UserMistake
 from harness.events import Note
 from harness.model import Lock, Pin
 from harness.run.launch import remove_tree
@@ -68,8 +79,7 @@ class Environment:
 class Builder:
     """Builds environments for one interpreter and keeps them by the id of their lock.
 
-    With `at`, a folder that the user named, each environment replaces the one before in that folder. `disk_space` keeps
-    the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown. Without
+    `disk_space` keeps the disk from filling up; `size_of` returns the bytes of a wheel, None if unknown. Without
     `has_gpu_libraries` NVIDIA's libraries are left out. `compared` knows which environments matched their manifests a
     moment ago.
     """
@@ -77,34 +87,33 @@ class Builder:
     uv: Uv
     interpreter: Interpreter
     workspace: Workspace
-    bytecode: BytecodeStore = field()
-    at: Path | None = None
-    disk_space: DiskSpace = field()
+    disk_space: DiskSpace = field(default=Factory(lambda self: DiskSpace(self.workspace), takes_self=True))
     size_of: Callable[[Pin], int | None] = attrgetter("size")
     has_gpu_libraries: bool = True
-    cpu_builds: CpuBuilds | None = None
     compared: RecentlyCompared = field(factory=RecentlyCompared, eq=False, repr=False)
     _kept: dict[str, Hold] = field(factory=dict, init=False, repr=False, eq=False)
     _told: list[str] = field(factory=list, init=False, repr=False, eq=False)
     _keeping: threading.Lock = field(factory=threading.Lock, init=False, repr=False, eq=False)
-
-    @bytecode.default
-    def _default_bytecode(self) -> BytecodeStore:
-        return BytecodeStore.of(self.workspace, self.interpreter.cache_tag)
-
-    @disk_space.default
-    def _default_disk_space(self) -> DiskSpace:
-        return DiskSpace(self.workspace)
 
     @cached_property
     def builds(self) -> SourceBuilds:
         """The wheels that were built from source distributions."""
         return SourceBuilds(self.uv, self.interpreter, self.workspace, self.disk_space.reporter)
 
+    @cached_property
+    def cpu_builds(self) -> CpuBuilds:
+        """The builds of PyTorch for CPUs."""
+        return CpuBuilds(self.uv, self.interpreter, self.workspace, self.disk_space.reporter)
+
     @property
     def wheels(self) -> WheelStore:
         """The installed wheels that environments of this interpreter share."""
-        return WheelStore.of(self.workspace, self.interpreter)
+        return WheelStore(self.workspace, f"{self.interpreter.cache_tag}-{self.interpreter.stdlib.name}")
+
+    @property
+    def bytecode(self) -> BytecodeStore:
+        """What was compiled of these wheels."""
+        return BytecodeStore(self.wheels, self.interpreter.cache_tag)
 
     def estimate(self, lock: Lock) -> DiskEstimate | None:
         """The disk space that the environment of a lock needs, None if it exists."""
@@ -113,20 +122,18 @@ class Builder:
         return self._estimate(lock)
 
     def location(self, lock: Lock) -> Location:
-        """Where the environment of a lock belongs. Raises `UserMistake` if the user's folder can't be used."""
-        if self.at is not None:
-            return Location.given(self.workspace, self.at)
+        """Where the environment of a lock belongs."""
         without, builds = self._for_a_cpu(lock)
         return Location(self.workspace, f"{lock.id}{'-cpu' if builds else '-without-gpu' if without else ''}")
 
     def _for_a_cpu(self, lock: Lock) -> tuple[tuple[Pin, ...], tuple[Pin, ...]]:
-        """The pins that are left out, and builds for CPUs that replace pins; none where the user gets the environment.
+        """The pins that are left out, and builds for CPUs that replace pins.
 
         Stand-ins for what is left out are only needed without such builds.
         """
-        if self.has_gpu_libraries or self.at is not None or not (without := uncalled(lock)):
+        if self.has_gpu_libraries or not (without := uncalled(lock)):
             return (), ()
-        return without, self.cpu_builds.of(lock) if self.cpu_builds is not None else ()
+        return without, self.cpu_builds.of(lock)
 
     def _installed(self, lock: Lock) -> Lock:
         """The lock with the builds that are installed."""
@@ -134,15 +141,9 @@ class Builder:
         instead = {pin.name: pin for pin in builds}
         return evolve(lock, pins=[instead.get(pin.name, pin) for pin in lock.pins]) if builds else lock
 
-    def sources(self, lock: Lock, folder: Path, at: Path | None = None) -> Sources:
+    def sources(self, manifest: Manifest, folder: Path, at: Path | None = None) -> Sources:
         """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
-        now = at or folder
-        inside = f"{site_packages(now).relative_to(now).as_posix()}/"
-        overwritten = mark_of(now).get("overwritten", ())
-        unclear = frozenset(str(path).removeprefix(inside) for path in overwritten)
-        return Sources(
-            self._installed(lock), site_packages(folder, at), site_packages(now), self.interpreter.stdlib, unclear
-        )
+        return Sources(manifest, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
 
     def build(
         self, lock: Lock, *, recent: bool = False, cancel: threading.Event | None = None
@@ -150,34 +151,60 @@ class Builder:
         """The environment of a lock, built now if it does not exist or was changed.
 
         With `recent` it is not compared with its manifest if that was done a moment ago. No other harness removes it
-        before this process ends. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the user's folder holds something
-        else.
+        before this process ends. Raises `NoSpace` and `NoNetwork`.
         """
         location = self.location(lock)
         self._keep(location)
         with acquire(location.in_use, shared=True, cancel=cancel):
-            is_ready = self.sound(location, lock, recent=recent) is not None
-        if not is_ready:
+            manifest = self.sound(location, recent=recent)
+        if manifest is None:
             with acquire(location.in_use, cancel=cancel):
                 renewed = self.renew(lock, location, cancel)
             if isinstance(renewed, Uninstallable):
                 return renewed
-            self.compared.note(location.name, renewed)
+            manifest = renewed
+            self.compared.note(location.name, manifest)
         with contextlib.suppress(FileNotFoundError):
             os.utime(location.folder)  # when it was last used: `harness clean` frees the oldest first
-        clashes = mark_of(location.folder).get("clashes", ())
         installed = self._installed(lock)
-        return Environment(
-            location.python, lock, location.folder, clashes=tuple(map(str, clashes)), installed=installed
-        )
+        return Environment(location.python, lock, location.folder, clashes=manifest.clashes, installed=installed)
 
-    def sound(self, location: Location, lock: Lock, *, recent: bool = False) -> Manifest | None:
+    def give(self, lock: Lock, folder: Path) -> Uninstallable | None:
+        """Build the environment of a lock in a folder of the user, with all its libraries; returns why that failed.
+
+        A folder that has it already stays as it is. Raises `NoSpace`, `NoNetwork`, and `UserMistake` if the folder has
+        other content or can't be written.
+        """
+        folder = folder.expanduser().absolute()
+        check_ours(folder)
+        if held_lock(folder) == lock.id and (folder / "bin" / "python").exists():
+            return None
+        prefix = f".{folder.name}-building-"
+        try:
+            folder.parent.mkdir(parents=True, exist_ok=True)
+        except OSError as error:
+            raise UserMistake(f"can't create {folder}: {error.strerror}") from error
+        remove_abandoned(folder.parent, prefix)
+        with claimed_folder(folder.parent, prefix) as partial:
+            fresh = partial / "new"
+            fresh.mkdir()
+            built = evolve(self, has_gpu_libraries=True).build_at(fresh, lock)
+            if isinstance(built, Uninstallable):
+                return built
+            (fresh / MARK).write_text(json.dumps({"lock": lock.id, "python": lock.python}), encoding="utf-8")
+            check_ours(folder)
+            with contextlib.suppress(FileNotFoundError):
+                folder.rename(partial / "former")
+            fresh.rename(folder)
+        return None
+
+    def sound(self, location: Location, *, recent: bool = False) -> Manifest | None:
         """The manifest if every file of the environment matches it now, or with `recent` a moment ago, else None."""
-        is_there = recent and location.is_built(lock.id) and location.python.exists()
-        if is_there and (known := self.compared.manifest(location.name, lock.id)) is not None:
+        is_there = recent and location.manifest_path.is_file() and location.python.exists()
+        if is_there and (known := self.compared.manifest(location.name)) is not None:
             return known
-        manifest = Manifest.read(location.manifest_path) if location.is_built(lock.id) else None
-        if manifest is None or manifest.lock != lock.id or self.differences(manifest, location.folder, location):
+        manifest = Manifest.read(location.manifest_path)
+        if manifest is None or self.differences(manifest, location.folder, location):
             return None
         # If the Python that it was built for is gone, the link to it is broken.
         return manifest if location.python.exists() else None
@@ -187,8 +214,7 @@ class Builder:
 
         The store drops the wheels that they belong to.
         """
-        is_users = location is not None and location.is_users
-        differs = manifest.differences(folder, self.wheels.ledger, is_users=is_users)
+        differs = manifest.differences(folder, self.wheels.ledger)
         if location is not None and differs:
             self.compared.forget()
             self.wheels.drop(manifest.wheels_with(differs))
@@ -198,22 +224,19 @@ class Builder:
 
     def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Manifest | Uninstallable:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
-        if (manifest := self.sound(location, lock)) is not None:
+        if (manifest := self.sound(location)) is not None:
             return manifest
-        with location.partial() as partial:
+        with claimed_folder(self.workspace.building, f"{location.name}-") as partial:
             built = self.build_at(partial, lock, cancel=cancel)
             if isinstance(built, Uninstallable):
                 return built
             with self._disk():
-                if location.is_users:
-                    location.forget()
-                elif location.folder.exists():
-                    location.discard()
+                location.discard()
                 built.write(location.manifest_path)
-                location.put(partial)
+                partial.rename(location.folder)
                 # So that its first run starts sooner.
                 with contextlib.suppress(Busy), acquire(location.bytecode_lock, wait=False):
-                    self.bytecode.fill(location.pycache, self.sources(lock, location.folder))
+                    self.bytecode.fill(location.pycache, self.sources(built, location.folder))
         return built
 
     def forget(self, lock: Lock) -> None:
@@ -225,7 +248,7 @@ class Builder:
     ) -> Manifest | Uninstallable:
         """Build an environment in an empty folder and record its files; with `apart` it shares no file with others."""
         estimate = self._estimate(lock)
-        self._reserve(estimate)
+        self.disk_space.reserve(estimate, lambda: self.let_go(but=_KEPT_ON_A_FULL_DISK))
         if estimate.download >= _WORTH_TELLING or estimate.unsized:
             self.disk_space.reporter.report(Note(str(estimate)))
         with self._disk():
@@ -236,14 +259,6 @@ class Builder:
                 self.disk_space.reporter.report(Note(told))
             with contextlib.ExitStack() as stages:
                 return _Installation(self, lock, folder, without, builds, stages, cancel).install(apart=apart)
-
-    def _reserve(self, estimate: DiskEstimate) -> None:
-        try:
-            self.disk_space.reserve(estimate)
-        except NoSpace:
-            self.let_go(but=_KEPT_ON_A_FULL_DISK)
-            self.disk_space.make_room(estimate)
-            self.disk_space.reserve(estimate)
 
     def _keep(self, location: Location) -> None:
         """Keep an environment from being removed while this process lives; the most recently used come last."""
@@ -329,15 +344,12 @@ class _Installation:
                 break
         else:
             return Uninstallable(f"uv did not install {', '.join(pin.name for pin in linked.missing)}")
-        told: dict[str, object] = {"lock": lock.id, "python": lock.python}
         clashes = linked.clashes
         if self.without:
             stand_in(self.without, folder)
             clashes = (*clashes, replaced_by(self.builds) if self.builds else left_out(self.without))
-        if linked.overwritten or clashes:
-            told |= {"overwritten": linked.overwritten, "clashes": clashes}
-        (folder / MARK).write_text(json.dumps(told), encoding="utf-8")
-        return Manifest.of(folder, lock.id, self.wheels.kind, linked.wheels, self.wheels.ledger)
+        manifest = Manifest.of(folder, self.wheels.kind, linked.wheels, self.wheels.ledger)
+        return evolve(manifest, overwritten=linked.overwritten, clashes=clashes)
 
     def _fetch(self, pins: Sequence[Pin]) -> str:
         """Store the wheels that the store lacks, as uv installs them; returns uv's error message, "" if there is none.
@@ -382,7 +394,6 @@ class _Installation:
                 groups += [(list(taken.damaged), fetch)] if install in (uv, self._copy) else []
             for pin in filter(self.wheels.has, wanted):
                 self.loose.pop(pin.name, None)
-            self.builder.bytecode.forget(self.wheels.key(pin) for pin in wanted if pin.sha256)
         return ""
 
     @contextlib.contextmanager

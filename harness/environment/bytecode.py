@@ -1,4 +1,4 @@
-"""Bytecode is compiled once per wheel, by the harness, and linked into the trees of later environments.
+"""Bytecode is compiled once per wheel, by the harness, kept beside it, and linked into the trees of later environments.
 
 A run compiles what it imports into a tree next to its environment (PYTHONPYCACHEPREFIX). The harness only uses that
 tree to learn which modules were needed. It compiles these from sources that match their wheel. Nothing that a run
@@ -15,7 +15,6 @@ import hashlib
 import json
 import os
 import posixpath
-import shutil
 import struct
 import threading
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,51 +24,50 @@ from typing import NamedTuple
 from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, Ledger, Location, Manifest, content_of, read_states, state_of
-from harness.environment.wheel_store import sharing
-from harness.environment.workspace import Busy, Workspace, acquire
-from harness.model import Lock, Pin
+from harness.environment.ledger import FileState, Location, Manifest, content_of, read_states, state_of
+from harness.environment.wheel_store import WheelStore, sharing
+from harness.environment.workspace import Busy, acquire
 from harness.run.launch import Limits, remove_tree
 from harness.run.process import run_guarded
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
 _LONGEST_S = 300.0
-BYTECODE_LOCK = "bytecode.lock"
-_LEDGER = "ledger.json"
+_COMPILED, _LEDGER = "bytecode", "bytecode.json"
 _HEADER = 16  # bytes
 
 
 @frozen
 class Sources:
-    """Where the sources of a lock's wheels and of the standard library are.
+    """Where the sources of an environment's wheels and of the standard library are.
 
-    `packages` is the site-packages as a run sees it, `at` where it is now. Several wheels have the files `unclear`, by
-    path relative to it; their bytecode is not kept.
+    `packages` is the site-packages as a run sees it, `at` where it is now.
     """
 
-    lock: Lock
+    manifest: Manifest
     packages: Path
     at: Path
     stdlib: Path
-    unclear: frozenset[str] = frozenset()
+
+    @property
+    def inside(self) -> str:
+        """Where the site-packages is in its environment, with a slash at the end."""
+        return f"{self.at.relative_to(self.at.parents[2]).as_posix()}/"
+
+    @property
+    def unclear(self) -> frozenset[str]:
+        """The files that several wheels have, by path relative to site-packages; their bytecode is not kept."""
+        return frozenset(path.removeprefix(self.inside) for path in self.manifest.overwritten)
 
 
 @frozen
 class BytecodeStore:
-    """Compiled modules below `root`, by interpreter (`cache_tag` of sys.implementation) and wheel.
+    """Compiled modules of the wheels of a store, each beside its wheel, and of the standard library.
 
-    Hold `lock` to add or remove files.
+    They are of one kind of interpreter: `cache_tag` of sys.implementation.
     """
 
-    root: Path
+    wheels: WheelStore
     cache_tag: str
-    lock: Path
-    ledger: Ledger
-
-    @classmethod
-    def of(cls, workspace: Workspace, cache_tag: str) -> BytecodeStore:
-        """The store of a workspace."""
-        return cls(workspace.bytecode, cache_tag, workspace.locks / BYTECODE_LOCK, Ledger.of(workspace))
 
     def fill(self, tree: Path, sources: Sources, *, without: Iterable[str] = ()) -> dict[str, FileState]:
         """Make a tree hold the known bytecode of a lock, and nothing else; returns the states of its files by path.
@@ -83,14 +81,14 @@ class BytecodeStore:
         try:
             # A sandbox shows only folders that exist.
             tree.mkdir(parents=True, exist_ok=True)
-            missing, added = self.ledger.compare(tree, filled)
+            missing, added = self.wheels.ledger.compare(tree, filled)
             for path in (*missing, *added):
                 (tree / path).unlink(missing_ok=True)
         except OSError:
             remove_tree(tree)
             missing = list(filled)
         wanted = {stored[path].origin: stored[path].state for path in missing}
-        for origin in self.ledger.differing(wanted, _lstats(wanted))[0]:
+        for origin in self.wheels.ledger.differing(wanted, _lstats(wanted))[0]:
             del wanted[origin]
             Path(origin).unlink(missing_ok=True)
         noted = []
@@ -103,44 +101,44 @@ class BytecodeStore:
                 os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - for speed
                 made.add(folder)
             with contextlib.suppress(FileNotFoundError, FileExistsError):  # `harness clean` may have removed it
-                sharing(self.root)(origin, target)
+                sharing(self.wheels.root)(origin, target)
                 linked = os.lstat(target)
                 if state.is_like(linked):
                     filled[path] = state
                     noted.append((linked, state.content))
-        self.ledger.note(noted)
+        self.wheels.ledger.note(noted)
         return filled
 
     def _stored(self, sources: Sources) -> Iterator[_Stored]:
-        """The bytecode that is known for the sources of a lock."""
+        """The bytecode that is known for the sources of an environment."""
         suffix = f".{self.cache_tag}.pyc"
-        for folder, shown in self._folders(sources):
-            at = sources.at if shown == sources.packages else shown
-            for name, state in read_states(folder / _LEDGER).items():
+        entries = [(key, sources.packages, sources.at) for key in sources.manifest.wheels]
+        for key, shown, at in [(_of_stdlib(sources.stdlib), sources.stdlib, sources.stdlib), *entries]:
+            entry = self.wheels.root / key
+            for name, state in read_states(entry / _LEDGER).items():
                 source = f"{at}/{name.removesuffix(suffix)}.py"
-                yield _Stored(f"{folder}/{name}", name, f"{_inside(shown)}/{name}", source, state)
+                yield _Stored(f"{entry}/{_COMPILED}/{name}", name, f"{_inside(shown)}/{name}", source, state)
 
     def learn(
         self,
         fresh: Iterable[str],
         sources: Sources,
-        manifest: Manifest,
         python: Path,
         scratch: Path,
         cancel: threading.Event | None,
     ) -> None:
         """Compile the modules that a run compiled (`fresh`: paths in its tree), for later runs.
 
-        Each source must match `manifest`, except the standard library. `python` is the interpreter outside of any
+        Each source must match the manifest, except the standard library. `python` is the interpreter outside of any
         environment, `scratch` a folder for temporary files.
         """
-        owners = manifest.owners()
-        targets = (self._target(path, sources, manifest, owners) for path in fresh)
+        owners = sources.manifest.owners()
+        targets = (self._target(path, sources, owners) for path in fresh)
         wanted = [target for target in targets if target is not None]
         if not wanted:
             return
         order, done, output = scratch / "compile.json", scratch / "compiled.json", scratch / "compile.log"
-        jobs = [(one.source, one.digest, f"{one.folder}/{one.name}") for one in wanted]
+        jobs = [(one.source, one.digest, f"{one.entry}/{_COMPILED}/{one.name}") for one in wanted]
         order.write_text(json.dumps(jobs), encoding="utf-8")
         run_guarded(
             [python, "-I", "-S", "-B", _COMPILE, order, done],
@@ -153,37 +151,19 @@ class BytecodeStore:
         if not done.is_file():
             return
         made = set(json.loads(done.read_bytes()))
-        with acquire(self.lock, cancel=cancel):
-            for folder in {one.folder for one in wanted}:
+        with acquire(self.wheels.lock, cancel=cancel):
+            for entry in {one.entry for one in wanted}:
+                folder = f"{entry}/{_COMPILED}"
                 new, noted = {}, []
-                for name in (one.name for one in wanted if one.folder == folder and f"{folder}/{one.name}" in made):
+                for name in (one.name for one in wanted if one.entry == entry and f"{folder}/{one.name}" in made):
                     with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
-                        found = os.lstat(folder / name)
-                        new[name] = state_of(found, content_of(folder / name, found))
+                        found = os.lstat(f"{folder}/{name}")
+                        new[name] = state_of(found, content_of(f"{folder}/{name}", found))
                         noted.append((found, new[name].content))
-                write_whole(folder / _LEDGER, json.dumps({**read_states(folder / _LEDGER), **new}))
-                self.ledger.note(noted)
+                write_whole(entry / _LEDGER, json.dumps({**read_states(entry / _LEDGER), **new}))
+                self.wheels.ledger.note(noted)
 
-    def forget(self, wheels: Iterable[str]) -> None:
-        """Remove the bytecode of wheels that were installed again: their sources have new time stamps."""
-        for key in wheels:
-            shutil.rmtree(self.root / self.cache_tag / key, ignore_errors=True)
-
-    def _folders(self, sources: Sources) -> Iterator[tuple[Path, Path]]:
-        """Folders of this store, each with the folder of its sources."""
-        yield self._of_stdlib(sources.stdlib), sources.stdlib
-        for pin in sources.lock.pins:
-            if pin.sha256:
-                yield self._of_wheel(pin), sources.packages
-
-    def _of_wheel(self, pin: Pin) -> Path:
-        return self.root / self.cache_tag / f"{pin.name}-{pin.version}-{pin.sha256[:16]}"
-
-    def _of_stdlib(self, stdlib: Path) -> Path:
-        address = hashlib.sha256(str(stdlib).encode()).hexdigest()[:16]
-        return self.root / self.cache_tag / f"stdlib-{address}"
-
-    def _target(self, path: str, sources: Sources, manifest: Manifest, owners: Mapping[str, str]) -> _Wanted | None:
+    def _target(self, path: str, sources: Sources, owners: Mapping[str, str]) -> _Wanted | None:
         """What to compile for a file in a tree; None if its source is unknown."""
         suffix = f".{self.cache_tag}.pyc"
         if not path.endswith(suffix):
@@ -194,22 +174,21 @@ class BytecodeStore:
                 continue
             name = source.removeprefix(f"{shown}/")
             if is_stdlib:
-                return _Wanted(source, "", self._of_stdlib(shown), compiled_name(name, self.cache_tag))
-            inside = sources.at.relative_to(sources.at.parents[2]).as_posix()
-            wheel = owners.get(f"{inside}/{name}")
-            if wheel is None or name in sources.unclear:
+                return _Wanted(source, "", self.wheels.root / _of_stdlib(shown), compiled_name(name, self.cache_tag))
+            key = owners.get(sources.inside + name)
+            if key is None or name in sources.unclear:
                 return None
-            digest = manifest.files[f"{inside}/{name}"].content
-            return _Wanted(source, digest, self.root / self.cache_tag / wheel, compiled_name(name, self.cache_tag))
+            digest = sources.manifest.files[sources.inside + name].content
+            return _Wanted(source, digest, self.wheels.root / key, compiled_name(name, self.cache_tag))
         return None
 
 
 class _Wanted(NamedTuple):
-    """One module to compile: from a source with this SHA-256 ("": any) to `name` in a `folder`."""
+    """One module to compile: from a source with this SHA-256 ("": any), as `name` of an `entry` of the wheel store."""
 
     source: str
     digest: str
-    folder: Path
+    entry: Path
     name: str
 
 
@@ -253,7 +232,7 @@ class BytecodeTree:
     def differences(self) -> list[str]:
         """Compare the tree after a run: the files that were changed or removed."""
         try:
-            differing, added = self.store.ledger.compare(self.folder, self.files)
+            differing, added = self.store.wheels.ledger.compare(self.folder, self.files)
         except OSError:
             differing, added = list(self.files), []
         self.fresh = tuple(added)
@@ -264,6 +243,11 @@ class BytecodeTree:
 def compiled_name(source: str, cache_tag: str) -> str:
     """The name of the bytecode of a source (both end with their suffix)."""
     return f"{source.removesuffix('.py')}.{cache_tag}.pyc"
+
+
+def _of_stdlib(stdlib: Path) -> str:
+    """The name of the entry with the bytecode of a standard library."""
+    return f"stdlib-{hashlib.sha256(str(stdlib).encode()).hexdigest()[:16]}"
 
 
 def _lstats(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:

@@ -108,27 +108,30 @@ class DiskSpace:
     since: float = field(factory=time.time)
     free_bytes: Callable[[Path], int] = lambda folder: shutil.disk_usage(folder).free
 
-    def reserve(self, estimate: DiskEstimate) -> None:
-        """Make sure that there is enough space. Raises `NoSpace` if there is not."""
+    def reserve(self, estimate: DiskEstimate, let_go: Callable[[], None] = lambda: None) -> None:
+        """Make sure that there is enough space. Raises `NoSpace` if there is not.
+
+        On a nearly full disk, the least recently used environments that no process keeps are removed, if that makes
+        enough space; a removed environment is rebuilt when it is needed. `let_go` is called before that.
+        """
         if self.limit is not None:
             self._keep_within(self.limit, estimate)
-        free = self.free_bytes(self.workspace.building)
-        if free - estimate.own < _RESERVE:
+        missing = self._missing(estimate)
+        if missing > 0:
+            let_go()
+            kept = list(kept_folders(self.workspace))
+            if sum(one.size for one in kept) >= missing:
+                self._remove(kept, missing, "because the disk is nearly full")
+        if self._missing(estimate) > 0:
+            free = self.free_bytes(self.workspace.building)
             raise NoSpace(
                 f"a new environment needs up to {size_in_words(estimate.own)} at {self.workspace.root}; only "
                 f"{size_in_words(free)} are free, and {size_in_words(_RESERVE)} must stay free",
                 hint=_HINT,
             )
 
-    def make_room(self, estimate: DiskEstimate) -> None:
-        """Remove the least recently used environments that no process keeps, if that makes enough space.
-
-        This is for a disk that is nearly full; a removed environment is rebuilt when it is needed.
-        """
-        missing = estimate.own + _RESERVE - self.free_bytes(self.workspace.building)
-        kept = list(kept_folders(self.workspace))
-        if sum(one.size for one in kept) >= missing:
-            self._remove(kept, missing, "because the disk is nearly full")
+    def _missing(self, estimate: DiskEstimate) -> int:
+        return estimate.own + _RESERVE - self.free_bytes(self.workspace.building)
 
     def _keep_within(self, limit: int, estimate: DiskEstimate) -> None:
         """Remove the least recently used environments, but none that this or another run may be using."""
@@ -150,7 +153,7 @@ class DiskSpace:
         for kept in candidates:
             if freed >= missing:
                 break
-            if remove(kept, self.workspace):
+            if kept.location.remove():
                 count, freed = count + 1, freed + kept.size
         if count:
             prune_wheels(self.workspace)
@@ -160,13 +163,13 @@ class DiskSpace:
 
 @frozen
 class Kept:
-    """One environment: the bytes that removing it frees, and the days since its last use.
+    """Where one environment is, the bytes that removing it frees, and the days since its last use.
 
     A file that several environments share counts for the one that was used last: removing all of them frees it. Files
     of the wheel store count, because `prune_wheels` removes them too.
     """
 
-    path: Path
+    location: Location
     size: int
     unused_days: float
 
@@ -175,20 +178,16 @@ def kept_folders(workspace: Workspace) -> Iterator[Kept]:
     """Every finished environment, the least recently used first; each is measured when it is asked for."""
     now = time.time()
     shared = {inode for store in _stores(workspace) for inode in store.inodes()}
-    used: list[tuple[float, Path]] = []
+    used: list[tuple[float, str]] = []
     for path in workspace.environments.iterdir():
         with contextlib.suppress(OSError):  # another harness may be removing it
             if path.is_dir():
-                used.append((path.stat().st_mtime, path))
+                used.append((path.stat().st_mtime, path.name))
     links: dict[tuple[int, int], int] = {}
-    for last, path in sorted(used):
-        size = own_bytes(path, workspace.pycache / path.name, held=shared, links=links)
-        yield Kept(path, size, (now - last) / _DAY_S)
-
-
-def remove(kept: Kept, workspace: Workspace) -> bool:
-    """Remove an environment and its records, unless it is in use; returns whether it was removed."""
-    return Location(workspace, kept.path.name).remove()
+    for last, name in sorted(used):
+        location = Location(workspace, name)
+        size = own_bytes(location.folder, location.pycache, held=shared, links=links)
+        yield Kept(location, size, (now - last) / _DAY_S)
 
 
 def prune_wheels(workspace: Workspace) -> int:
@@ -203,14 +202,11 @@ def remove_leftovers(workspace: Workspace) -> None:
     for parent in (workspace.building, workspace.scratch):
         remove_abandoned(parent)
     remove_abandoned(workspace.downloads, older_than_s=_DAY_S)  # until then an interrupted download can go on
-    for store in _stores(workspace):
-        store.remove_partial()
-    entries = (entry for parent in (workspace.wheels, workspace.bytecode) for entry in parent.glob("*/*"))
-    remove_partial([workspace.records, workspace.index, *entries])
+    remove_partial([workspace.records, workspace.index, *workspace.wheels.glob("*/*")])
 
 
 def _stores(workspace: Workspace) -> list[WheelStore]:
-    return [WheelStore.named(workspace, folder.name) for folder in workspace.wheels.iterdir() if folder.is_dir()]
+    return [WheelStore(workspace, folder.name) for folder in workspace.wheels.iterdir() if folder.is_dir()]
 
 
 def own_bytes(

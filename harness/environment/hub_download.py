@@ -1,6 +1,6 @@
 """Downloads files of a hub's repository with its own client; runs in an environment that has `huggingface_hub`.
 
-The job is JSON on stdin: kind, id, revision, files and folder. What happened is JSON on the last line of stdout.
+The job is JSON on stdin: kind, id, revision, files and folder. What failed is JSON on the last line of stdout.
 """
 
 import json
@@ -9,47 +9,31 @@ from fnmatch import fnmatch
 from pathlib import Path
 
 
-def main() -> dict[str, object]:
-    """Download, and say what failed: "gated", "repository", "revision", "file" or "network"."""
-    from huggingface_hub import HfApi, hf_hub_download  # type: ignore[import-not-found,unused-ignore]
+def main() -> dict[str, str]:
+    """Download, and say what failed: "gated", "repository", "revision", "file" or "network"; empty if nothing did."""
     from huggingface_hub import errors as hub  # type: ignore[import-not-found,unused-ignore]
+    from huggingface_hub import snapshot_download  # type: ignore[import-not-found,unused-ignore]
 
     job = json.load(sys.stdin)
-    where = {"repo_id": job["id"], "repo_type": job["kind"], "revision": job["revision"]}
+    where = {"repo_type": job["kind"], "revision": job["revision"], "local_dir": job["folder"]}
+    # The first is a kind of the last.
+    kinds = {
+        "gated": hub.GatedRepoError,
+        "revision": hub.RevisionNotFoundError,
+        "repository": hub.RepositoryNotFoundError,
+    }
     try:
-        there = None
-        names = []
-        for wanted in job["files"]:
-            if not any(mark in wanted for mark in "*?["):
-                names.append(wanted)
-                continue
-            there = HfApi().list_repo_files(**where) if there is None else there
-            found = sorted(name for name in there if fnmatch(name, wanted))
-            if not found:
-                return {"failed": "file", "words": wanted}
-            names += found
-        for name in dict.fromkeys(names):
-            try:
-                hf_hub_download(filename=name, local_dir=job["folder"], **where)
-            except hub.EntryNotFoundError as error:
-                if isinstance(error, hub.LocalEntryNotFoundError):
-                    return {"failed": "network", "words": _line(error.__cause__ or error)}
-                return {"failed": "file", "words": name}
-    except hub.GatedRepoError:
-        return {"failed": "gated", "words": ""}
-    except hub.RevisionNotFoundError:
-        return {"failed": "revision", "words": ""}
-    except hub.RepositoryNotFoundError:
-        return {"failed": "repository", "words": ""}
-    except (hub.HfHubHTTPError, OSError) as error:
-        return {"failed": "network", "words": _line(error)}
+        snapshot_download(job["id"], allow_patterns=job["files"], **where)
     except Exception as error:  # noqa: BLE001 - its HTTP library has errors of its own
-        return {"failed": "network", "words": _line(error)}
-    return {"files": [name for name in names if Path(job["folder"], name).is_file()]}
-
-
-def _line(error: BaseException) -> str:
-    return f"{type(error).__name__}: {error}".splitlines()[0][:300]
+        failed = next((kind for kind, type_ in kinds.items() if isinstance(error, type_)), "network")
+        told = error.__cause__ or error
+        return {"failed": failed, "words": f"{type(told).__name__}: {told}".splitlines()[0][:300]}
+    folder = Path(job["folder"])
+    there = [path.relative_to(folder).as_posix() for path in folder.rglob("*") if path.is_file()]
+    for wanted in job["files"]:
+        if not any(fnmatch(name, wanted) for name in there):
+            return {"failed": "file", "words": wanted}
+    return {}
 
 
 if __name__ == "__main__":

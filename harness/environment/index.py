@@ -29,6 +29,7 @@ import platformdirs
 from attrs import field, frozen
 from packaging.version import Version
 
+from harness.atomic import sha256_of
 from harness.environment.record import read_record, write_record
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 from harness.model import Pin, Release, normalized_name, parsed_version
@@ -234,15 +235,13 @@ def check_project_name(text: str) -> None:
 
 
 def index_urls(settings: PipSettings, environ: Mapping[str, str]) -> list[str]:
-    """The URLs of all configured indexes; "" is the default of the index client."""
-    if settings.no_index or environ.get("UV_NO_INDEX"):
+    """The URLs of all indexes that uv gets; "" is the default of the index client."""
+    told = {**environ, **settings.as_uv_environment(environ)}
+    if told.get("UV_NO_INDEX"):
         return []
-    main = environ.get("UV_DEFAULT_INDEX") or environ.get("UV_INDEX_URL") or settings.index_url or ""
-    extra = [*environ.get("UV_INDEX", "").split(), *environ.get("UV_EXTRA_INDEX_URL", "").split()]
-    named = [
-        url.split("=", 1)[-1] if "=" in url.split("://")[0] else url
-        for url in [main, *extra, *settings.extra_index_urls]
-    ]
+    main = told.get("UV_DEFAULT_INDEX") or told.get("UV_INDEX_URL") or ""
+    extra = [*told.get("UV_INDEX", "").split(), *told.get("UV_EXTRA_INDEX_URL", "").split()]
+    named = [url.split("=", 1)[-1] if "=" in url.split("://")[0] else url for url in [main, *extra]]
     return list(dict.fromkeys(url.rstrip("/") + "/" if url else "" for url in named))
 
 
@@ -332,9 +331,7 @@ def download(settings: PipSettings, url: str, target: Path, sha256: str) -> None
                 if response is None:
                     raise failing_status(host, HTTPStatus.NOT_FOUND)
                 file.writelines(response.iter_content(_CHUNK))
-        with part.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if sha256 and found != sha256:
+        if sha256 and sha256_of(part) != sha256:
             raise no_list(host, f"{target.name} is not the file that the index lists")
         part.replace(target)
     finally:

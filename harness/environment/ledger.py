@@ -9,35 +9,23 @@ kept outside of it, away from the code that runs in it.
 from __future__ import annotations
 
 import contextlib
-import hashlib
 import json
 import os
-import shutil
 import sqlite3
 import stat
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from attrs import Factory, define, field, frozen
+from attrs import define, field, fields, frozen
 
-from harness.atomic import write_whole
-from harness.environment.workspace import (
-    Busy,
-    Workspace,
-    acquire,
-    check_ours,
-    claimed_folder,
-    held_lock,
-    remove_abandoned,
-)
-from harness.errors import UserMistake
+from harness.atomic import sha256_of, write_whole
+from harness.environment.workspace import Busy, Workspace, acquire
 from harness.run.launch import remove_tree
 
-_SCHEMA = 3
+_SCHEMA = 4
 _WAIT_S = 60.0
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"
@@ -110,6 +98,13 @@ class Ledger:
         if rows:
             self._answer(f"INSERT OR REPLACE INTO files SELECT {columns} FROM json_each(?)", rows)  # noqa: S608
         self._remember(contents)
+
+    def read(self, folder: Path, found: Mapping[str, os.stat_result]) -> dict[str, str]:
+        """The contents of files below a folder, by path; those that are not known are read. Raises `OSError`."""
+        known, settled = self.known(found), time.time_ns() - _TICK_NS  # a later change may get the same time
+        fresh = {path: content_of(folder / path, now) for path, now in found.items() if path not in known}
+        self.note([(found[path], content) for path, content in fresh.items() if found[path].st_ctime_ns < settled])
+        return known | fresh
 
     def _remember(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
         for found, content in contents:
@@ -257,8 +252,7 @@ def content_of(path: Path | str, found: os.stat_result) -> str:
         return os.readlink(path)  # noqa: PTH115 - must be the target as it is written
     if not stat.S_ISREG(found.st_mode):
         return "neither a file nor a link"
-    with open(path, "rb") as file:  # noqa: PTH123 - called for each of many thousand files
-        return hashlib.file_digest(file, "sha256").hexdigest()
+    return sha256_of(path)
 
 
 def read_states(path: Path) -> dict[str, FileState]:
@@ -273,26 +267,25 @@ def read_states(path: Path) -> dict[str, FileState]:
 class Manifest:
     """The files of an environment by their relative paths, and which of them came from which wheel of the store.
 
-    `lock` is the id of the lock that was installed, `kind` the store's name for its kind of interpreter.
+    `kind` is the store's name for its kind of interpreter. `overwritten` are the paths that several wheels have,
+    `clashes` says which wheel's files are installed.
     """
 
-    lock: str
     kind: str
     files: Mapping[str, FileState]
     wheels: Mapping[str, tuple[str, ...]]
+    overwritten: tuple[str, ...] = ()
+    clashes: tuple[str, ...] = ()
 
     @classmethod
-    def of(
-        cls, folder: Path, lock: str, kind: str, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger
-    ) -> Manifest:
+    def of(cls, folder: Path, kind: str, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger) -> Manifest:
         """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
         files = {path: state for rows in wheels.values() for path, state in rows.items()}
         found = files_below(folder)
-        fresh = [(path, now, content_of(folder / path, now)) for path, now in found.items() if path not in files]
-        ledger.note([(now, content) for _, now, content in fresh])
-        files |= {path: state_of(now, content) for path, now, content in fresh}
+        contents = ledger.read(folder, {path: now for path, now in found.items() if path not in files})
+        files |= {path: state_of(found[path], content) for path, content in contents.items()}
         named = {key: tuple(path for path in rows if path in found) for key, rows in wheels.items()}
-        return cls(lock, kind, {path: files[path] for path in found}, named)
+        return cls(kind, {path: files[path] for path in found}, named)
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
@@ -303,14 +296,14 @@ class Manifest:
                 return None
             files = {name: FileState(*row) for name, row in told["files"].items()}
             named = {key: tuple(names) for key, names in told["wheels"].items()}
-            return cls(str(told["lock"]), str(told["kind"]), files, named)
+            return cls(str(told["kind"]), files, named, tuple(told["overwritten"]), tuple(told["clashes"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
     def write(self, path: Path) -> None:
         """Write it to a file. Raises `OSError`."""
-        told = {"schema": _SCHEMA, "lock": self.lock, "kind": self.kind, "files": self.files, "wheels": self.wheels}
-        write_whole(path, json.dumps(told))
+        told = {one.name: getattr(self, one.name) for one in fields(Manifest)}
+        write_whole(path, json.dumps({"schema": _SCHEMA, **told}))
 
     def owners(self) -> dict[str, str]:
         """The wheel of each file that came from the store."""
@@ -321,27 +314,25 @@ class Manifest:
         wanted = set(paths)
         return [key for key, names in self.wheels.items() if not wanted.isdisjoint(names)]
 
-    def differences(self, folder: Path, ledger: Ledger, *, is_users: bool = False) -> list[str]:
+    def differences(self, folder: Path, ledger: Ledger) -> list[str]:
         """Compare a folder with the record: the paths that differ.
 
-        In a user's folder (`is_users`), other files do not count. Bytecode that a process wrote next to a source,
-        despite PYTHONPYCACHEPREFIX, is removed.
+        Bytecode that a process wrote next to a source, despite PYTHONPYCACHEPREFIX, is removed.
         """
         try:
             differing, more = ledger.compare(folder, self.files)
         except OSError:
             return ["."]
-        ours = {path.partition("/")[0] for path in self.files} if is_users else set()
         for path in more:
             if path.endswith(".pyc") and "__pycache__" in path.split("/"):
                 (folder / path).unlink(missing_ok=True)
-            elif not is_users or path.partition("/")[0] in ours:
+            else:
                 differing.append(path)
         return sorted(differing)
 
 
 class _Kept:
-    """A path outside of an environment: in a folder of the cache, named after it."""
+    """A path of an environment: in a folder of the cache, named after it."""
 
     def __init__(self, folder: str, suffix: str = "") -> None:
         self._folder, self._suffix = folder, suffix
@@ -353,35 +344,17 @@ class _Kept:
 
 @frozen
 class Location:
-    """Where an environment is: its folder, and by its name what is kept outside of it, its record and its locks.
+    """Where an environment is, and by its name what is kept outside of it: its record, its locks, its bytecode.
 
-    `is_users` says that the user named the folder. Runs share the lock `in_use`; building and removing need it
-    exclusively. A process that may read the environment shares `kept` for its lifetime; only removal needs that one
-    exclusively. The run that uses the bytecode tree `pycache` has `bytecode_lock`. `aliases` are other paths to it.
+    Runs share the lock `in_use`; building and removing need it exclusively. A process that may read the environment
+    shares `kept` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree
+    `pycache` has `bytecode_lock`. `aliases` are other paths to it.
     """
 
     workspace: Workspace
     name: str
-    folder: Path = field(default=Factory(lambda self: self.workspace.environments / self.name, takes_self=True))
-    is_users: bool = False
 
-    @classmethod
-    def given(cls, workspace: Workspace, folder: Path) -> Location:
-        """A folder that the user named. Raises `UserMistake` if it holds something else, or can't be written."""
-        folder = folder.expanduser().absolute()
-        check_ours(folder)
-        try:
-            folder.parent.mkdir(parents=True, exist_ok=True)
-        except OSError as error:
-            raise UserMistake(f"can't create {folder}: {error.strerror}") from error
-        name = f"at-{hashlib.sha256(str(folder).encode()).hexdigest()[:20]}"
-        return cls(workspace, name, folder, is_users=True)
-
-    @property
-    def python(self) -> Path:
-        """The interpreter of the finished environment."""
-        return self.folder / "bin" / "python"
-
+    folder = _Kept("environments")
     in_use = _Kept("locks", ".lock")
     kept = _Kept("locks", ".kept.lock")
     bytecode_lock = _Kept("locks", ".bytecode.lock")
@@ -389,35 +362,10 @@ class Location:
     aliases = _Kept("aliases")
     pycache = _Kept("pycache")
 
-    def partial(self) -> AbstractContextManager[Path]:
-        """An empty folder to build in, on the same file system, removed at the end unless it was `put`."""
-        if not self.is_users:
-            return claimed_folder(self.workspace.building, f"{self.name}-")
-        prefix = f".{self.folder.name}-building-"
-        remove_abandoned(self.folder.parent, prefix)
-        return claimed_folder(self.folder.parent, prefix)
-
-    def put(self, partial: Path) -> None:
-        """Move a finished environment here, and remove the previous one."""
-        if not self.folder.exists():
-            partial.rename(self.folder)
-            return
-        if self.is_users:
-            check_ours(self.folder)
-        former = partial.with_name(f"{partial.name}-former")
-        self.folder.rename(former)
-        partial.rename(self.folder)
-        shutil.rmtree(former, ignore_errors=True)
-
-    def is_built(self, lock_id: str) -> bool:
-        """Whether the environment of this lock was built there; it may have changed since."""
-        return held_lock(self.folder) == lock_id and self.manifest_path.is_file()
-
-    def forget(self) -> None:
-        """Remove the record; the next user rebuilds the environment."""
-        self.manifest_path.unlink(missing_ok=True)
-        remove_tree(self.pycache)
-        remove_tree(self.aliases)
+    @property
+    def python(self) -> Path:
+        """The interpreter of the finished environment."""
+        return self.folder / "bin" / "python"
 
     def remove(self) -> bool:
         """Remove the environment unless it is in use; returns whether it was removed."""
@@ -438,7 +386,9 @@ class Location:
         manifest = Manifest.read(self.manifest_path)
         with contextlib.suppress(FileNotFoundError):
             self.folder.rename(doomed)
-        self.forget()
+        self.manifest_path.unlink(missing_ok=True)
+        remove_tree(self.pycache)
+        remove_tree(self.aliases)
         if manifest is not None:
             store = f"{self.workspace.wheels}/{manifest.kind}"
             origins = {
@@ -465,12 +415,10 @@ class RecentlyCompared:
         others = [item for item in self._found.items() if item[0] != name]
         self._found = dict([*others[1 - _ENVIRONMENTS :], (name, (self.clock(), manifest))])
 
-    def manifest(self, name: str, lock_id: str) -> Manifest | None:
-        """The manifest that an environment matched a moment ago, None if it is too long ago or of another lock."""
+    def manifest(self, name: str) -> Manifest | None:
+        """The manifest that an environment matched a moment ago, None if it is too long ago."""
         since, manifest = self._found.get(name, (0.0, None))
-        if manifest is None or manifest.lock != lock_id or self.clock() - since >= self.lasts_s:
-            return None
-        return manifest
+        return manifest if self.clock() - since < self.lasts_s else None
 
     def forget(self) -> None:
         """Forget all of them: environments share files, so a change in one may be a change in others."""

@@ -18,15 +18,15 @@ if TYPE_CHECKING:
 
 _T = TypeVar("_T")
 
-_converter = cattrs.Converter()
+converter = cattrs.Converter()
 attrs.resolve_types(Release, localns={"datetime": datetime})
 # Strict: what a damaged file has in place of a text or a number must not be converted into one.
 for _type in (str, int, bool):
-    _converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
-_converter.register_structure_hook(Version, lambda text, _: Version(text))
-_converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
-_converter.register_unstructure_hook(Version, str)
-_converter.register_unstructure_hook(datetime, datetime.isoformat)
+    converter.register_structure_hook(_type, lambda value, type_: _of_type(value, type_))
+converter.register_structure_hook(Version, lambda text, _: Version(text))
+converter.register_structure_hook(datetime, lambda text, _: datetime.fromisoformat(text))
+converter.register_unstructure_hook(Version, str)
+converter.register_unstructure_hook(datetime, datetime.isoformat)
 
 
 def _of_type(value: Any, type_: type) -> Any:
@@ -38,11 +38,11 @@ def _of_type(value: Any, type_: type) -> Any:
 def read_record(path: Path, type_: type[_T]) -> _T | None:
     """The value in a file, None if there is no valid one."""
     try:
-        return _converter.structure(json.loads(path.read_bytes()), type_)
+        return converter.structure(json.loads(path.read_bytes()), type_)
     except (OSError, ValueError, TypeError, KeyError, AttributeError, RecursionError, cattrs.BaseValidationError):
         return None
 
 
 def write_record(path: Path, value: object) -> None:
     """Write a value to a file. Raises `OSError`."""
-    write_whole(path, json.dumps(_converter.unstructure(value)))
+    write_whole(path, json.dumps(converter.unstructure(value)))

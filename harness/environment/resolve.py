@@ -61,20 +61,14 @@ _TURNS = 4
 
 @frozen
 class Resolution:
-    """A lock, and where it differs from the requested holds."""
+    """A lock, and where it differs from the requested holds; or why no set of releases meets the requirements.
 
-    lock: Lock
-    drift: tuple[str, ...] = ()
-
-
-@frozen
-class Unresolvable:
-    """Why no set of releases meets the requirements, in the resolver's words.
-
-    It does not last if a build failed: a compiler may be installed.
+    That is in the resolver's `words`. It does not last if a build failed: a compiler may be installed.
     """
 
-    words: str
+    lock: Lock | None = None
+    drift: tuple[str, ...] = ()
+    words: str = ""
     lasts: bool = True
 
 
@@ -93,11 +87,11 @@ class Resolver:
     uv: Uv
     index: Index
     interpreter: Interpreter
-    builds: SourceBuilds | None = None
+    builds: SourceBuilds
 
     def resolve(
         self, combination: Combination, near: Lock | None = None, *, cancel: threading.Event | None = None
-    ) -> Resolution | Unresolvable:
+    ) -> Resolution:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
         A package held with == may be newer than the date; then the packages that it requires may be as new. Holds that
@@ -118,9 +112,9 @@ class _Question(Resolver):
     cancel: threading.Event | None = None
     unbuilt: dict[str, str] = field(factory=dict)
 
-    def answer(self, combination: Combination) -> Resolution | Unresolvable:
+    def answer(self, combination: Combination) -> Resolution:
         """Try the request, then looser ones."""
-        first: Unresolvable | None = None
+        first: Resolution | None = None
         taken_back, floors = "", None
         for attempt in self._attempts(self.capped(Attempt(combination))):
             attempt = evolve(attempt, floors=floors or {})
@@ -133,7 +127,7 @@ class _Question(Resolver):
                 drift = self._drift(combination, attempt, answer, taken_back)
                 return Resolution(answer, (*self.unbuilt.values(), *drift))
             first = first or answer
-        return first or Unresolvable("")
+        return first or Resolution()
 
     def _attempts(self, asked: Attempt) -> Iterator[Attempt]:
         """The request itself, then looser ones."""
@@ -274,19 +268,19 @@ class _Question(Resolver):
         for holds in dict.fromkeys((combination.holds, ())):
             today = evolve(attempt, combination=evolve(combination, holds=holds), ignores_dates=True)
             answer = self._pylock(today)
-            if not isinstance(answer, Unresolvable):
+            if not isinstance(answer, Resolution):
                 return frozenset(pin.name for pin in read_lock(answer, self.interpreter).pins), undated_in(answer)
         return frozenset(), frozenset()
 
-    def lock(self, attempt: Attempt) -> Lock | Unresolvable:
+    def lock(self, attempt: Attempt) -> Lock | Resolution:
         """uv's answer to an attempt. Raises `NoNetwork` and `NoSpace`."""
         answer = self._pylock(attempt)
-        if isinstance(answer, Unresolvable):
+        if isinstance(answer, Resolution):
             return answer
         lock = read_lock(answer, self.interpreter)
-        return lock if self.builds is None else evolve(lock, pins=self.builds.as_sources(lock.pins))
+        return evolve(lock, pins=self.builds.as_sources(lock.pins))
 
-    def _pylock(self, attempt: Attempt) -> str | Unresolvable:
+    def _pylock(self, attempt: Attempt) -> str | Resolution:
         """The text of the lock file that uv writes for an attempt.
 
         Where wheels are missing, those of the projects that may be built are built, and uv is asked again: if there is
@@ -295,7 +289,7 @@ class _Question(Resolver):
         wheels = self._built_for(attempt.combination)
         while True:
             answer = self._answer(self._offered(attempt, wheels))
-            if not isinstance(answer, Unresolvable):
+            if not isinstance(answer, Resolution):
                 newer = self._newer_of_the_day(attempt, wheels, answer)
                 if not newer:
                     return answer
@@ -310,7 +304,7 @@ class _Question(Resolver):
                 if isinstance(wheel, NotBuilt)
             ]
             if failed:
-                return Unresolvable("; ".join(failed), lasts=False)
+                return Resolution(words="; ".join(failed), lasts=False)
             new = {name: wheel for name, wheel in more.items() if isinstance(wheel, BuiltWheel)}
             if not new or new.items() <= wheels.items():
                 return answer
@@ -318,7 +312,7 @@ class _Question(Resolver):
 
     def _built_for(self, combination: Combination) -> dict[str, BuiltWheel]:
         """The built wheels of the releases that `near` has: without them another version would be chosen."""
-        if self.builds is None or self.near is None:
+        if self.near is None:
             return {}
         pins = [pin for pin in self.near.pins if is_source(pin.wheel)]
         if NO_SOURCE in combination.from_source:
@@ -335,8 +329,6 @@ class _Question(Resolver):
         self, attempt: Attempt, wheels: Mapping[str, BuiltWheel], words: str
     ) -> dict[str, BuiltWheel | NotBuilt]:
         """Build what uv's message says has no wheel, as far as it may be built; empty if that would not help."""
-        if self.builds is None:
-            return {}
         combination = attempt.combination
         pinned = dict(filter(None, map(exact_version, combination.requirements)))
         names: set[str] = set()
@@ -350,7 +342,7 @@ class _Question(Resolver):
                 return {}
             names |= new
             answer = self._answer(evolve(self._offered(attempt, wheels), sources=tuple(sorted(names))))
-            if not isinstance(answer, Unresolvable):
+            if not isinstance(answer, Resolution):
                 break
             words = answer.words
         sources = self.builds.sources_in(answer)
@@ -361,7 +353,7 @@ class _Question(Resolver):
     ) -> dict[str, BuiltWheel]:
         """Build what uv passed over only for its lack of a wheel; puts what can't be built into `unbuilt`."""
         combination = attempt.combination
-        if self.builds is None or combination.as_of is None or self.near is not None or attempt.ignores_dates:
+        if combination.as_of is None or self.near is not None or attempt.ignores_dates:
             return {}
         lock = read_lock(answer, self.interpreter)
         decided = attempt.pinned | wheels.keys() | self.unbuilt.keys()
@@ -371,7 +363,7 @@ class _Question(Resolver):
         if not names:
             return {}
         there = self._answer(evolve(self._offered(attempt, wheels), sources=names))
-        if isinstance(there, Unresolvable):
+        if isinstance(there, Resolution):
             return {}
         built: dict[str, BuiltWheel] = {}
         for name, source in self.builds.sources_in(there).items():
@@ -409,7 +401,7 @@ class _Question(Resolver):
         release = self.index.known_release(project, version)
         return release is not None and release.has_sdist and not release.has_wheel_for(self.interpreter.target)
 
-    def _answer(self, attempt: Attempt) -> str | Unresolvable:
+    def _answer(self, attempt: Attempt) -> str | Resolution:
         with tempfile.TemporaryDirectory(prefix="harness-resolve-") as folder:
             here = Path(folder)
             (here / "constraints.txt").write_text("\n".join(attempt.constraints) + "\n", encoding="utf-8")
@@ -426,5 +418,5 @@ class _Question(Resolver):
                 cancel=self.cancel,
             )
         if answer.returncode != 0:
-            return Unresolvable(spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
+            return Resolution(words=spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
         return lock

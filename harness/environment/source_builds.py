@@ -10,7 +10,6 @@ fetched and the build starts again. A requirement that has no wheel is built in 
 
 from __future__ import annotations
 
-import hashlib
 import re
 import shutil
 import time
@@ -21,6 +20,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
+from harness.atomic import sha256_of
 from harness.environment.attempt import LockedFile, locked_files, projects_without_wheels
 from harness.environment.index import download
 from harness.environment.record import read_record, write_record
@@ -146,7 +146,7 @@ class SourceBuilds:
     def _kept(self, folder: Path) -> BuiltWheel | None:
         known = read_record(folder / _RECORD, _Built)
         path = folder / known.built if known is not None else folder
-        if known is None or not path.is_file() or _sha256(path) != known.sha256:
+        if known is None or not path.is_file() or sha256_of(path) != known.sha256:
             return None
         source = evolve(known.source, siblings=())
         self._sources[known.sha256] = source
@@ -194,12 +194,7 @@ class SourceBuilds:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir(parents=True)
         shutil.copy2(wheel, folder / wheel.name)
-        write_record(folder / _RECORD, _Built(wheel.name, _sha256(wheel), source))
-
-
-def _sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        write_record(folder / _RECORD, _Built(wheel.name, sha256_of(wheel), source))
 
 
 def _dated(uploaded: str) -> Iterable[list[str]]:
@@ -275,7 +270,7 @@ class OfflineBuild:
             if failed is not None:
                 return None, failed
             known = wanted
-        if _OFFLINE.search(answer.words) and not self.uv.builds.has_network:
+        if _OFFLINE.search(answer.words) and self.uv.sandbox is not None and not self.uv.sandbox.network:
             answer = evolve(answer, words=f"{answer.words}\n{_NO_NETWORK}")
         return None, answer
 

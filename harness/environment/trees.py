@@ -1,7 +1,6 @@
 """Folders kept by a hash over their content: what first steps wrote, and inputs. Nothing in them ever changes.
 
-A folder is checked before each use: completely by the first use of a process, and by the times of its files from then
-on.
+A folder is checked before each use; the ledger knows the contents of files that did not change since they were read.
 
 `Fetcher` fetches the inputs that a repro declares, before any run and outside of the sandbox. Files of a hub come
 through its own client, in an environment of its own. What was fetched once is not asked for again.
@@ -9,6 +8,7 @@ through its own client, in an environment of its own. What was fetched once is n
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import os
@@ -21,9 +21,10 @@ import zipfile
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import frozen
 
-from harness.environment.ledger import signatures
+from harness.atomic import sha256_of
+from harness.environment.ledger import Ledger, files_below
 from harness.environment.record import read_record, write_record
 from harness.environment.workspace import Workspace, acquire, claimed_folder
 from harness.errors import NoInput
@@ -49,13 +50,12 @@ class Trees:
     """The folders in the cache of a workspace."""
 
     workspace: Workspace
-    _seen: dict[str, set[tuple[str, tuple[int, ...]]]] = field(factory=dict, init=False, eq=False, repr=False)
 
     def keep(self, folder: Path) -> str:
         """Copy the content of a folder into the cache, and return its hash. Raises `NotKept` if it is empty."""
         if not any(folder.iterdir()):
             raise NotKept("nothing was written")
-        digest = tree_digest(folder)
+        digest = self.digest(folder)
         with acquire(self.workspace.locks / f"tree-{digest[:32]}.lock"):
             if self.folder(digest) is None:
                 self._put(folder, digest)
@@ -80,42 +80,33 @@ class Trees:
     def folder(self, digest: str) -> Path | None:
         """Return the folder with this hash, or None if it is not in the cache or was changed there."""
         place = self.workspace.trees / digest
-        if not digest or not place.is_dir():
-            return None
-        look = signatures(place)
-        if self._seen.get(digest) != look:
-            try:
-                if tree_digest(place) != digest:
-                    return None
-            except (NotKept, OSError):
-                return None
-            self._seen[digest] = look
-        return place
+        with contextlib.suppress(NotKept, OSError):
+            if digest and self.digest(place) == digest:
+                return place
+        return None
 
+    def digest(self, folder: Path) -> str:
+        """Return a hash over the names and contents of all files below a folder, and over which can be executed.
 
-def tree_digest(folder: Path) -> str:
-    """Return a hash over the names and contents of all files below a folder, and over which of them can be executed.
-
-    Raises `NotKept` for a link out of the folder, a pipe, or a socket.
-    """
-    root, digest = folder.resolve(), hashlib.sha256()
-    for path in _walk(folder):
-        name = path.relative_to(folder).as_posix()
-        if path.is_symlink():
-            target = path.readlink()
-            if target.is_absolute() or not path.resolve().is_relative_to(root):
-                raise NotKept(f"{name} is a link to a place elsewhere")
-            told = f"link {target}"
-        elif path.is_dir():
-            told = "folder"
-        elif path.is_file():
-            with path.open("rb") as file:
-                content = hashlib.file_digest(file, "sha256").hexdigest()
-            told = f"file {bool(path.stat().st_mode & _EXECUTABLE)} {content}"
-        else:
-            raise NotKept(f"{name} is neither a file nor a folder")
-        digest.update(f"{name}\0{told}\0".encode("utf-8", "surrogateescape"))
-    return digest.hexdigest()
+        Raises `NotKept` for a link out of the folder, a pipe, or a socket, and `OSError`.
+        """
+        root, digest = folder.resolve(), hashlib.sha256()
+        contents = Ledger.of(self.workspace).read(folder, files_below(folder))
+        for path in _walk(folder):
+            name = path.relative_to(folder).as_posix()
+            if path.is_symlink():
+                target = path.readlink()
+                if target.is_absolute() or not path.resolve().is_relative_to(root):
+                    raise NotKept(f"{name} is a link to a place elsewhere")
+                told = f"link {target}"
+            elif path.is_dir():
+                told = "folder"
+            elif path.is_file() and name in contents:
+                told = f"file {bool(path.stat().st_mode & _EXECUTABLE)} {contents[name]}"
+            else:
+                raise NotKept(f"{name} is neither a file nor a folder")
+            digest.update(f"{name}\0{told}\0".encode("utf-8", "surrogateescape"))
+        return digest.hexdigest()
 
 
 def _walk(folder: Path) -> Iterator[Path]:
@@ -165,7 +156,7 @@ class Fetcher:
         if not one.folder:
             return ""
         try:
-            return tree_digest(self._path(one, one.folder))
+            return self.trees.digest(self._path(one, one.folder))
         except NotKept as why:
             raise _flaw(one, str(why)) from None
 
@@ -200,9 +191,7 @@ class Fetcher:
                 raise _flaw(one, f"it can't be downloaded: {why}") from None
         else:
             place = self._path(one, one.archive)
-        with place.open("rb") as file:
-            found = hashlib.file_digest(file, "sha256").hexdigest()
-        if found != one.sha256:
+        if (found := sha256_of(place)) != one.sha256:
             raise _flaw(one, f"its hash is {found}, not {one.sha256}", "a changed file is another input")
         return place
 

@@ -18,9 +18,7 @@ from functools import cached_property
 from pathlib import Path
 
 import uv as uv_package
-from attrs import field, frozen
-from packaging.specifiers import InvalidSpecifier, SpecifierSet
-from packaging.version import InvalidVersion, Version
+from attrs import evolve, field, frozen
 
 from harness.environment.index import (
     PipSettings,
@@ -34,7 +32,7 @@ from harness.environment.index import (
     unreachable,
 )
 from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
-from harness.model import normalized_name
+from harness.model import normalized_name, parsed_version
 from harness.run.launch import Limits
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
@@ -104,56 +102,16 @@ _FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
-@frozen
-class Builds:
-    """The `sandbox` of builds, the one that runs are in (None: they have the user's rights)."""
-
-    sandbox: Sandbox | None = None
-
-    @property
-    def has_network(self) -> bool:
-        """Whether a build can use the network."""
-        return self.sandbox is None or self.sandbox.network
-
-    @property
-    def limit_s(self) -> float:
-        """The seconds that a build may take. Raises `UserMistake` if the variable is no number."""
-        text = os.environ.get(_LIMIT_VARIABLE)
-        try:
-            limit = float(text) if text else _LIMIT_S
-        except ValueError:
-            limit = 0.0
-        if not 0 < limit < float("inf"):
-            raise UserMistake(f"{_LIMIT_VARIABLE} is {text!r}, not a number of seconds", hint="for example 1800")
-        return limit
-
-    @contextlib.contextmanager
-    def entered(
-        self, argv: Sequence[str], env: Mapping[str, str], own: Mapping[str, str], cwd: Path
-    ) -> Iterator[tuple[dict[str, str], list[str]]]:
-        """Yield the variables of a build in the folder `cwd`, and the command line of its sandbox, empty without one.
-
-        `own` are variables that are passed on whatever their names are.
-        """
-        told = {name: _LOGIN.sub("", value) for name, value in env.items() if _PASSED.fullmatch(name)}
-        told |= {**own, "UV_NO_CONFIG": "1"}
-        if self.sandbox is None:
-            yield told, []
-            return
-        with tempfile.TemporaryDirectory(prefix="harness-build-") as folder:
-            home = Path(folder, "home")
-            home.mkdir()
-            # A cache of its own: what one build leaves there is not used by the next.
-            told |= {"HOME": str(home), "UV_CACHE_DIR": str(Path(folder, "uv"))}
-            told.pop("TMPDIR", None)
-            access = FileAccess(
-                scratch=Path(folder),
-                work=cwd,
-                python=Path(argv[argv.index("--python") + 1]),
-                readable=(Path(argv[0]), *_readable(told)),
-                writable=(cwd,),
-            )
-            yield told, self.sandbox.command(access)
+def build_limit() -> float:
+    """The seconds that a build may take. Raises `UserMistake` if the variable is no number."""
+    text = os.environ.get(_LIMIT_VARIABLE)
+    try:
+        limit = float(text) if text else _LIMIT_S
+    except ValueError:
+        limit = 0.0
+    if not 0 < limit < float("inf"):
+        raise UserMistake(f"{_LIMIT_VARIABLE} is {text!r}, not a number of seconds", hint="for example 1800")
+    return limit
 
 
 def _readable(env: Mapping[str, str]) -> Iterator[Path]:
@@ -179,12 +137,15 @@ def _binary() -> Path:
 
 @frozen
 class Uv:
-    """The installed uv, with the user's index settings; `builds` says how it builds."""
+    """The installed uv, with the user's index settings.
+
+    Its builds run in `sandbox`, the one that runs are in (None: they have the user's rights).
+    """
 
     settings: PipSettings = field(factory=read_pip_settings)
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
-    builds: Builds = field(factory=Builds)
+    sandbox: Sandbox | None = None
 
     @cached_property
     def cache_folder(self) -> Path:
@@ -268,8 +229,8 @@ class Uv:
             log = stack.enter_context(tempfile.NamedTemporaryFile(prefix="harness-uv-", suffix=".log"))
             is_build = "build" in arguments[:2]
             if is_build:
-                env, sandbox = stack.enter_context(self.builds.entered(argv, env, self.extra_environment, cwd))
-                wall_s = self.builds.limit_s
+                env, sandbox = stack.enter_context(self._build_entered(argv, cwd))
+                wall_s = build_limit()
             try:
                 ended = run_guarded(
                     argv,
@@ -295,18 +256,50 @@ class Uv:
                 raise_surroundings(words)
         return UvAnswer(ended.returncode, words)
 
+    @contextlib.contextmanager
+    def _build_entered(self, argv: Sequence[str], cwd: Path) -> Iterator[tuple[dict[str, str], list[str]]]:
+        """Yield the variables of a build in the folder `cwd`, and the command line of its sandbox, empty without one.
+
+        Our own variables are passed on whatever their names are.
+        """
+        told = {name: _LOGIN.sub("", value) for name, value in self.environment.items() if _PASSED.fullmatch(name)}
+        told |= {**self.extra_environment, "UV_NO_CONFIG": "1"}
+        if self.sandbox is None:
+            yield told, []
+            return
+        with tempfile.TemporaryDirectory(prefix="harness-build-") as folder:
+            home = Path(folder, "home")
+            home.mkdir()
+            # A cache of its own: what one build leaves there is not used by the next.
+            told |= {"HOME": str(home), "UV_CACHE_DIR": str(Path(folder, "uv"))}
+            told.pop("TMPDIR", None)
+            access = FileAccess(
+                scratch=Path(folder),
+                work=cwd,
+                python=Path(argv[argv.index("--python") + 1]),
+                readable=(Path(argv[0]), *_readable(told)),
+                writable=(cwd,),
+            )
+            yield told, self.sandbox.command(access)
+
     def find_python(self, asked: str | None) -> Path:
         """The path of an interpreter for a version; None: the base interpreter of the running one."""
         if asked is None:
             return Path(getattr(sys, "_base_executable", None) or sys.executable)
-        answer = self.call("python", "find", "--no-project", "--system", asked, cwd=Path.cwd())
-        path = Path(answer.words.splitlines()[-1]) if answer.returncode == 0 and answer.words else _of_pyenv(asked)
-        if path is None or not path.exists():
+        # By itself uv only sees those of pyenv that it has activated.
+        root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
+        pyenv = {version: path for path in root.glob("*/bin") if (version := parsed_version(path.parent.name))}
+        folders = [str(pyenv[version]) for version in sorted(pyenv, reverse=True)]
+        path = os.pathsep.join([os.environ.get("PATH", os.defpath), *folders])
+        uv = evolve(self, extra_environment={**self.extra_environment, "PATH": path})
+        answer = uv.call("python", "find", "--no-project", "--system", asked, cwd=Path.cwd())
+        found = Path(answer.words.splitlines()[-1]) if answer.returncode == 0 and answer.words else None
+        if found is None or not found.exists():
             raise UserMistake(
                 f"no Python {asked} on this machine",
                 hint=f"--python takes a path too; uv python install '{asked}' installs one",
             )
-        return path
+        return found
 
     @property
     def environment(self) -> dict[str, str]:
@@ -318,22 +311,6 @@ class Uv:
         if not merged.get(TORCH_BACKEND):  # uv refuses an empty one
             merged.pop(TORCH_BACKEND, None)
         return merged
-
-
-def _of_pyenv(asked: str) -> Path | None:
-    """The newest interpreter of pyenv for a version or a specifier: uv only sees those that pyenv has activated."""
-    root = Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv") / "versions"
-    try:
-        wanted = SpecifierSet(
-            f"=={asked}.*" if re.fullmatch(r"\d+\.\d+", asked) else asked if asked[:1] in "<>=!~" else f"=={asked}"
-        )
-    except InvalidSpecifier:
-        return None
-    found = {}
-    for python in root.glob("*/bin/python"):
-        with contextlib.suppress(InvalidVersion):
-            found[Version(python.parent.parent.name)] = python
-    return next((found[version] for version in sorted(found, reverse=True) if version in wanted), None)
 
 
 def spoken_by_uv(words: str) -> str:

@@ -14,11 +14,10 @@ run can be repeated at the same path.
 from __future__ import annotations
 
 import contextlib
-import os
 import shutil
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import lru_cache
 from pathlib import Path, PurePosixPath
@@ -95,7 +94,7 @@ def watched_environment(
             folder = scratch / "mixture"
             build_mixture(base, mixture, folder)
         exchanged = mixture.files if mixture is not None else ()
-        sources = builder.sources(environment.lock, folder, base)
+        sources = builder.sources(manifest, folder, base)
         lasting = location if is_shared and mixture is None else None
         tree = stack.enter_context(
             BytecodeTree.opened(builder.bytecode, sources, scratch / "pycache", shared=lasting, without=exchanged)
@@ -108,7 +107,7 @@ def watched_environment(
                 differs += sorted({path for path, _ in before ^ signatures(folder)})
             differs += tree.differences()
             if not differs and mixture is None:
-                builder.bytecode.learn(tree.fresh, sources, manifest, builder.interpreter.path, scratch, cancel)
+                builder.bytecode.learn(tree.fresh, sources, builder.interpreter.path, scratch, cancel)
             return tuple(dict.fromkeys(differs))
 
         seen, prefix = folder, tree.folder
@@ -126,7 +125,7 @@ def _share(
     """Share an environment with other runs until `stack` ends; None if it must be rebuilt while others run in it."""
     for _ in range(_TRIES):
         hold = acquire(location.in_use, shared=True, cancel=cancel)
-        if (manifest := builder.sound(location, lock, recent=True)) is not None:
+        if (manifest := builder.sound(location, recent=True)) is not None:
             stack.callback(_restore, builder, lock, location, cancel)
             stack.enter_context(hold)
             return manifest
@@ -143,7 +142,7 @@ def _share(
 
 def _restore(builder: Builder, lock: Lock, location: Location, cancel: threading.Event | None) -> None:
     """Rebuild an environment that a run has changed, unless others still run in it."""
-    if builder.compared.manifest(location.name, lock.id) is None:
+    if builder.compared.manifest(location.name) is None:
         # If this fails, the next user rebuilds it. The finished run must not be lost.
         with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(location.in_use, wait=False):
             builder.renew(lock, location, cancel)
@@ -163,40 +162,33 @@ def flaw_of(mixture: Mixture, python: str) -> str:
 
 
 def build_mixture(base: Path, mixture: Mixture, folder: Path) -> None:
-    """Build a mixture of a finished environment at `folder`, which must not exist yet. Raises `OSError`."""
+    """Build a mixture of a finished environment at `folder`, which must not exist yet. Raises `OSError`.
+
+    Packages without an exchanged file are linked. All folders of the others are real, and their files are copied with
+    their times: code that follows the links in its own path must not leave the mixture.
+    """
     folder.mkdir()
     (folder / "bin").symlink_to(base / "bin", target_is_directory=True)
     shutil.copy2(base / "pyvenv.cfg", folder / "pyvenv.cfg")
     packages = site_packages(base)
     inside = folder / packages.relative_to(base)
-    _copy(packages, inside, [PurePosixPath(path).parts for path in mixture.files])
+    inside.mkdir(parents=True)
+    exchanged = {PurePosixPath(path).parts[0] for path in mixture.files}
+    for entry in packages.iterdir():
+        if entry.name not in exchanged:
+            (inside / entry.name).symlink_to(entry)
+        elif entry.is_dir():
+            shutil.copytree(entry, inside / entry.name, copy_function=_copy)
     for path, content in mixture.files.items():
         exchange(inside, path, content)
 
 
-def _copy(source: Path, target: Path, exchanged: Sequence[tuple[str, ...]], *, is_top: bool = True) -> None:
-    """Copy a folder whose exchanged files are listed as the parts of their paths.
-
-    At the top, packages without an exchanged file are linked. All folders of the others are real, and their files are
-    copied with their times: code that follows the links in its own path must not leave the mixture. Only large files,
-    which are compiled, are linked there.
-    """
-    target.mkdir(parents=True)
-    below: dict[str, list[tuple[str, ...]]] = {}
-    for parts in exchanged:
-        below.setdefault(parts[0], []).append(parts[1:])
-    for entry in os.scandir(source):
-        inside, place = below.get(entry.name, []), target / entry.name
-        if entry.is_dir():
-            if inside or not is_top:
-                _copy(source / entry.name, place, [parts for parts in inside if parts], is_top=False)
-            else:
-                place.symlink_to(source / entry.name, target_is_directory=True)
-        elif entry.name not in below:
-            if is_top or entry.stat().st_size > _LARGE:
-                place.symlink_to(source / entry.name)
-            else:
-                shutil.copy2(entry.path, place)
+def _copy(source: str, target: str) -> None:
+    """Copy a file with its times, or link a large one, which is compiled."""
+    if Path(source).stat().st_size > _LARGE:
+        Path(target).symlink_to(source)
+    else:
+        shutil.copy2(source, target)
 
 
 def exchange(inside: Path, path: str, content: bytes | None) -> None:

@@ -1,4 +1,4 @@
-"""The only copy of each installed wheel, from which environments are hard-linked.
+"""The only copy of each installed wheel, from which environments are hard-linked; its bytecode is kept beside it.
 
 Environments never link to uv's cache: a write through a link affects only this store and the environments that share
 the file. Every file is checked before it is linked again, and a wheel with a changed file is dropped. If the file
@@ -28,20 +28,19 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import Factory, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
 from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, look, read_states, state_of
-from harness.environment.workspace import Busy, Workspace, acquire, site_packages
+from harness.environment.workspace import Workspace, acquire, claimed_folder, site_packages
 from harness.model import Pin, normalized_name
+from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
-
-    from harness.environment.interpreter import Interpreter
 
 
 _CODE = (".py", ".so", ".pth", ".pyd")
@@ -126,7 +125,7 @@ def in_pips_order(trees: Iterable[Tree]) -> list[str]:
 
 _CLAIMS = 16  # lock files for wheels that are being installed
 _FOR_ALL = re.compile(r"-(py2\.)?py3-none-")
-_LEDGER, _PARTIAL = "ledger.json", ".partial-"
+_LEDGER = "ledger.json"
 
 
 @frozen
@@ -156,26 +155,16 @@ class TakenIn:
 
 @frozen
 class WheelStore:
-    """The installed wheels of one kind of interpreter, below `root`; `lock` guards all of it."""
+    """The installed wheels of one kind of interpreter, below `root`; `lock` guards all of it.
 
-    root: Path
-    lock: Path
-    ledger: Ledger
+    Another kind of interpreter unpacks the same wheel to other paths.
+    """
 
-    @classmethod
-    def of(cls, workspace: Workspace, interpreter: Interpreter) -> WheelStore:
-        """The store for an interpreter; another one unpacks the same wheel to other paths."""
-        return cls.named(workspace, f"{interpreter.cache_tag}-{interpreter.stdlib.name}")
-
-    @classmethod
-    def named(cls, workspace: Workspace, kind: str) -> WheelStore:
-        """The store of a `kind`."""
-        return cls(workspace.wheels / kind, workspace.locks / "wheels.lock", Ledger.of(workspace))
-
-    @property
-    def kind(self) -> str:
-        """The name of its kind of interpreter."""
-        return self.root.name
+    workspace: Workspace
+    kind: str
+    root: Path = field(init=False, default=Factory(lambda self: self.workspace.wheels / self.kind, takes_self=True))
+    lock: Path = field(init=False, default=Factory(lambda self: self.workspace.locks / "wheels.lock", takes_self=True))
+    ledger: Ledger = field(init=False, default=Factory(lambda self: Ledger.of(self.workspace), takes_self=True))
 
     def key(self, pin: Pin) -> str:
         """The name of a wheel in the store, "" for one without a hash, which is not stored."""
@@ -247,8 +236,7 @@ class WheelStore:
         installed = {normalized_name(info.name.split("-")[0]): installed_files(info, stage) for info in infos}
         wheels_with = Counter(path for files, _ in installed.values() for path in files)
         with acquire(self.lock):
-            self.root.mkdir(parents=True, exist_ok=True)
-            self._remove_partial()
+            self.root.mkdir(exist_ok=True)
             for pin in pins:
                 if pin.name not in installed:
                     continue
@@ -268,13 +256,11 @@ class WheelStore:
             for key in keys:
                 self._drop(key)
 
-    def remove_partial(self) -> None:
-        """Remove the leftovers of killed harnesses."""
-        with contextlib.suppress(Busy), acquire(self.lock, wait=False):
-            self._remove_partial()
-
     def prune(self, used: Container[str] = ()) -> int:
-        """Remove wheels that no environment links to, except those in `used` (cloned files); returns how many."""
+        """Remove wheels that no environment links to, except those in `used` (cloned files); returns how many.
+
+        If none is left, the bytecode of the standard library is removed too.
+        """
         count = 0
         with acquire(self.lock):
             for entry in self._entries():
@@ -283,6 +269,8 @@ class WheelStore:
                 ):
                     self._drop(entry.name)
                     count += 1
+            if not any(self._entries()):
+                remove_tree(self.root)
         return count
 
     def inodes(self) -> set[tuple[int, int]]:
@@ -322,33 +310,26 @@ class WheelStore:
 
     def _keep(self, key: str, files: dict[str, FileState], folder: Path, shared: Container[str]) -> None:
         """Move the files of an installed wheel to the store; those that another wheel has too are copied."""
-        unfinished = self.root / f"{_PARTIAL}{key}"
         known = []
-        for parent in {posixpath.dirname(path) for path in files}:
-            (unfinished / STORED / parent).mkdir(parents=True, exist_ok=True)
-        for path, state in files.items():
-            target = unfinished / STORED / path
-            if path in shared:
-                shutil.copy2(folder / path, target, follow_symlinks=False)
-            else:
-                os.rename(folder / path, target)  # noqa: PTH104 - for speed
-            known.append((os.lstat(target), state.content))
-        write_whole(unfinished / _LEDGER, json.dumps(files))
-        self._drop(key)
-        unfinished.rename(self.root / key)
+        with claimed_folder(self.workspace.building, "wheel-") as partial:
+            unfinished = partial / key
+            for parent in {posixpath.dirname(path) for path in files}:
+                (unfinished / STORED / parent).mkdir(parents=True, exist_ok=True)
+            for path, state in files.items():
+                target = unfinished / STORED / path
+                if path in shared:
+                    shutil.copy2(folder / path, target, follow_symlinks=False)
+                else:
+                    os.rename(folder / path, target)  # noqa: PTH104 - for speed
+                known.append((os.lstat(target), state.content))
+            write_whole(unfinished / _LEDGER, json.dumps(files))
+            self._drop(key)
+            unfinished.rename(self.root / key)
         self.ledger.note(known)
 
     def _drop(self, key: str) -> None:
-        entry = self.root / key
-        if key and entry.is_dir():
-            doomed = self.root / f"{_PARTIAL}{key}-dropped"
-            shutil.rmtree(doomed, ignore_errors=True)
-            entry.rename(doomed)
-            shutil.rmtree(doomed, ignore_errors=True)
-
-    def _remove_partial(self) -> None:
-        for left in self.root.glob(f"{_PARTIAL}*"):
-            shutil.rmtree(left, ignore_errors=True)
+        with claimed_folder(self.workspace.building, "dropped-") as doomed, contextlib.suppress(FileNotFoundError):
+            (self.root / key).rename(doomed / key)
 
 
 def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str]:

@@ -1,9 +1,8 @@
-"""The folders that the harness keeps between runs, where an environment is among them, and the locks that guard them.
+"""The folders that the harness keeps between runs, and the locks that guard them.
 
-You can delete the cache folder at any time. An environment in it is named by its lock and never changes; a folder that
-the user named holds one lock at a time, and another lock replaces it. Locks are flock(2) locks, shared for use and
-exclusive for changes, so the kernel releases them however a process ends, and two threads of one process have a lock
-each.
+You can delete the cache folder at any time. An environment in it is named by its lock and never changes; a folder of
+the user gets one lock at a time, and another lock replaces it. Locks are flock(2) locks, shared for use and exclusive
+for changes, so the kernel releases them however a process ends, and two threads of one process have a lock each.
 """
 
 from __future__ import annotations
@@ -28,7 +27,7 @@ from harness.errors import NoSpace, UserMistake
 from harness.run.launch import remove_tree
 from harness.run.process import Cancelled
 
-MARK = "harness.json"  # says which lock an environment holds
+MARK = "harness.json"  # says which lock a folder of the user holds
 _LOOK_S = 0.02
 _OF_A_BARE_VENV = {"bin", "lib", "lib64", "include", "share", "pyvenv.cfg", ".gitignore", "CACHEDIR.TAG", ".lock"}
 _OF_BARE_PACKAGES = {
@@ -67,9 +66,8 @@ class Workspace:
     aliases = _Folder()  # other paths to environments, one folder each
     locks = _Folder()  # lock files, so that two harnesses do not do the same work
     built = _Folder()  # wheels built from source distributions, one folder each
-    wheels = _Folder()  # installed wheels, one folder each, from which environments are linked
+    wheels = _Folder()  # installed wheels and their bytecode, one folder each, from which environments are linked
     records = _Folder()  # the manifests of finished environments
-    bytecode = _Folder()  # compiled modules, one folder per wheel and interpreter
     pycache = _Folder()  # trees of linked bytecode, one per environment, that interpreters read and extend
     index = _Folder()  # cached lists of releases
     downloads = _Folder()  # wheels that uv is unpacking, one folder per lock, until they are stored
@@ -87,14 +85,9 @@ class Workspace:
         return cls(Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("regression-harness"))
 
 
-def mark_of(folder: Path) -> dict[str, Any]:
-    """What the harness wrote into an environment that it built; empty for any other folder."""
-    return read_record(folder / MARK, dict[str, Any]) or {}
-
-
 def held_lock(folder: Path) -> str | None:
-    """The id of the lock that a folder of the harness holds, None for any other folder."""
-    lock = mark_of(folder).get("lock")
+    """The id of the lock that the harness installed into a folder of the user, None for any other folder."""
+    lock = (read_record(folder / MARK, dict[str, Any]) or {}).get("lock")
     return str(lock) if lock is not None else None
 
 

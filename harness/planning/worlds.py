@@ -33,8 +33,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.environment import Index, Interpreter
+    from harness.environment.resolve import Resolution
     from harness.probing.probe import Probing
-    from harness.store import StoredResolution
 
 
 Versions = Mapping[str, str | None]
@@ -246,7 +246,7 @@ class Worlds:
         end, prereleases = day_end(moment), prereleases_of(lock)
         return free, World(end, free.scope, lock, loose, moment, lock, (told,), prereleases)
 
-    def _resolved(self, combination: Combination, near: Lock | None = None) -> StoredResolution:
+    def _resolved(self, combination: Combination, near: Lock | None = None) -> Resolution:
         return self.prober.resolve(Probe(self.scope.repro, combination, near))
 
     def _of_day(self, end: End) -> World:
@@ -437,7 +437,7 @@ class Worlds:
         return found
 
 
-def _told(resolution: StoredResolution) -> str:
+def _told(resolution: Resolution) -> str:
     """Return what the resolver says, in one line."""
     return one_line(resolution.words, 400)
 

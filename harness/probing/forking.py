@@ -30,8 +30,7 @@ from harness.model import Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.probing.probe import Around, Prepared, Probe, observation_of
 from harness.run.launch import scratch_folder
 from harness.run.process import Zygote, ZygoteFailed, end_strays, started_zygote
-from harness.run.runner import INSIDE, Job, environment_of, run_repro
-from harness.run.sandbox import FileAccess
+from harness.run.runner import INSIDE, Job, environment_of, file_access, run_repro
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -252,13 +251,9 @@ def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
     """
     with scratch_folder(job.scratch_root) as folder:
         env = environment_of(folder, job, job.invoked_from.absolute())
-        access = FileAccess(
-            scratch=job.scratch_root,
-            work=folder.work,
-            python=job.python,
-            readable=(*job.readable, job.invoked_from.absolute(), INSIDE.parent),
-            writable=(job.pycache_prefix,) if job.pycache_prefix is not None else (),
-        )
+        access = file_access(folder, job, (), env)
+        readable = (*access.readable, INSIDE.parent)
+        access = evolve(access, scratch=job.scratch_root, work=folder.work, readable=readable)
         emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
         try:
             with started_zygote(

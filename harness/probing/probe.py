@@ -10,14 +10,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 from attrs import evolve, frozen
 
 from harness.model import Combination, Device, Lock, Mixture, Observation, Outcome, Repro
-from harness.store import Store, StoredResolution, observation_key
+from harness.store import Store, observation_key
 
 if TYPE_CHECKING:
     import threading
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.environment import Builder, Environment
+    from harness.environment import Builder, Environment, Resolution
     from harness.run.devices import Gpu
     from harness.run.result import Ran
 
@@ -91,7 +91,7 @@ class Probing(Prepares, Knows, Protocol):
     def builder(self) -> Builder:
         """Builds environments on this machine, to inspect them."""
 
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> Resolution:
         """Return the lock of a probe."""
 
 
@@ -117,9 +117,17 @@ class Around:
         """Builds environments on this machine, to inspect them."""
         return self.prober.builder
 
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> Resolution:
         """Return the lock of a probe."""
         return self.prober_of(probe).resolve(probe, cancel=cancel)
+
+    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+        """Resolve a probe and build its environment, or return an observation without a run."""
+        return self.prober_of(probe).prepare(probe, cancel=cancel)
+
+    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+        """Run a prepared probe. Raises `Cancelled` when `cancel` is set."""
+        return self.prober_of(prepared.probe).execute(prepared, cancel=cancel)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
@@ -140,14 +148,6 @@ class Probers(Around):
     def prober_of(self, probe: Probe) -> Probing:
         """The one of the probe's interpreter."""
         return self.by_python[probe.combination.python]
-
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
-        """Resolve a probe and build its environment, or return an observation without a run."""
-        return self.prober_of(probe).prepare(probe, cancel=cancel)
-
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe. Raises `Cancelled` when `cancel` is set."""
-        return self.prober_of(prepared.probe).execute(prepared, cancel=cancel)
 
 
 def seed_of(probe: Probe, lock: Lock) -> int:

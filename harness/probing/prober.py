@@ -16,7 +16,6 @@ from harness.environment import (
     Environment,
     Resolution,
     Uninstallable,
-    Unresolvable,
     find_interpreter,
     flaw_of,
     foreign_lock,
@@ -46,7 +45,7 @@ from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, MemoryGate,
 from harness.run.programs import program_of
 from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
-from harness.store import StoredResolution, is_kept
+from harness.store import is_kept
 
 if TYPE_CHECKING:
     from harness.environment import Builder, Resolver, WatchedEnvironment, Workspace
@@ -90,18 +89,14 @@ class Prober:
     trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> StoredResolution:
+    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> Resolution:
         """Return the lock of a probe, from the store if it is known."""
         combination = probe.combination
         kept = self.store.get_resolution(combination.resolution_key)
         if kept is not None:
             return kept
-        answer: Resolution | Unresolvable = self.resolver.resolve(combination, probe.near, cancel=cancel)
-        if isinstance(answer, Resolution):
-            resolution = StoredResolution(lock=answer.lock, drift=answer.drift)
-        else:
-            resolution = StoredResolution(lock=None, words=answer.words)
-        if isinstance(answer, Resolution) or answer.lasts:
+        resolution = self.resolver.resolve(combination, probe.near, cancel=cancel)
+        if resolution.lasts:
             self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
         return resolution
 

@@ -36,7 +36,7 @@ from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
     import threading
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from harness.run.process import Zygote
 
@@ -167,7 +167,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
     try:
         sandbox: list[str] = []
         if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
-            sandbox = job.sandbox.command(_file_access(scratch, job, argv, env))
+            sandbox = job.sandbox.command(file_access(scratch, job, argv, env))
         ended = run_guarded(
             argv,
             env=env,
@@ -225,7 +225,7 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
     return env
 
 
-def _file_access(scratch: ScratchFolder, job: Job, argv: list[str], env: Mapping[str, str]) -> FileAccess:
+def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapping[str, str]) -> FileAccess:
     """The paths beyond the system folders that a run can see and write.
 
     Nothing that a package or a repro's author wrote opens a path, only what the user typed.

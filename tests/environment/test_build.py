@@ -114,7 +114,7 @@ def test_an_interpreter_found_by_path_lists_its_packages(parts, interpreter):
     assert evolve(found, path=interpreter.path) == interpreter
     assert foreign_lock(found).pins == (Pin("brittle", "1.2"),)
     with pytest.raises(UserMistake, match="is not a Python"):
-        find_interpreter(str(built.folder / "harness.json"), parts.resolver.uv)
+        find_interpreter(str(built.folder / "pyvenv.cfg"), parts.resolver.uv)
 
 
 def test_a_file_missing_from_the_lock_is_not_installed(tmp_path, uv_cache, interpreter):

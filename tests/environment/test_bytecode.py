@@ -8,7 +8,7 @@ from support import repro_text
 
 from harness.environment import watched_environment
 from harness.environment.bytecode import BytecodeTree
-from harness.environment.ledger import files_below
+from harness.environment.ledger import Manifest, files_below
 from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
@@ -26,7 +26,7 @@ def environment(parts, *requirements):
 
 
 def sources(parts, made):
-    return parts.builder.sources(made.lock, made.folder)
+    return parts.builder.sources(Manifest.read(parts.builder.location(made.lock).manifest_path), made.folder)
 
 
 def tree_of(parts, made):
@@ -37,7 +37,7 @@ def unknown_times(parts, made):
     """The files of the bytecode tree of an environment whose content the ledger does not know."""
     found = files_below(tree_of(parts, made))
     assert any("helper" in path for path in found)
-    return sorted(found.keys() - parts.builder.bytecode.ledger.known(found))
+    return sorted(found.keys() - parts.builder.wheels.ledger.known(found))
 
 
 def helper_of(parts, made):
@@ -94,7 +94,7 @@ def test_a_file_with_another_change_time_is_read_and_dropped_if_it_changed(parts
     assert filled
     assert not any("helper" in path for path in filled)
     assert not list(folder.rglob("helper.*.pyc"))
-    assert not any("helper" in str(path) for path in parts.builder.bytecode.root.rglob("*.pyc"))
+    assert not any("helper" in str(path) for path in parts.builder.wheels.root.rglob("*.pyc"))
 
 
 def test_a_source_with_another_time_gets_no_bytecode(parts):

@@ -15,7 +15,6 @@ from support import make_parts, repro_text
 
 from harness.environment import Environment, PipSettings
 from harness.environment.disk_space import kept_folders, prune_wheels
-from harness.environment.ledger import Location
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
@@ -98,5 +97,5 @@ def test_wheels_of_environments_that_clone_them_are_kept(cloned):
     heavy(cloned)
     assert prune_wheels(cloned.workspace) == 0
     (kept,) = kept_folders(cloned.workspace)
-    Location(cloned.workspace, kept.path.name).discard()
+    kept.location.discard()
     assert prune_wheels(cloned.workspace) > 0

@@ -13,7 +13,6 @@ from support import make_parts
 from wheelhouse import Wheel, Wheelhouse
 
 from harness.environment import PipSettings
-from harness.environment.without_gpu import CpuBuilds
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
 from harness.probing import Probe
@@ -52,8 +51,7 @@ def parts(tmp_path, interpreter, monkeypatch):
 
 
 def ran(made, source, **more):
-    found = CpuBuilds(made.builder.uv, made.resolver.interpreter, made.workspace)
-    prober = evolve(made.prober, builder=evolve(made.builder, has_gpu_libraries=False, cpu_builds=found))
+    prober = evolve(made.prober, builder=evolve(made.builder, has_gpu_libraries=False))
     combination = Combination(made.resolver.interpreter.version, ("torch",), **more)
     return prober.execute(prober.prepare(Probe(parse_repro(source, name="x"), combination)))
 

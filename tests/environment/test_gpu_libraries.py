@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from attrs import evolve
 from support import make_parts
-from wheelhouse import Wheelhouse
+from wheelhouse import Wheelhouse, free_port_url
 
 from harness.environment import Environment, PipSettings
 from harness.environment.without_gpu import needed_by, uncalled
@@ -80,9 +80,11 @@ def house(tmp_path_factory):
 
 @pytest.fixture
 def parts(tmp_path, house, interpreter):
-    """The parts of a probe on a machine without a GPU."""
+    """The parts of a probe on a machine without a GPU that can't reach PyTorch's builds for CPUs."""
     parts = make_parts(tmp_path, PipSettings(index_url=house.url), tmp_path / "uv", interpreter)
-    builder = evolve(parts.builder, has_gpu_libraries=False)
+    uv = parts.builder.uv
+    uv = evolve(uv, extra_environment={**uv.extra_environment, "ALL_PROXY": free_port_url(), "NO_PROXY": ""})
+    builder = evolve(parts.builder, uv=uv, has_gpu_libraries=False)
     return evolve(parts, builder=builder, prober=evolve(parts.prober, builder=builder))
 
 
@@ -126,8 +128,8 @@ def test_a_gpu_gets_an_environment_of_its_own(parts):
 
 def test_where_the_user_gets_the_environment_nothing_is_left_out(parts, tmp_path):
     lock = parts.resolver.resolve(Combination(parts.resolver.interpreter.version, ("torch",))).lock
-    made = evolve(parts.builder, at=tmp_path / "mine").build(lock)
-    assert (site_packages(made.folder) / "nvidia" / "lib" / "libcublas.so.12").exists()
+    assert parts.builder.give(lock, tmp_path / "mine") is None
+    assert (site_packages(tmp_path / "mine") / "nvidia" / "lib" / "libcublas.so.12").exists()
 
 
 def test_only_what_no_cpu_calls_is_left_out():

@@ -175,8 +175,8 @@ class Clock:
     now: float = 100.0
 
 
-def manifest(lock="lock"):
-    return Manifest(lock, "cpython", {}, {})
+def manifest():
+    return Manifest("cpython", {}, {})
 
 
 @pytest.mark.parametrize(("seconds", "is_known"), [(0.0, True), (9.0, True), (10.0, False), (50.0, False)])
@@ -185,13 +185,7 @@ def test_a_comparison_is_remembered_for_a_while(seconds, is_known):
     compared = RecentlyCompared(10.0, lambda: clock.now)
     compared.note("name", manifest())
     clock.now += seconds
-    assert (compared.manifest("name", "lock") is not None) is is_known
-
-
-def test_another_lock_at_the_same_place_was_not_compared():
-    compared = RecentlyCompared()
-    compared.note("name", manifest())
-    assert compared.manifest("name", "other") is None
+    assert (compared.manifest("name") is not None) is is_known
 
 
 def test_all_comparisons_are_forgotten_together():
@@ -199,7 +193,7 @@ def test_all_comparisons_are_forgotten_together():
     for name in "ab":
         compared.note(name, manifest())
     compared.forget()
-    assert [compared.manifest(name, "lock") for name in "ab"] == [None, None]
+    assert [compared.manifest(name) for name in "ab"] == [None, None]
 
 
 def test_only_the_last_ones_are_kept():
@@ -207,7 +201,7 @@ def test_only_the_last_ones_are_kept():
     names = [str(number) for number in range(20)]
     for name in itertools.chain(names, names[12:13]):
         compared.note(name, manifest())
-    assert [name for name in names if compared.manifest(name, "lock") is not None] == names[12:]
+    assert [name for name in names if compared.manifest(name) is not None] == names[12:]
 
 
 def prepared(parts, body="import helper\nassert helper.NUMBER == 1\n"):
@@ -216,7 +210,7 @@ def prepared(parts, body="import helper\nassert helper.NUMBER == 1\n"):
 
 
 def was_just_compared(parts, lock):
-    return parts.builder.compared.manifest(parts.builder.location(lock).name, lock.id) is not None
+    return parts.builder.compared.manifest(parts.builder.location(lock).name) is not None
 
 
 def test_preparing_a_probe_compares_its_environment(parts):
@@ -236,7 +230,7 @@ def test_a_comparison_is_not_renewed_by_relying_on_it(parts):
     clock.now += 9.0
     assert builder.build(lock, recent=True)
     clock.now += 2.0
-    assert builder.compared.manifest(builder.location(lock).name, lock.id) is None
+    assert builder.compared.manifest(builder.location(lock).name) is None
 
 
 def test_a_run_that_changes_nothing_compares_for_the_next_one(parts):

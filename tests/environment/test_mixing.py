@@ -70,7 +70,7 @@ def test_a_top_level_module_is_exchanged_even_if_compiled_before(parts, base, mi
     with watched_environment(parts.builder, base) as place:
         assert said(place, "import single; print(single.NAME)") == "single"
         assert place.altered() == ()
-    assert list(parts.workspace.bytecode.rglob("single.*.pyc"))
+    assert list(parts.workspace.wheels.rglob("single.*.pyc"))
     mixture = Mixture({"single.py": b"NAME = 'double'\n"}, "one module")
     assert mixed(mixture, "import single; print(single.NAME)") == "double"
 

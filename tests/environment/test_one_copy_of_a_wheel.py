@@ -79,7 +79,7 @@ def test_a_wheel_that_environments_share_counts_for_the_last_used(parts):
         moment = time.time() - age
         os.utime(made.folder, (moment, moment))
     kept = list(kept_folders(parts.workspace))
-    assert [one.path for one in kept] == [first.folder, last.folder]
+    assert [one.location.folder for one in kept] == [first.folder, last.folder]
     assert kept[0].size < SIZE <= kept[1].size
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from harness.environment import Workspace
-from harness.environment.trees import NotKept, Trees, tree_digest
+from harness.environment.trees import NotKept, Trees
 
 
 @pytest.fixture
@@ -33,8 +33,8 @@ def test_the_same_content_is_kept_once_and_read_only(trees, folder, tmp_path):
 
 
 @pytest.mark.parametrize("change", ["content", "name", "mode", "more"])
-def test_any_change_is_another_folder(folder, change):
-    before = tree_digest(folder)
+def test_any_change_is_another_folder(trees, folder, change):
+    before = trees.digest(folder)
     file = folder / "inner" / "a.txt"
     match change:
         case "content":
@@ -48,7 +48,7 @@ def test_any_change_is_another_folder(folder, change):
     if change == "name":
         (folder / "link").unlink()
         (folder / "link").symlink_to("inner/b.txt")
-    assert tree_digest(folder) != before
+    assert trees.digest(folder) != before
 
 
 def test_a_changed_copy_is_not_used_and_is_put_right_again(trees, folder):

@@ -7,16 +7,11 @@ import sys
 import venv
 
 import pytest
-from attrs import evolve
-from support import repro_text
 
-from harness.environment import Environment, Uninstallable, watched_environment
-from harness.environment.ledger import Location
-from harness.environment.workspace import Workspace, check_ours, held_lock, site_packages
+from harness.environment import Environment, Uninstallable
+from harness.environment.workspace import check_ours, held_lock, site_packages
 from harness.errors import UserMistake
-from harness.model import Combination, Lock, Outcome, Pin
-from harness.model.repro import parse_repro
-from harness.probing import Probe
+from harness.model import Combination, Lock, Pin
 
 
 def lock_of(parts, *requirements):
@@ -24,67 +19,43 @@ def lock_of(parts, *requirements):
 
 
 def test_a_folder_is_reused_for_one_lock_after_another(parts, tmp_path):
-    builder = evolve(parts.builder, at=tmp_path / "at")
     first, second = lock_of(parts, "brittle==1.2", "helper==1.0"), lock_of(parts, "brittle==1.3")
-    assert builder.build(first).folder == tmp_path / "at"
+    assert parts.builder.give(first, tmp_path / "at") is None
     assert held_lock(tmp_path / "at") == first.id
-    built = builder.build(second)
+    assert parts.builder.give(second, tmp_path / "at") is None
     assert held_lock(tmp_path / "at") == second.id
-    assert not (site_packages(built.folder) / "helper.py").exists()
+    assert not (site_packages(tmp_path / "at") / "helper.py").exists()
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at")] == []
     assert list(parts.workspace.environments.iterdir()) == []
 
 
 def test_a_failed_install_keeps_the_previous_environment(parts, interpreter, tmp_path):
-    builder = evolve(parts.builder, at=tmp_path / "at")
     lock = lock_of(parts, "brittle==1.2")
-    builder.build(lock)
+    parts.builder.give(lock, tmp_path / "at")
     gone = Lock(interpreter.version, interpreter.platform, [Pin("brittle", "7.7", "x.whl", "0" * 64)])
-    assert isinstance(builder.build(gone), Uninstallable)
+    assert isinstance(parts.builder.give(gone, tmp_path / "at"), Uninstallable)
     assert held_lock(tmp_path / "at") == lock.id
     assert [path.name for path in tmp_path.iterdir() if path.name.startswith(".at")] == []
-
-
-def test_bytecode_of_a_wheel_is_shared_with_the_folder(parts, tmp_path):
-    """Code that ran in one environment is not compiled again in the folder, or the reverse."""
-    repro = parse_repro(repro_text("brittle", body="import brittle, helper\n"), name="x")
-
-    def ran(builder, *requirements):
-        prober = evolve(parts.prober, builder=builder)
-        prepared = prober.prepare(Probe(repro, Combination(parts.resolver.interpreter.version, requirements)))
-        assert prober.execute(prepared).outcome is Outcome.COMPLETED
-        return prepared.environment
-
-    def bytecode(builder, environment, module):
-        with watched_environment(builder, environment) as place:
-            tree = place.pycache / site_packages(environment.folder).relative_to("/")
-        return tree / f"{module}.{parts.resolver.interpreter.cache_tag}.pyc"
-
-    at = evolve(parts.builder, at=tmp_path / "at")
-    kept = ran(parts.builder, "brittle==1.2", "helper==1.0")
-    here = ran(at, "brittle==1.3", "helper==1.0")
-    assert bytecode(at, here, "helper").stat().st_ino == bytecode(parts.builder, kept, "helper").stat().st_ino
-    later = parts.builder.build(lock_of(parts, "brittle==1.3"))
-    compiled = bytecode(parts.builder, later, "brittle")
-    assert compiled.stat().st_ino == bytecode(at, here, "brittle").stat().st_ino
 
 
 def test_leftovers_of_a_killed_build_are_removed(parts, tmp_path):
     left = tmp_path / ".at-building-x1y2"
     left.mkdir()
     (tmp_path / ".at-building").mkdir()
-    assert isinstance(evolve(parts.builder, at=tmp_path / "at").build(lock_of(parts, "brittle==1.2")), Environment)
+    assert parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at") is None
     assert not left.exists()
     assert (tmp_path / ".at-building").exists()
 
 
 def test_an_environment_without_its_interpreter_is_rebuilt(parts, tmp_path):
-    builder = evolve(parts.builder, at=tmp_path / "at")
     lock = lock_of(parts, "brittle==1.2")
-    python = builder.build(lock).python
-    python.unlink()
-    python.symlink_to(tmp_path / "nowhere")
-    assert subprocess.run([builder.build(lock).python, "-c", "import brittle"], check=False).returncode == 0
+    parts.builder.give(lock, tmp_path / "at")
+    for python in (parts.builder.build(lock).python, tmp_path / "at" / "bin" / "python"):
+        python.unlink()
+        python.symlink_to(tmp_path / "nowhere")
+        assert isinstance(parts.builder.build(lock), Environment)
+        assert parts.builder.give(lock, tmp_path / "at") is None
+        assert subprocess.run([python, "-c", "import brittle"], check=False).returncode == 0
 
 
 def bare(folder):
@@ -121,14 +92,14 @@ def test_files_of_the_user_are_never_replaced(tmp_path, make):
 def test_the_builder_refuses_such_a_folder(parts, tmp_path):
     with_project(tmp_path / "at")
     with pytest.raises(UserMistake, match="was not created by the harness"):
-        evolve(parts.builder, at=tmp_path / "at").build(lock_of(parts, "brittle==1.2"))
+        parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "at")
     assert (tmp_path / "at" / "setup.py").exists()
 
 
-def test_a_folder_that_cannot_be_created_is_reported(tmp_path):
+def test_a_folder_that_cannot_be_created_is_reported(parts, tmp_path):
     (tmp_path / "file").write_text("")
     with pytest.raises(UserMistake, match="can't create"):
-        Location.given(Workspace(tmp_path / "cache"), tmp_path / "file" / "below" / "at")
+        parts.builder.give(lock_of(parts, "brittle==1.2"), tmp_path / "file" / "below" / "at")
 
 
 def test_an_environment_made_by_nox_or_virtualenv_counts_as_bare(tmp_path):

@@ -45,4 +45,4 @@ def test_bytecode_of_the_first_run_is_kept_for_later_runs(parts):
     repro = parse_repro(repro_text("helper", body="import helper\n"), name="imports")
     probe = Probe(repro, Combination(parts.resolver.interpreter.version, ("helper==1.0",)))
     assert prober.execute(prober.prepare(probe)).outcome is Outcome.COMPLETED
-    assert list(parts.workspace.bytecode.rglob("helper.*.pyc"))
+    assert list(parts.workspace.wheels.rglob("helper.*.pyc"))

@@ -20,7 +20,9 @@ OBSERVATION = Observation(
 )
 PACKED = PackedProbe(
     "p 1.0",
-    PortableProbe("ab12", Repro("x", "d", path="x.py"), Combination("3.11.7", ("p",)), LOCK, "cpython-311"),
+    PortableProbe(
+        Repro("x", "d", path="x.py"), Combination("3.11.7", ("p",)), key="ab12", lock=LOCK, cache_tag="cpython-311"
+    ),
     LOCK.pins,
     {},
     {},

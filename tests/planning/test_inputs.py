@@ -54,6 +54,9 @@ class Hub(BaseHTTPRequestHandler):
             self.send(404, b"", {"X-Error-Code": "RepoNotFound"})
         elif revision != SHA:
             self.send(404, b"", {"X-Error-Code": "RevisionNotFound"})
+        elif where == "revision":
+            siblings = [{"rfilename": path} for path in FILES]
+            self.send(200, json.dumps({"id": name, "sha": SHA, "siblings": siblings}).encode(), {})
         elif where == "tree":
             listed = [{"type": "file", "oid": "1", "size": len(text), "path": path} for path, text in FILES.items()]
             self.send(200, json.dumps(listed).encode(), {})

@@ -24,7 +24,7 @@ from attrs import evolve, frozen
 from packaging import tags
 
 import harness
-from harness.environment import Builder, Builds, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
+from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.index import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, NoWorkers, UserMistake
@@ -63,10 +63,11 @@ def _made_prober() -> Prober:
     settings = read_pip_settings()
     uv = Uv(settings)
     interpreter = find_interpreter(None, uv)
+    builder = Builder(uv, interpreter, workspace)
     return Prober(
         store=Store(workspace.root / "results"),  # never written: each task has its own
-        resolver=Resolver(uv, Index(settings, workspace.index), interpreter),
-        builder=Builder(uv, interpreter, workspace),
+        resolver=Resolver(uv, Index(settings, workspace.index), interpreter, builder.builds),
+        builder=builder,
         workspace=workspace,
         gpus=find_gpus(os.environ),
     )
@@ -97,7 +98,7 @@ def _prober_for(task: PortableProbe, worker: Prober, interpreter: Interpreter, f
     backend = {"UV_TORCH_BACKEND": task.torch_backend} if task.torch_backend else {}
     own = worker.builder.uv
     sandbox = _sandbox(task)
-    uv = evolve(own, extra_environment={**own.extra_environment, **backend}, builds=Builds(sandbox))
+    uv = evolve(own, extra_environment={**own.extra_environment, **backend}, sandbox=sandbox)
     return evolve(
         worker,
         store=Store(folder / "results", passed_secrets(os.environ, task.pass_env)),

@@ -76,5 +76,5 @@ def test_commits_of_a_repository_url_run_on_workers(harness, write_repro, cluste
     found, _ = run(harness, "matrix", "commits.toml", "--scheduler", cluster.address)
     assert [cell["verdict"] for cell in found["cells"]] == ["good", "bad"]
     caches = [cluster.cache(name) for name in ("one", "two")]
-    assert len([path for cache in caches for path in cache.glob("projects/sent-*")]) == 2
+    assert len([path for cache in caches for path in cache.glob("trees/*")]) == 2
     assert not [path for cache in caches for path in cache.glob("clones/*")]

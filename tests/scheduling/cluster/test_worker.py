@@ -131,7 +131,7 @@ def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, 
     tree.rename(tmp_path / "gone")
     for _ in range(2):
         assert answer(pickle.loads(packed), worker).observation.outcome is Outcome.COMPLETED
-    (unpacked,) = worker.workspace.projects.iterdir()
+    (unpacked,) = worker.workspace.trees.iterdir()
     assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
 
 
