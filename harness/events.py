@@ -36,8 +36,7 @@ class Progress:
     """How far a search is. `states` are those of its range, the oldest release first; empty for a search over sets.
 
     `left` is the largest possible number of runs left, counted in `unit`s ("run", "cell"), 0 if unknown. A search
-    over sets instead has the number of `candidates` and the number of sets `tried`. `groups` is the number of groups of
-    failing tests without an answer, 0 if unknown.
+    over sets instead has the number of `candidates` and the number of sets `tried`.
     """
 
     states: tuple[PositionState, ...] = ()
@@ -45,7 +44,6 @@ class Progress:
     unit: str = "run"
     candidates: int = 0
     tried: int = 0
-    groups: int = 0
 
 
 @frozen

@@ -7,11 +7,11 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
-from packaging.version import Version
+from packaging.requirements import Requirement
 
 from harness.asking.advice import (
     advice_on,
@@ -20,21 +20,18 @@ from harness.asking.advice import (
     install_missing,
     searched_with,
 )
-from harness.asking.answer import Answer, Asked, Failure, Guilty, Status
+from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
-from harness.asking.failures import Group, Groups, ranked, seen_by, shown_of
+from harness.asking.failures import Group, Groups, ranked, shown_of
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
-from harness.culprit.descent import find_culprit
-from harness.culprit.sides import Side, Sides
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
-from harness.model.culprit import Level
 from harness.model.text import counted, listed, one_line
 from harness.planning.inquiry import Inquiry
 from harness.planning.releases import merged_requirements, scope_of
-from harness.planning.worlds import World, Worlds, limits_of
+from harness.planning.worlds import World, Worlds
 from harness.request.question import TODAY, EndKind, Ends, newest_end
 
 if TYPE_CHECKING:
@@ -68,9 +65,8 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
     session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
     good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
-        policy = question.policy
-        observer = Observer(session.prober, lanes, session.index, session.interpreter, session.reporter, policy)
-        both = BothEnds(observer, question.repro, worlds, bad_world, good_world, policy.flaky)
+        observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
+        both = BothEnds(observer, question.repro, worlds, bad_world, good_world)
         return Between(both, question).run()
 
 
@@ -90,12 +86,12 @@ def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
 
 @define
 class Between:
-    """One question between the worlds of its two ends; `bounds` are constraints that other failures need already."""
+    """One question between the worlds of its two ends."""
 
     ends: BothEnds
     question: Inquiry
-    bounds: tuple[str, ...] = field(default=(), init=False)
-    _found: dict[str, Guilty] = field(factory=dict, init=False)
+    _found: set[str] = field(factory=set, init=False)
+    _bounds: dict[str, Boundary] = field(factory=dict, init=False)
 
     @property
     def repro(self) -> Repro:
@@ -106,16 +102,16 @@ class Between:
         """Answer the question. Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`."""
         begun = time.monotonic()
         answer = self._answer()
-        steps, ran = self.ends.steps, self.ends.observer.count.ran_now
+        steps, ran = self.ends.steps, self.ends.observer.tally.ran_now
         way_on = steps.way_on if steps is not None and answer.advice == self._way_on() else None
-        told = (*self.ends.told, *answer.told)
+        told = tuple(dict.fromkeys((*self.ends.told, *answer.told)))
         return evolve(answer, told=told, way_on=way_on, probes=ran, wall_s=time.monotonic() - begun)
 
     def _answer(self) -> Answer:
         if self.ends.good is not None:
             self.ends.check_different(self.ends.good)
         if not self.ends.run_bad():
-            limits = limits_of(self.ends.bad, self.ends.observer.index, self.ends.observer.interpreter)
+            limits = self.ends.worlds.limits_of(self.ends.bad)
             named = set(map(name_of, self.question.with_))
             limits = tuple(text for text in limits if name_of(text) not in named)
             return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
@@ -134,53 +130,44 @@ class Between:
         return self._between()
 
     def _between(self) -> Answer:
-        groups, good = self.ends.between() if not self.ends.unlike else Groups(()), self.ends.good
-        if groups.groups and good is not None:
-            answer = self._failures(groups, good)
-        else:
-            good_run, bad_run = self.ends.good_runs[0], self.ends.bad_runs[-1]
-            words = self.ends.last_words(good_run), self.ends.last_words(bad_run)
-            why, missing = self.ends.not_rebuilt, install_missing(self.repro, (good_run, bad_run))
-            way_on = self._way_on() if groups.failing_at_both else ""
-            answer = evolve(
-                self._plain(Status.INCONCLUSIVE if why else Status.NOT_A_REGRESSION),
-                not_rebuilt=why,
-                flaky=groups.flaky,
-                failing_at_both=groups.failing_at_both,
-                advice=missing or way_on or advice_on_ends(good_run, *words),
-            )
-        if not answer.advice and groups.failing_at_both:
-            advice = install_missing(self.repro, self.ends.good_runs[:1], groups.failing_at_both)
+        """Find what newly fails and its culprits; then the same further back, for the tests that fail there, too."""
+        ends, answer = self.ends, evolve(self._plain(Status.NOT_A_REGRESSION), ends=())
+        while True:
+            groups = ends.between() if not ends.unlike else Groups(())
+            answer = evolve(answer, ends=(*answer.ends[:-1], *ends.good_runs[:1], *(answer.ends or ends.bad_runs)[-1:]))
+            answer = evolve(answer, told=tuple(dict.fromkeys((*answer.told, *ends.told))))
+            if groups.groups and ends.good is not None:
+                answer = self._failures(answer, groups, ends.good)
+            else:
+                answer = self._nothing(answer, groups)
+            tests = answer.failing_at_both
+            advice = answer.advice or (install_missing(self.repro, ends.good_runs[:1], tests) if tests else "")
             answer = evolve(answer, advice=advice)
-        return self._further_back(answer)
-
-    def _further_back(self, answer: Answer) -> Answer:
-        """Step further back for the tests that fail in the good end that was found, too; a named one is kept."""
-        good, older = self.ends.good, None
-        if self.ends.steps is not None and answer.failing_at_both:
-            older = self.ends.further_back(answer.failing_at_both)
-            if older is None:
+            # A good end that was named is kept.
+            if not tests or ends.steps is None or ends.good is None:
+                return answer
+            named = ends.good.end.text
+            if not ends.further_back(tests):
                 return self._limited(evolve(answer, advice=answer.advice or self._way_on()))
-        if older is None or older.good is None or good is None:
-            return answer
-        search = Between(older, self.question)
-        search.bounds, search._found = answer.constraints, self._found
-        more = search._between()
-        found = more if more.culprits else evolve(answer, failing_at_both=more.failing_at_both)
-        both = counted(len(answer.failing_at_both), "test")
-        since = f"{both} of {good.end.text} failed there, too: {older.good.end.text} is the good end for them"
+            since = f"{counted(len(tests), 'test')} of {named} failed there, too"
+            answer = evolve(answer, told=(*answer.told, f"{since}: {ends.good.end.text} is the good end for them"))
+
+    def _nothing(self, answer: Answer, groups: Groups) -> Answer:
+        """Add that nothing newly fails, and what to do."""
+        good_run, bad_run = self.ends.good_runs[0], self.ends.bad_runs[-1]
+        why = self.ends.not_rebuilt if not answer.failures else ""
+        missing = install_missing(self.repro, (good_run, bad_run))
+        way_on = self._way_on() if groups.failing_at_both else ""
         return evolve(
-            found,
-            asked=answer.asked,
-            status=max((answer.status, more.status), key=lambda status: (status.is_change, -status.exit_code)),
-            ends=(*answer.ends[:-1], *more.ends[:1], *answer.ends[-1:]),
-            changes=answer.changes or more.changes,
-            failures=(*answer.failures, *more.failures),
-            flaky=tuple(dict.fromkeys((*answer.flaky, *more.flaky))),
-            not_run=answer.not_run,
-            advice=answer.advice or more.advice,
-            told=tuple(dict.fromkeys((*answer.told, since, *more.told))),
-            back_to=more.back_to,
+            answer,
+            status=Status.INCONCLUSIVE if why else answer.status,
+            not_rebuilt=why,
+            flaky=tuple(dict.fromkeys((*answer.flaky, *groups.flaky))),
+            failing_at_both=groups.failing_at_both,
+            advice=answer.advice
+            or missing
+            or way_on
+            or advice_on_ends(good_run, self.ends.last_words(good_run), self.ends.last_words(bad_run)),
         )
 
     def _limited(self, answer: Answer) -> Answer:
@@ -207,16 +194,18 @@ class Between:
 
     # -- failures and their culprits
 
-    def _failures(self, groups: Groups, good: World) -> Answer:
-        bad = evolve(self.ends.bad, sources=good.sources | self.ends.bad.sources)
-        if self.question.policy.find_fix and bad.as_of is not None:
+    def _failures(self, answer: Answer, groups: Groups, good: World) -> Answer:
+        """Add the culprits of what newly fails, and those that only show once these are held back."""
+        scope = self.ends.bad.scope
+        scope = evolve(scope, from_source=(*scope.from_source, *sorted(good.sources)))
+        bad = evolve(self.ends.bad, scope=scope)
+        is_fix, flaky = self.question.policy.find_fix, (*answer.flaky, *groups.flaky)
+        if is_fix and bad.as_of is not None:
             bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages
-        not_run, flaky = groups.not_run, groups.flaky
+        answer = evolve(answer, not_run=answer.not_run or groups.not_run)
         held: dict[str, str | None] = {}
         found: list[Failure] = []
-        constraints = self.bounds
-        verified: Observation | None = None
-        told: dict[str, None] = {}
+        told = dict.fromkeys(answer.told)
         for _ in range(_ROUNDS):
             whole = groups.groups[:_MOST_GROUPS]
             each = self.ends.some_of(whole)
@@ -225,41 +214,42 @@ class Between:
             now: list[Failure] = []
             for number, group in enumerate(each):
                 self._tell(whole[number], number, len(whole))
-                now.append(self._failure(PackageSearch(self.ends.observer, group, bad, good, repro, held)))
-            self.ends.observer.count.open_failures = 0
+                alone, depth = self.ends.narrowed(group.tests), self.question.depth
+                search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
+                now.append(self._until_steady(search))
+                self._found |= {culprit.package for culprit in now[-1].culprits}
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
                 known = {test for failure in found if failure.culprits for test in failure.tests}
                 now = [evolve(one, tests=group.tests) for one, group in zip(now, whole, strict=True)]
                 found += [one for one in now if not one.tests or not known.issuperset(one.tests)]
                 break
-            constraints = _tightest((*constraints, *constraints_of(culprits)))
+            self._bounds = _tightest(culprits, self._bounds)
+            constraints = tuple(one.constraint for one in self._bounds.values() if one.constraint)
             run = self._verify(groups, bad, constraints)
             left = self.ends.left_in(run)
             verified = run if run.outcome.ran and passes_whole(left, run) else None
+            is_verified = verified is not None
+            answer = evolve(answer, constraints=constraints, constraints_verified=is_verified, verified_by=verified)
             ways = zip(now, each, whole, strict=True)
             found += [evolve(one, tests=shown_of(some, group, left)) for one, some, group in ways]
-            if verified is not None:
-                break
-            new = _lowest(culprits)
-            if not left.groups or not new or new.keys() <= held.keys():
+            new = {name: one.last_good for name, one in _tightest(culprits, {}).items()}
+            if is_verified or not left.groups or new.keys() <= held.keys():
                 break
             held |= new
             groups = left
-        named, is_fix = any(failure.culprits for failure in found), self.question.policy.find_fix
-        status = Status.INCONCLUSIVE if not named else Status.FIXED if is_fix else Status.FOUND
+        failures = (*answer.failures, *found)
+        is_named = any(failure.culprits for failure in failures)
+        status = Status.INCONCLUSIVE if not is_named else Status.FIXED if is_fix else Status.FOUND
         if is_fix:
-            found = [evolve(one, culprits=tuple(map(_as_fix, one.culprits)), status=status) for one in found]
+            failures = tuple(evolve(one, culprits=tuple(map(_as_fix, one.culprits)), status=status) for one in failures)
         return evolve(
-            self._plain(status),
-            failures=tuple(found),
+            answer,
+            status=status,
+            failures=failures,
             flaky=tuple(dict.fromkeys((*flaky, *groups.flaky))),
             failing_at_both=groups.failing_at_both,
-            not_run=not_run,
-            constraints=constraints,
-            constraints_verified=verified is not None,
-            verified_by=verified,
-            changes=good.lock.diff(self.ends.bad.lock),
+            changes=answer.changes or good.lock.diff(self.ends.bad.lock),
             told=tuple(told),
         )
 
@@ -275,13 +265,6 @@ class Between:
             return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
 
         return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
-
-    def _failure(self, search: PackageSearch) -> Failure:
-        """Find the culprits of one failure, and what is below their releases."""
-        failure = self._until_steady(search)
-        for culprit in failure.culprits:
-            self._found.setdefault(culprit.package, culprit)
-        return evolve(failure, culprits=tuple(self._deeper(culprit, search) for culprit in failure.culprits))
 
     def _until_steady(self, search: PackageSearch) -> Failure:
         """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""
@@ -314,30 +297,9 @@ class Between:
             return _unsure(group, "the tests fail at the bad end even with every package of the good end")
         return Failure(group.tests, group.signature, Status.FOUND, tuple(search.culprits(versions)))
 
-    def _deeper(self, culprit: Guilty, search: PackageSearch) -> Guilty:
-        """Search below the release of a culprit, if its first bad release fails like the bad end."""
-        until, boundary, group, judge = self.question.depth, culprit.boundary, search.group, search.judge
-        locks = [side.lock for side in boundary.sides if side.lock is not None]
-        if until is Level.RELEASE or len(locks) != 2 or judge(boundary.sides[1]).verdict is not Verdict.BAD:
-            return culprit
-        good_side = Side(locks[0], Verdict.GOOD, boundary.sides[0])
-        bad_side = Side(locks[1], Verdict.BAD, seen_by(boundary.sides[1], group))
-        sides = Sides(bad_side, good_side) if self.question.policy.find_fix else Sides(good_side, bad_side)
-        scope = evolve(
-            search.bad.scope,
-            repro=self.ends.narrowed(group.tests) if group.tests else search.repro,
-            subject=culprit.package,
-            requirements=tuple(text for text in search.bad.requirements if text != culprit.package),
-        )
-        trials = self.ends.observer.trials(scope, judge)
-        found = find_culprit(trials, sides, until, are_neighbours=True)
-        self.ends.observer.count.ran_now += trials.tally.ran_now
-        return evolve(culprit, deeper=found)
-
     # -- words
 
     def _tell(self, group: Group, number: int, count: int) -> None:
-        self.ends.observer.count.open_failures = count - number
         if count > 1:
             tests = counted(len(group.tests), "test")
             text = f"group {number + 1} of {count}, {tests}: {one_line(str(group.signature), 120)}"
@@ -375,38 +337,21 @@ def _as_fix(culprit: Guilty) -> Guilty:
     return evolve(culprit, boundary=boundary)
 
 
-def constraints_of(culprits: Iterable[Guilty]) -> list[str]:
-    """Return the constraints of culprits and their companions; one for those that break the tests only together."""
-    settled: set[str] = set()
-    found: dict[str, None] = {}
+def _tightest(culprits: Iterable[Guilty], known: Mapping[str, Boundary]) -> dict[str, Boundary]:
+    """Return the boundaries of packages that must be held back, by package: of several, that with the lowest bound.
+
+    Of culprits that break the tests only together, one is enough; its companions must be held back, too.
+    """
+    found, settled = dict(known), set[str]()
     for culprit in culprits:
-        if culprit.package not in settled:
-            settled |= {*culprit.together_with}
-            found |= dict.fromkeys(one.constraint for one in (culprit.boundary, *culprit.companions) if one.constraint)
-    return list(found)
-
-
-def _tightest(constraints: Iterable[str]) -> tuple[str, ...]:
-    """Return the constraints; of several upper bounds for one package only the lowest."""
-    bounds: dict[str, tuple[Version, bool, str]] = {}
-    others: dict[str, None] = {}
-    for text in constraints:
-        name, below, version = text.partition("<")
-        if not below:
-            others[text] = None
+        if culprit.package in settled:
             continue
-        bound = (Version(version.removeprefix("=")), version.startswith("="), text)
-        bounds[name] = min(bounds.get(name, bound), bound)
-    return (*(text for _, _, text in bounds.values()), *others)
-
-
-def _lowest(culprits: Iterable[Guilty]) -> dict[str, str | None]:
-    """Return the good version of each culprit's package and its companions, the lowest one of each package."""
-    found: dict[str, str | None] = {}
-    for boundary in (one for culprit in culprits for one in (culprit.boundary, *culprit.companions)):
-        good, known = boundary.last_good, found.get(boundary.subject)
-        if known is None or good is None or Version(good) < Version(known):
-            found[boundary.subject] = good
+        settled |= {*culprit.together_with}
+        for one in (culprit.boundary, *culprit.companions):
+            other = found.get(one.subject)
+            bound = Requirement(one.constraint or one.subject).specifier
+            if other is None or not (other.last_good and bound.contains(other.last_good, prereleases=True)):
+                found[one.subject] = one
     return found
 
 

@@ -16,7 +16,6 @@ from harness.asking.failures import (
     disagreeing,
     fails,
     fails_alike,
-    fails_otherwise,
     failures_between,
     packages_named,
     some_of_each,
@@ -27,7 +26,7 @@ from harness.errors import UserMistake
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
-from harness.planning.worlds import NoSolution, World, Worlds, limits_of
+from harness.planning.worlds import NoSolution, World, Worlds
 from harness.probing import Judge, Probe
 from harness.request.question import EndKind, day_end, release_end
 from harness.run.commands import NO_TESTS, only
@@ -70,11 +69,11 @@ def soon_stopped(repro: Repro, seconds: float) -> Repro:
 class BothEnds:
     """The two ends of a question and their runs; `good` is None until it is found further and further back.
 
-    `is_noisy` says that the user called the bug flaky. `steps` is the way back if no good end was named; `newer`
-    are the ends with the good end from which it went further back, for tests that fail there, too. `unlike` says
-    how an environment that is the good end differs from the one that is built from its lock. `unjudged` says how
-    older packages fail with another error than the bug's, and `alike` are runs of older ones that show it.
-    `together` are tests that have another result without the tests that run before them.
+    `steps` is the way back if no good end was named; `newer` are the runs of each good end from which it went further
+    back, for tests that fail there, too. `unlike` says how an environment that is the good end differs from the one
+    that is built from its lock. `unjudged` says how older packages fail with another error than the bug's, and `alike`
+    are runs of older ones that show it. `together` are tests that have another result without the tests that run
+    before them.
     """
 
     observer: Observer
@@ -82,8 +81,7 @@ class BothEnds:
     worlds: Worlds
     bad: World
     good: World | None
-    is_noisy: bool = False
-    newer: BothEnds | None = None
+    newer: list[list[Observation]] = field(factory=list, init=False)
     steps: StepsBack | None = field(default=None, init=False)
     unjudged: str = field(default="", init=False)
     alike: list[Observation] = field(factory=list, init=False)
@@ -124,14 +122,19 @@ class BothEnds:
         self.steps = StepsBack(self.worlds.building_only(self.bad.sources), self.bad)
         return self._step_back(self.steps, self.repro) or self._one_package_back()
 
-    def further_back(self, tests: tuple[str, ...]) -> BothEnds | None:
-        """Step further back with only these tests, which fail in the good end that was found; None if none passes."""
+    def further_back(self, tests: tuple[str, ...]) -> bool:
+        """Step further back with only these tests, which fail in the good end that was found; it is replaced by one in
+        which one of them passes. Returns whether there is one.
+        """
         if self.steps is None:
-            return None
-        older = evolve(self, good=None, newer=self)
-        whole = next(run for run in self.bad_runs if self._fails(run))
-        older.steps, older.bad_runs = self.steps, [whole]
-        return older if older._step_back(self.steps, only_tests(self.repro, tests), tests) else None  # noqa: SLF001
+            return False
+        bad_runs, self.bad_runs = self.bad_runs, [next(run for run in self.bad_runs if self._fails(run))]
+        self.newer.append(self.good_runs)
+        if self._step_back(self.steps, only_tests(self.repro, tests), tests):
+            return True
+        self.bad_runs = bad_runs
+        self.newer.pop()
+        return False
 
     def _step_back(self, steps: StepsBack, repro: Repro, tests: tuple[str, ...] = ()) -> bool:
         """Take the next world in which something passes that fails at the bad end as the good end."""
@@ -148,9 +151,11 @@ class BothEnds:
                     return True
                 if is_good and self._is_good_end(f"{name}, all tests", world, repro):
                     return True
-                seen[world.lock.id] = one_line(run.detail, _SHOWN) if self._differs(run) else ""
-                self.alike += [] if seen[world.lock.id] else [run]
-                doubted += [(name, world)] if few is not None and fails_otherwise(run, self.bad_runs[-1]) else []
+                if differs := self._differs(run):
+                    doubted += [(name, world)] if few is not None else []
+                else:
+                    self.alike.append(run)
+                seen[world.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
             others[world.end.text] = seen[world.lock.id]
             steps.differs = bool(others[world.end.text])
         # Alone, a test may fail because it needs the tests that run before it.
@@ -203,7 +208,7 @@ class BothEnds:
         """Whether a run says nothing about the bug: nothing in it fails as it fails now, or at a newer good end."""
         signature = self.repro.signature
         if signature is None:
-            newer = self.newer.good_runs if self.newer is not None else []
+            newer = self.newer[-1] if self.newer else []
             alike = fails_alike if run.tests else self._ends_alike
             return not any(alike(run, seen) for seen in (*self.bad_runs[-1:], *newer))
         return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
@@ -256,8 +261,8 @@ class BothEnds:
 
     def left_in(self, run: Observation) -> Groups:
         """Return what passes at the good end, or at a newer one for other tests, and fails in a run."""
-        left = self.newly_failing(self.good_runs, [run])
-        return left if left.groups or self.newer is None else self.newer.left_in(run)
+        left = [self.newly_failing(runs, [run]) for runs in (self.good_runs, *self.newer[::-1])]
+        return next((groups for groups in left if groups.groups), left[-1])
 
     def between(self) -> Groups:
         """Return what newly fails, after the failing tests have run again at both ends.
@@ -265,9 +270,7 @@ class BothEnds:
         A test that fails only in some runs of the bad end, and in none of the good end, is a flaky regression.
         """
         groups = self.newly_failing(self.good_runs, self.bad_runs[-1:])
-        if not groups.groups or self.good is None:
-            return groups
-        if not groups.tests and not self.observer.is_flaky:
+        if not groups.groups or self.good is None or not (groups.tests or self.observer.is_flaky):
             return groups
         repro = self.only(groups.tests)
         if groups.tests and not self.observer.is_flaky:
@@ -280,7 +283,7 @@ class BothEnds:
                 return found
             suspects = frozenset(found.flaky).intersection(groups.tests)
             if suspects and self._depends_on_others(suspects, repro, (self.bad, again), (self.good, good_again)):
-                self.together = suspects
+                self.together |= suspects
                 return self.newly_failing(self.good_runs, self.bad_runs)
         return self.flaky(groups, repro, self.good)
 
@@ -369,7 +372,7 @@ class BothEnds:
         rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in kept]
         if rates and min(rates) == len(bad_runs):
             # Only tests that fail at both ends were flaky.
-            self.observer = evolve(observer, policy=evolve(observer.policy, flaky=self.is_noisy))
+            self.observer = evolve(observer, policy=self.worlds.scope.policy)
         elif rates:
             self.note_flaky(min(rates), len(bad_runs))
         self.bad_runs += bad_runs[1:]
@@ -397,7 +400,7 @@ class BothEnds:
         """Raise `UserMistake` if both ends install the same packages."""
         if good.lock.diff(self.bad.lock):
             return
-        limits = limits_of(self.bad, self.observer.index, self.observer.interpreter)
+        limits = self.worlds.limits_of(self.bad)
         hint = advice_on_limits(limits) or "choose ends that are further apart"
         raise UserMistake(
             f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
@@ -519,7 +522,7 @@ class StepsBack:
         for position in positions:
             version = older[-position]
             try:
-                world = worlds.at_release(version, bad)
+                world = worlds.at_release(release_end(version), bad)
             except UserMistake:
                 continue
             self.reached = f"{worlds.subject} {version}"

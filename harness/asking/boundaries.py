@@ -24,20 +24,11 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from harness.environment import Index
+    from harness.model import Observation
     from harness.model.culprit import Culprit
     from harness.planning.inquiry import Scope
-
-
-_STATUS = {
-    BisectionStatus.FOUND: Status.FOUND,
-    BisectionStatus.FIXED: Status.FIXED,
-    BisectionStatus.NOT_A_REGRESSION: Status.NOT_A_REGRESSION,
-    BisectionStatus.NO_FAILURE: Status.NO_FAILURE,
-    BisectionStatus.NOT_FIXED: Status.NOT_FIXED,
-    BisectionStatus.INCONCLUSIVE: Status.INCONCLUSIVE,
-    BisectionStatus.FLAKY: Status.INCONCLUSIVE,
-    BisectionStatus.OPEN: Status.INCONCLUSIVE,  # the levels below were to decide, and could not
-}
+    from harness.probing.probe import Probing
+    from harness.search import Trial
 
 
 _PROOFS = 2  # on each side: of the package, and of its lines
@@ -45,35 +36,46 @@ Find = Callable[[Trials, Sides, Searched], "Culprit | None"]
 
 
 def search_line(
-    line: AxisSearch, scope: Scope, index: Index, announced: tuple[str, tuple[str, ...]], find: Find | None
+    line: AxisSearch,
+    scope: Scope,
+    index: Index,
+    announced: tuple[str, tuple[str, ...]],
+    find: Find | None,
+    *,
+    known: Mapping[Trial, Observation] | None = None,
+    repeating: Probing | None = None,
 ) -> OnLine:
     """Search a line, then what is below its change with `find`, whose proofs are further runs of the two sides.
 
     The repetitions that will be missing then run where a search for lines leaves a lane free. No culprit is returned if
-    single runs, with which it was found, turn out not to tell good from bad. Raises `Interrupted`, `NoNetwork` and
-    `NoSpace`.
+    single runs, with which it was found, turn out not to tell good from bad. `known` are runs that were made before;
+    `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
+    `NoNetwork` and `NoSpace`.
     """
     begun, ran_now, culprit, spare = time.monotonic(), 0, None, None
-    searched = line.begin(patient=find is not None, captured_from="the bad end")
+    searched = line.begin(known, patient=find is not None, captured_from="the bad end")
     line.announce(*announced, searched)
     searched = line.run(searched)
     sides, judge = sides_of(searched), searched.record.judge
+    is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
-        if find is not None and sides is not None and judge.signature is not None and not searched.search.is_noisy:
+        if find is not None and sides is not None and judge.signature is not None and is_steady:
             missing = searched.search.repetitions(_PROOFS, _PROOFS)
             spare = SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in missing))
             stack.enter_context(contextlib.closing(spare))
-            trials = Trials(scope, line.prober, line.lanes, index, judge, line.reporter, spare=spare)
-            trials.tally.seen.update(run.key for run in searched.record.observations.values())
+            trials = Trials(scope, repeating or line.prober, line.lanes, index, judge, line.reporter, spare=spare)
+            if repeating is None:
+                trials.tally.seen.update(run.key for run in searched.record.observations.values())
             culprit = find(trials, sides, searched)
             ran_now = trials.tally.ran_now
-            count_proofs(searched, sides, culprit, trials.tally.failed)
+            if repeating is None:
+                count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
         if not searched.search.done:
             if spare is not None:
                 spare.finish()
             searched = line.run(searched, spare.ran if spare is not None else ())
-    culprit = None if searched.search.is_noisy else culprit
+    culprit = None if searched.search.is_noisy and repeating is None else culprit
     return OnLine(searched, culprit, ran_now, time.monotonic() - begun)
 
 
@@ -107,8 +109,10 @@ class OnLine:
 
 
 def status_of(searched: Searched) -> Status:
-    """Return how the search over a line ended."""
-    return _STATUS[searched.search.result.status]
+    """Return how the search over a line ended; it is open if the levels below were to decide, and could not."""
+    ended = searched.search.result.status
+    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY)
+    return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
 
 
 def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:

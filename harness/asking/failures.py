@@ -137,12 +137,11 @@ class FailureJudge(Judge):
     def __call__(self, observation: Observation) -> Judgement:
         """Return the verdict on one observation, with its reason."""
         if self.tests and self.signature is not None:
-            judgement = judged(observation, Group(self.tests, self.signature))
-        else:
-            judgement = super().__call__(observation)
-            differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
-            judgement = evolve(judgement, differs=differs)
-        return evolve(judgement, verdict=self.differing) if judgement.differs else judgement
+            observation = seen_by(observation, Group(self.tests, self.signature))
+        judgement = super().__call__(observation)
+        differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
+        verdict = self.differing if differs else judgement.verdict
+        return Judgement(verdict, (self.tests and observation.detail) or judgement.reason, differs)
 
 
 @frozen
@@ -243,49 +242,30 @@ def newly_failing(good: Sequence[Observation], bad: Sequence[Observation]) -> Gr
     )
 
 
-def judged(observation: Observation, group: Group) -> Judgement:
-    """Return the verdict of a run on one group of tests.
-
-    Bad if one of its tests fails with its signature, good if all of its tests ran and passed, else a skip.
-    """
-    results = _Results(observation)
-    failures = list(results.all_failures(group.tests))
-    for failure in failures:
-        if match := group.signature.match(_raising(observation, failure.exception)):
-            return Judgement(Verdict.BAD, f"{match} ({failure.id})")
-    if failures:
-        return Judgement(Verdict.SKIP, f"{titled(failures[0].exception)} ({failures[0].id})", differs=True)
-    if not observation.outcome.ran:
-        return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
-    missing = [test for test in group.tests if not results.all_pass(test)]
-    if not missing:
-        count = len(group.tests)
-        return Judgement(Verdict.GOOD, "the test passed" if count == 1 else f"all {count} tests passed")
-    what = "was skipped" if results.of(missing[0]) else "did not run"
-    more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
-    detail = observation.detail if observation.outcome is not Outcome.COMPLETED else ""
-    return Judgement(Verdict.SKIP, f"{missing[0]} {what}{more}" + (f"; {detail}" if detail else ""))
-
-
 def seen_by(observation: Observation, group: Group) -> Observation:
-    """Return the run as if it had only run the group's tests, with their exception as that of the run; as it is if the
-    group is a whole command.
+    """Return the run as if it had only run the group's tests; as it is if the group is a whole command.
 
-    So code for repros, such as a `Judge` with the group's signature, also works for a group of tests.
+    It raised the exception of the group, or else of another failure of its tests; it completed if all of them ran and
+    passed. So code for repros also works for a group of tests.
     """
     if not group.tests:
         return observation
-    judgement = judged(observation, group)
-    if judgement.verdict is Verdict.GOOD:
-        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=judgement.reason)
-    failures = list(_Results(observation).all_failures(group.tests))
-    if judgement.verdict is Verdict.BAD:
-        failures = [one for one in failures if group.signature.match(_raising(observation, one.exception))]
-    if failures:
-        return evolve(_raising(observation, failures[0].exception), detail=titled(failures[0].exception))
-    if observation.outcome.ran:
-        return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=judgement.reason)
-    return observation
+    results = _Results(observation)
+    raised = [(failure.id, _raising(observation, failure.exception)) for failure in results.all_failures(group.tests)]
+    if raised:
+        test, seen = next((one for one in raised if group.signature.match(one[1])), raised[0])
+        return evolve(seen, detail=f"{titled(seen.exception)} ({test})")
+    if not observation.outcome.ran:
+        return observation
+    missing = [test for test in group.tests if not results.all_pass(test)]
+    if not missing:
+        passed = "the test passed" if len(group.tests) == 1 else f"all {len(group.tests)} tests passed"
+        return evolve(observation, outcome=Outcome.COMPLETED, exception=None, exit_code=0, detail=passed)
+    what = "was skipped" if results.of(missing[0]) else "did not run"
+    more = f" and {len(missing) - 1} more of {len(group.tests)}" if len(missing) > 1 else ""
+    why = f"; {observation.detail}" if observation.detail and observation.outcome is not Outcome.COMPLETED else ""
+    detail = f"{missing[0]} {what}{more}{why}"
+    return evolve(observation, outcome=Outcome.DECLINED, exception=None, detail=detail)
 
 
 def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[str, ...]:
@@ -329,17 +309,6 @@ def fails_alike(run: Observation, bad: Observation) -> bool:
         for one in (run, bad)
     )
     return not seen.isdisjoint(wanted)
-
-
-def fails_otherwise(run: Observation, bad: Observation) -> bool:
-    """Whether a test that fails in `bad` ran and fails in another way in `run`."""
-    results = _Results(bad)
-    return any(
-        titled(failure.exception) != titled(test.exception)
-        for test in run.tests
-        for failure in results.failures(test.id)
-        if test.outcome.is_failure
-    )
 
 
 def packages_named(observation: Observation, packages: Sequence[str]) -> tuple[str, ...]:

@@ -11,19 +11,18 @@ import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import evolve, field, frozen
 
 from harness.asking.failures import FailureJudge
-from harness.culprit.trials import Trials
-from harness.events import Judged, Progress, Reporter, Started, run_label
+from harness.culprit.trials import Tally
+from harness.events import Judged, Reporter, Started, run_label
 from harness.model import Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
 from harness.request.question import Policy
 
 if TYPE_CHECKING:
-    from harness.environment import Index, Interpreter
-    from harness.planning.inquiry import Scope
+    from harness.environment import Index
     from harness.scheduling.scheduler import Lanes
 
 
@@ -74,35 +73,23 @@ class Repeating(Around):
         return self.judge(observation).verdict is Verdict.GOOD
 
 
-@define
-class Count:
-    """Counts the probes that were run rather than answered by the store, and the failures still to search."""
-
-    ran_now: int = 0
-    open_failures: int = 0
-
-    def add(self, observation: Observation, *, cached: bool) -> None:
-        """Count one probe."""
-        self.ran_now += not cached and observation.outcome.ran
-
-
 @frozen
 class Observer:
     """Runs the probes of a question between two worlds.
 
     `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
-    is known that the bug does not show in every run (0 and 0: it does, as far as is known).
+    is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of
+    all levels.
     """
 
     prober: Probing
     lanes: Lanes
     index: Index
-    interpreter: Interpreter
     reporter: Reporter
     policy: Policy = Policy()
     failures: int = 0
     runs: int = 0
-    count: Count = field(factory=Count)
+    tally: Tally = field(factory=Tally)
 
     @property
     def is_flaky(self) -> bool:
@@ -124,10 +111,6 @@ class Observer:
             return self.prober
         return Repeating(self.prober, judge, self.passes)
 
-    def trials(self, scope: Scope, judge: Judge) -> Trials:
-        """Return what the levels below a release run their probes with."""
-        return Trials(scope, self.repeating(judge), self.lanes, self.index, judge, self.reporter)
-
     def observe(self, label: str, probe: Probe, judge: Judge | None = None) -> Observation:
         """Run one probe, or take its observation from the store; `judge` determines the reported verdict.
 
@@ -137,10 +120,9 @@ class Observer:
         prober = self.repeating(judge) if judge is not None else self.prober
         prepared = prober.prepare(probe)
         observation = prepared.observation or prober.execute(prepared)
-        self.count.add(observation, cached=prepared.cached)
+        self.tally.ran_now += not prepared.cached and observation.outcome.ran
         judgement = (judge or self._judge_of_ends(probe.repro.signature))(observation)
-        progress = Progress(groups=self.count.open_failures)
-        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached, progress=progress))
+        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
         return observation
 
     def observe_again(

@@ -6,26 +6,26 @@ if the failure names the package that it is about.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.asking.answer import Boundary, Guilty
-from harness.asking.boundaries import boundary_of, candidates_of
+from harness.asking.boundaries import boundary_of, candidates_of, search_line
 from harness.asking.failures import (
     FailureJudge,
     Group,
-    failing_of,
     packages_of_frames,
     packages_of_log,
     seen_by,
 )
 from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
-from harness.culprit.sides import exchanged
+from harness.culprit.descent import find_culprit
+from harness.culprit.sides import Sides
 from harness.events import LevelBegan, Progress
-from harness.model import Change, Judgement, Lock, Observation, Release, Repro, Verdict, name_of
+from harness.model import Change, Judgement, Observation, Release, Repro, Verdict, name_of
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
@@ -38,7 +38,8 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.asking.observing import Observer
-    from harness.request.question import Policy
+    from harness.culprit.trials import Trials
+    from harness.model.culprit import Culprit
 
 
 _FEW = 4
@@ -61,8 +62,8 @@ class FlakyError(Exception):
 class PackageSearch:
     """The search for the culprits of one failure.
 
-    `held` are the versions that are also held back in every run. `units` are the changes by package, and `order` the
-    packages with the most likely first.
+    `held` are the versions that are also held back in every run. `alone` is what runs below the release, down to
+    `depth`. `units` are the changes by package, and `order` the packages with the most likely first.
     """
 
     observer: Observer
@@ -70,7 +71,9 @@ class PackageSearch:
     bad: World
     good: World
     repro: Repro
+    alone: Repro
     held: Versions
+    depth: Level
     order: Sequence[str] = ()
     units: Mapping[str, Change] = field(init=False)
 
@@ -128,12 +131,11 @@ class PackageSearch:
         search, observer = FewestChanges(order, flipped=flipped), self.observer
 
         def judged(_: Names, observation: Observation, cached: bool) -> Judgement:
-            observer.count.add(observation, cached=cached)
+            observer.tally.ran_now += not cached and observation.outcome.ran
             return self.judge(observation)
 
         def progress() -> Progress:
-            groups = observer.count.open_failures
-            return Progress(candidates=len(order), tried=search.result.runs, groups=groups)
+            return Progress(candidates=len(order), tried=search.result.runs)
 
         prober = observer.repeating(self.judge)
         Engine(prober, observer.lanes, probe_of, label_of, judged, observer.reporter, progress).drive(search)
@@ -146,49 +148,76 @@ class PackageSearch:
 
     # -- since which release
 
-    def boundary(self, change: Change, others: Versions) -> Boundary:
-        """Find the two neighbouring releases of a package between which the tests began to fail.
+    def boundary(self, change: Change, others: Versions) -> tuple[Guilty, Culprit | None]:
+        """Find the two neighbouring releases of a package between which the tests began to fail, and what is below.
 
         Everything else stays unchanged. Versions are ordered by number, not by upload: a backport released after the
         culprit comes before it. If the exception changes inside the failing range, both changes are reported: since
         when the tests fail, and since when with this message. Raises `FlakyError`.
         """
-        ends = Boundary(
-            change.name,
-            last_good=change.before,
-            first_bad=change.after,
-            suspects=(change.after,) if change.after else (),
-        )
+        observer, group, name = self.observer, self.group, change.name
         line = self._line(change, {**self.held, **others})
         if line is None:
-            return ends
+            suspects = (change.after,) if change.after else ()
+            return Guilty(Boundary(name, last_good=change.before, first_bad=change.after, suspects=suspects)), None
         axis, releases, left_out = line
-        span = f"{change.name}, from {axis.names[0]} to {axis.names[-1]}"
-        told = f"{counted(len(axis.names), 'release')} of {span}: which broke it?"
-        self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
-        differing = Verdict.BAD if self.group.signature.captured else Verdict.SKIP
-        searched = self._searched(axis, evolve(self.judge, differing=differing), self.observer.policy)
-        if searched.search.is_noisy and not self.observer.is_flaky:
+        span = f"{name}, from {axis.names[0]} to {axis.names[-1]}"
+        judge = evolve(self.judge, differing=Verdict.BAD if group.signature.captured else Verdict.SKIP)
+        scope = evolve(
+            self.bad.scope,
+            repro=self.repro if self.depth is Level.RELEASE else self.alone,
+            subject=name,
+            requirements=tuple(text for text in self.bad.requirements if text != name),
+        )
+        on_line = search_line(
+            AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, observer.policy),
+            scope,
+            observer.index,
+            (f"{counted(len(axis.names), 'release')} of {span}: which broke it?", ()),
+            self._below,
+            known=self._likely(axis, judge),
+            repeating=observer.repeating(self.judge) if observer.is_flaky else None,
+        )
+        searched, below = on_line.searched, on_line.culprit
+        observer.tally.ran_now += searched.record.ran + on_line.ran_now
+        if searched.search.is_noisy and not observer.is_flaky:
             bad = searched.search.result.bad_side
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
         found = boundary_of(searched, candidates_of(releases), left_out)
         if found.first_bad is None or found.last_good is None:
-            return evolve(found, last_good=change.before, first_bad=change.after)
+            return Guilty(evolve(found, last_good=change.before, first_bad=change.after)), None
         judgement = self.judge(found.sides[-1])
         found = evolve(found, message=judgement.reason)
         if found.first_bad != axis.names[-1] and judgement.differs:
             found = evolve(found, since=self._since(axis, searched))
-        return found
+        is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
+        return Guilty(found, below if is_wanted else None), below
+
+    def _below(self, trials: Trials, sides: Sides, _: Searched) -> Culprit | None:
+        """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
+        good, bad = sides.before, sides.after
+        is_same = self.judge(bad.observation).verdict is Verdict.BAD
+        until = self.depth if is_same else Level.RELEASE
+        if until is Level.RELEASE and len(good.lock.diff(bad.lock)) > 1:
+            until = Level.PACKAGE
+        bad = evolve(bad, observation=seen_by(bad.observation, self.group))
+        sides = Sides(bad, good) if self.observer.policy.find_fix else Sides(good, bad)
+        # If that release fails differently from the bad end, any failure counts.
+        trials = evolve(trials, judge=self.judge) if is_same else trials
+        return find_culprit(trials, sides, until, are_neighbours=True)
 
     def _since(self, axis: Axis, searched: Searched) -> str | None:
         """Return the first release that fails as the bad end does, if the first bad one fails differently."""
-        judge = evolve(self.judge, differing=Verdict.GOOD)
+        observer, judge = self.observer, evolve(self.judge, differing=Verdict.GOOD)
         later = evolve(axis, good=searched.search.result.first_bad)
         told = f"since which release of {axis.subject} is the message that of the bad end?"
-        self.observer.reporter.report(LevelBegan(Level.RELEASE, told))
+        observer.reporter.report(LevelBegan(Level.RELEASE, told))
         known = {trial: run for trial, run in searched.record.observations.items() if trial.attempt == 0}
-        result = self._searched(later, judge, ONE_RUN, known).search.result
-        return axis.names[result.first_bad] if result.first_bad is not None else None
+        line = AxisSearch(later, judge, observer.prober, observer.lanes, observer.reporter, ONE_RUN)
+        searched = line.run(line.begin(known))
+        observer.tally.ran_now += searched.record.ran
+        first = searched.search.result.first_bad
+        return axis.names[first] if first is not None else None
 
     def _line(self, change: Change, held: Versions) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
         """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
@@ -200,7 +229,7 @@ class PackageSearch:
         name, observer, bad = change.name, self.observer, self.bad
         scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
         releases, left_out = releases_on_line(
-            observer.index, scope, observer.interpreter, name, (change.before, change.after), self._until
+            observer.index, scope, observer.prober.builder.interpreter, name, (change.before, change.after), self._until
         )
         if len(releases) < 2:
             return None
@@ -221,26 +250,16 @@ class PackageSearch:
         days = (self.bad.until, self.good.until)
         return self.bad.as_of or (max(filter(None, days)) if all(days) else None)
 
-    def _searched(
-        self, axis: Axis, judge: FailureJudge, policy: Policy, known: Mapping[Trial, Observation] | None = None
-    ) -> Searched:
-        """Search a line; `known` are runs that were made before."""
-        observer = self.observer
-        line = AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, policy)
-        likely = {} if known or observer.is_flaky else self._likely(axis, judge)
-        searched = line.run(line.begin(known or likely))
-        observer.count.ran_now += searched.record.ran
-        return searched
-
     def _likely(self, axis: Axis, judge: FailureJudge) -> dict[Trial, Observation]:
         """Run both sides of each step to another major version, from the newest on, until one is not bad.
 
         Most changes come with such a step. Of many steps only the newest is run: a bisection takes fewer runs then.
         """
-        if axis.good is None or axis.bad is None or axis.bad - axis.good < _FEW:
+        count = len(axis.names)
+        if count <= _FEW or self.observer.is_flaky:
             return {}
         major = [Version(name).major for name in axis.names]
-        steps = [at for at in range(axis.good + 1, axis.bad + 1) if major[at] != major[at - 1]]
+        steps = [at for at in range(1, count) if major[at] != major[at - 1]]
         found: dict[Trial, Observation] = {}
         few = steps if len(steps) <= _STEPS else steps[-1:]
         for position in [position for at in reversed(few) for position in (at, at - 1)]:
@@ -257,177 +276,96 @@ class PackageSearch:
 
         Raises `FlakyError`.
         """
-        held = dict(versions)
-        waiting = list(versions)
-        found: list[Guilty] = []
-        while waiting:
-            name = waiting.pop(0)
-            if name not in held:
-                continue
+        held, found = dict(versions), dict[str, Guilty]()
+        while (name := next((name for name in held if name not in found), None)) is not None:
             others = {other: version for other, version in held.items() if other != name}
-            culprit = self._culprit(self.units[name], others, {one.package for one in found})
-            found.append(culprit)
+            culprit = self._culprit(self.units[name], others, frozenset(found))
+            found[culprit.package] = culprit
             held[culprit.package] = culprit.boundary.last_good
-            if culprit.package != name:  # the package found instead may be the only culprit
-                if self.passes({other: version for other, version in held.items() if other != name}) is not None:
-                    del held[name]
-                else:
-                    waiting.insert(0, name)
-            for other in [other for other in waiting if other in held]:
-                if self._is_not_needed(held, other):
-                    del held[other]
-        # An earlier culprit may only have been held back because of a later one.
-        for culprit in found[:-1]:
-            if len(held) > 1 and self._is_not_needed(held, culprit.package):
-                del held[culprit.package]
-        kept = [culprit for culprit in found if culprit.package in held]
-        return [*self._with_companions(kept), *self._partners_of(kept)]
+            for other in [other for other in held if other != culprit.package]:
+                rest = {one: version for one, version in held.items() if one != other}
+                run = self.passes(rest)
+                there = run.lock.version_of(other) if run is not None and run.lock is not None else None
+                # One that the others hold back may be a culprit, unless another was found in its place.
+                if run is not None and (other == name or there == self.units[other].after):
+                    held = rest
+        culprits = [found[name] for name in held]
+        if len(versions) == 1 and held.keys() == versions.keys():
+            return self._with_partners(culprits[0])
+        return self._with_companions(culprits)
 
-    def _is_not_needed(self, held: Mapping[str, str | None], name: str) -> bool:
-        """Whether the tests pass with the others held back while this one stays at the version of the bad end."""
-        rest = {other: version for other, version in held.items() if other != name}
-        run = self.passes(rest)
-        return run is not None and run.lock is not None and run.lock.version_of(name) == self.units[name].after
-
-    def _culprit(self, change: Change, others: Versions, known: Collection[str]) -> Guilty:
+    def _culprit(self, change: Change, others: Versions, known: Names) -> Guilty:
         """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
 
         Packages in `known` are not searched again. A package that changed along with this one is searched with this one
         held back, because the two may break the tests one after the other.
         """
-        boundary = self.boundary(change, others)
-        owner = self._pinned_by(boundary)
-        if owner is not None and owner.name not in {*known, *others}:
-            return self._culprit(self.units[owner.name], others, {*known, boundary.subject})
-        instead = self._moved_along(boundary, others)
-        if instead is not None and instead.name in self.units and instead.name not in {*known, *others}:
-            unit = evolve(self.units[instead.name], before=instead.before)
-            return self._culprit(unit, {**others, boundary.subject: boundary.last_good}, {*known, boundary.subject})
-        return Guilty(boundary, together_with=self._partners(boundary) if not others else ())
+        found, below = self.boundary(change, others)
+        boundary = found.boundary
+        instead = self._instead(boundary, below)
+        if instead is None or instead.name in {*known, *others}:
+            return found
+        held = {**others, boundary.subject: boundary.last_good}
+        return self._culprit(evolve(self.units[instead.name], before=instead.before), held, known | {boundary.subject})
 
-    def _pinned_by(self, boundary: Boundary) -> Change | None:
-        """Return the requested package that pins exactly the first bad release of a transitive one, if there is one.
-
-        Neither can be upgraded or held back without the other, so the requested package is named as the culprit.
-        """
-        asked = set(map(name_of, self.bad.requirements))
-        if boundary.subject in asked or boundary.first_bad is None or len(boundary.sides) != 2:
-            return None
-        for change in boundary.moved:
-            if change.name in self.units and change.name in asked and change.after is not None:
-                other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.first_bad}")
-                if self.observer.prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
-                    return change
-        return None
-
-    def _moved_along(self, boundary: Boundary, others: Versions) -> Change | None:
+    def _instead(self, boundary: Boundary, below: Culprit | None) -> Change | None:
         """Return the package that changed with the first bad release and breaks the tests, unless that release does.
 
-        If it can't be upgraded alone, it is the one with which the tests pass when only that is held back.
+        It is also the requested package that pins exactly this release: neither can be upgraded without the other.
         """
         along = [
             change
             for change in sorted(boundary.moved, key=lambda change: change.name)
-            if change.name != boundary.subject and change.before is not None and change.after is not None
+            if change.name in self.units and change.name != boundary.subject and change.before and change.after
         ]
-        if not along or len(boundary.sides) != 2:
-            return None
-        before, after = (side.lock for side in boundary.sides)
-        if before is None or after is None or self._fails_with(boundary, before, after, boundary.subject):
-            return None
-        alone = (change for change in along if self._fails_with(boundary, before, after, change.name))
-        return next(alone, None) or next((one for one in along if self._passes_without(boundary, one, others)), None)
+        prober, asked = self.observer.prober, set(map(name_of, self.bad.requirements))
+        for change in along if boundary.subject not in asked else ():
+            other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.first_bad}")
+            if change.name in asked and prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
+                return change
+        package = below.findings[0] if below is not None else None
+        names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()
+        return next((change for change in along if names == {change.name}), None)
 
-    def _passes_without(self, boundary: Boundary, change: Change, others: Versions) -> bool:
-        """Whether the tests pass with only this package held back, and the boundary's on its bad side."""
-        if change.name not in self.units or boundary.first_bad is None:
-            return False
-        run = self.passes({**others, change.name: change.before})
-        there = run.lock.version_of(boundary.subject) if run is not None and run.lock is not None else None
-        return there is not None and Version(there) >= Version(boundary.first_bad)
-
-    def _fails_with(self, boundary: Boundary, before: Lock, after: Lock, name: str) -> bool:
-        """Whether it fails as with the first bad release if only one package is upgraded, ignoring its requirements.
-
-        Packages that are new there come along, as it may need them. If that release fails differently
-        from the bad end, any failure counts, if all tests that it breaks fail.
-        """
-        new = (change.name for change in boundary.moved if change.before is None)
-        lock = exchanged(before, after, [name, *new])
-        run = self.observe(
-            f"{boundary.subject} {boundary.last_good} with only {name} {lock.version_of(name)}",
-            Probe(self.repro, self.bad.at({}, self.repro).combination, lock=lock),
-        )
-        judgement, first_bad = self.judge(run), boundary.sides[-1]
-        if not judgement.differs or not self.judge(first_bad).differs:
-            return judgement.verdict is Verdict.BAD
-        tests = self.group.tests
-        return set(failing_of(run, tests)) >= set(failing_of(first_bad, tests))
-
-    def _partners(self, boundary: Boundary) -> tuple[str, ...]:
-        """Return the packages that a culprit needs to break the tests: none if it breaks them alone."""
-        name = boundary.subject
-        after = self.units[name].after
-        rest = tuple(other for other in self.order if other != name and self.units[other].after is not None)
-        if after is None or not rest:
-            return ()
+    def _with_partners(self, culprit: Guilty) -> list[Guilty]:
+        """Return a culprit, and the packages without which it breaks nothing, each with its own boundary."""
+        name, partners = culprit.package, Names()
+        after = {one: change.after for one, change in self.units.items() if change.after is not None}
+        rest = tuple(other for other in self.order if other != name and other in after)
         older = evolve(self.good, as_of=self.bad.as_of, near=self.good.lock)
-        run = self.observe(f"the good end with only {name} {after}", older.at({name: after}, self.repro))
-        if self.judge(run).verdict is not Verdict.GOOD:
-            return ()
-        names = self.fewest(
-            rest,
-            lambda names: older.at({name: after, **{other: self.units[other].after for other in names}}, self.repro),
-            Verdict.BAD,
-            f"{name} alone does not make the tests fail: which other package is needed?",
-            "upgraded too",
-        )
-        return tuple(sorted(names or ()))
 
-    def _partners_of(self, culprits: Sequence[Guilty]) -> list[Guilty]:
-        """Return the packages that break the tests only together with a culprit, each with its boundary."""
-        known = {culprit.package for culprit in culprits}
-        found = []
-        for culprit in culprits:
-            for partner in culprit.together_with:
-                if partner in known:
-                    continue
-                known.add(partner)
-                others = {
-                    other.package: other.boundary.last_good
-                    for other in culprits
-                    if other.package != culprit.package and culprit.package not in other.together_with
-                }
-                along = tuple(sorted({culprit.package, *culprit.together_with} - {partner}))
-                found.append(Guilty(self.boundary(self.units[partner], others), together_with=along))
-        return found
+        def upgraded(names: Names) -> Probe:
+            return older.at({one: after[one] for one in (name, *sorted(names))}, self.repro)
+
+        if name in after and rest:
+            run = self.observe(f"the good end with only {name} {after[name]}", upgraded(Names()))
+            if self.judge(run).verdict is Verdict.GOOD:
+                told = f"{name} alone does not make the tests fail: which other package is needed?"
+                partners = self.fewest(rest, upgraded, Verdict.BAD, told, "upgraded too") or partners
+        found = [culprit, *(self.boundary(self.units[partner], {})[0] for partner in sorted(partners))]
+        every = {name, *partners}
+        return [evolve(one, together_with=tuple(sorted(every - {one.package}))) for one in found]
 
     def _with_companions(self, culprits: Sequence[Guilty]) -> list[Guilty]:
-        """Return the culprits without packages that only have to be held back along with one of them."""
-        found = {culprit.package: culprit for culprit in culprits}
-        for culprit in culprits:
-            main = self._held_back_with(culprit, list(found.values()))
-            if main is not None:
-                del found[culprit.package]
-                boundaries = (*main.companions, culprit.boundary, *culprit.companions)
-                found[main.package] = evolve(main, companions=boundaries)
-        return list(found.values())
+        """Return the culprits without packages that only have to be held back along with one of them.
 
-    def _held_back_with(self, one: Guilty, culprits: Sequence[Guilty]) -> Guilty | None:
-        """Return the culprit whose older releases don't work with the newer ones of this package, if that is all.
-
-        Its bad side fails in the culprit's own code, and never as the bad end does, while the culprit's does.
+        The bad side of such a package fails in that culprit's code, and never as the bad end does, while the culprit's
+        does: its older releases don't work with the newer ones of the package.
         """
-        boundary = one.boundary
-        if boundary.since is not None or not self._only_differs(boundary):
-            return None
-        code = self._code_in(boundary.sides[-1])
-        shown = (other for other in culprits if other.package in code and other.package != one.package)
-        return next((other for other in shown if other.boundary.sides and not self._only_differs(other.boundary)), None)
-
-    def _only_differs(self, boundary: Boundary) -> bool:
-        """Whether the first bad release fails, but never as the bad end does."""
-        return bool(boundary.sides) and self.judge(boundary.sides[-1]).differs and boundary.since is None
+        found = {culprit.package: culprit for culprit in culprits}
+        other_errors = {
+            one.package: one.boundary.sides[-1]
+            for one in culprits
+            if one.boundary.sides and one.boundary.since is None and self.judge(one.boundary.sides[-1]).differs
+        }
+        for name, run in other_errors.items():
+            code, one = self._code_in(run), found[name]
+            mains = (main for main in found.values() if main.package in code and main.boundary.sides)
+            main = next((main for main in mains if main.package not in other_errors), None)
+            if main is not None:
+                del found[name]
+                found[main.package] = evolve(main, companions=(*main.companions, one.boundary))
+        return list(found.values())
 
     def _code_in(self, run: Observation) -> frozenset[str]:
         """Return the packages in the traceback of a run, from its log if nothing else has one."""

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.requirements import Requirement
-from packaging.version import Version
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
 from harness.environment.interpreter import target_of
@@ -27,7 +26,7 @@ from harness.planning.releases import check_ends, era_of, is_prerelease
 from harness.probing import Probe
 from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
 from harness.request.project_requirements import unpinned
-from harness.request.question import End, EndKind, Ends, day_end, release_end
+from harness.request.question import End, EndKind, Ends, day_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -55,10 +54,8 @@ class World:
 
     A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
     possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
-    about packages that differ from what the end says. `sources` are projects that an end had to build: their other
-    releases may be built too, or no search could tell which of those between the ends is the first bad one. `inside` is
-    the interpreter of an existing environment that is the end, to run it as it is. `until` is the day of these
-    packages, if it is known: the day of the end, or the upload of the newest package that a file lists.
+    about packages that differ from what the end says. `inside` is the interpreter of an existing environment that is
+    the end, to run it as it is.
     """
 
     end: End
@@ -68,11 +65,23 @@ class World:
     as_of: datetime | None = None
     near: Lock | None = None
     told: tuple[str, ...] = ()
-    prereleases: tuple[str, ...] = ()
-    sources: frozenset[str] = frozenset()
     changed: tuple[str, ...] = ()
     inside: Path | None = None
-    until: datetime | None = None
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The packages that had to be built.
+
+        Their other releases may be built too, or no search could tell which of those between the ends is the first bad
+        one.
+        """
+        return frozenset(pin.name for pin in self.lock.pins if is_source(pin.wheel))
+
+    @property
+    def until(self) -> datetime | None:
+        """The day of these packages: that of the end, or the upload of the newest one for which the index tells it."""
+        uploads = (datetime.fromisoformat(pin.uploaded) for pin in self.lock.pins if pin.uploaded)
+        return self.as_of or max(uploads, default=None)
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """Return the probe of this world unchanged."""
@@ -93,8 +102,8 @@ class World:
         prereleases = {name for name, version in pinned.items() if is_prerelease(version)}
         combination = evolve(
             combination,
-            prereleases=tuple({*self.prereleases, *prereleases}),
-            from_source=(*self.scope.from_source, *self.sources),
+            prereleases=tuple({*(prereleases_of(self.near) if self.near is not None else ()), *prereleases}),
+            from_source=(*self.scope.from_source, *sorted(self.sources)),
         )
         return Probe(repro, combination, self.near)
 
@@ -122,35 +131,6 @@ class World:
 def end_words(end: End) -> str:
     """Return an end as part of a sentence."""
     return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
-
-
-def limits_of(world: World, index: Index, interpreter: Interpreter) -> tuple[str, ...]:
-    """Return the requirements that exclude the newest release of the world's day; none for a world without a day.
-
-    Raises `NoNetwork`.
-    """
-    found: dict[str, None] = {}
-    for text in world.scope.requirements if world.as_of is not None else ():
-        requirement = Requirement(text)
-        installed = world.lock.version_of(normalized_name(requirement.name))
-        if installed is None or not requirement.specifier:
-            continue
-        current, newest = parsed_version(installed), _newest(requirement.name, world, index, interpreter)
-        if current is not None and newest is not None and newest > current and newest not in requirement.specifier:
-            found[text] = None
-    return tuple(found)
-
-
-def _newest(project: str, world: World, index: Index, interpreter: Interpreter) -> Version | None:
-    fitting = (
-        release.version
-        for release in index.known_releases(project)
-        if release.left_out_because(interpreter.target) is None
-        and release.uploaded is not None
-        and world.as_of is not None
-        and release.uploaded <= world.as_of
-    )
-    return max(fitting, default=None)
 
 
 def _pin(text: str, pinned: Mapping[str, str]) -> str:
@@ -206,19 +186,15 @@ class Worlds:
         """
         good, bad = ends.good, ends.bad
         other = good if good is not None and good.kind is not EndKind.RELEASE else self.newest
-        world = self._at(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
+        world = self.at_release(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
         if good is None:
             return None, world
-        return (self._at(good, world) if good.kind is EndKind.RELEASE else self.of(good)), world
+        return (self.at_release(good, world) if good.kind is EndKind.RELEASE else self.of(good)), world
 
     def building_only(self, names: Collection[str]) -> Worlds:
         """Worlds for days that the user did not name: only what another end had to build is worth a build."""
         from_source = (*self.scope.from_source, *sorted(names), NO_SOURCE)
         return evolve(self, scope=evolve(self.scope, from_source=from_source))
-
-    def at_release(self, version: str, other: World) -> World:
-        """Make the world of another end with the subject at a release. Raises `UserMistake`."""
-        return self._at(release_end(version), other)
 
     def required(self) -> tuple[Worlds, World] | None:
         """Make the world of the exact versions that a repro requires, on the day of the newest of them.
@@ -243,8 +219,7 @@ class Worlds:
             )
         free = evolve(self, scope=evolve(self.scope, requirements=loose))
         told = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
-        end, prereleases = day_end(moment), prereleases_of(lock)
-        return free, World(end, free.scope, lock, loose, moment, lock, (told,), prereleases)
+        return free, World(day_end(moment), free.scope, lock, loose, moment, lock, (told,))
 
     def _resolved(self, combination: Combination, near: Lock | None = None) -> Resolution:
         return self.prober.resolve(Probe(self.scope.repro, combination, near))
@@ -271,8 +246,6 @@ class Worlds:
             end.moment,
             told=(*_built_words(end, lock), *changed),
             changed=changed,
-            sources=_built(lock),
-            until=end.moment,
         )
 
     def _refuse_early_day(self, end: End) -> None:
@@ -299,7 +272,7 @@ class Worlds:
             resolution = self._resolved(scope.combination(requirements, None))
             if (chosen := resolution.lock) is None:
                 raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
-            return World(end, scope, chosen, requirements, None, chosen, pins.told, prereleases_of(chosen))
+            return World(end, scope, chosen, requirements, None, chosen, pins.told)
         # A project under test runs from its folder.
         changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
         combination = scope.combination(pins.requirements, None)
@@ -317,10 +290,9 @@ class Worlds:
             lock, when = self._with_missing(end, lock, missing)
             told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
         names = tuple(pin.name for pin in lock.pins)
-        prereleases, until = prereleases_of(lock), _newest_upload(lock)
-        return World(end, scope, lock, names, None, lock, told, prereleases, _built(lock), changed, until=until)
+        return World(end, scope, lock, names, None, lock, told, changed)
 
-    def _at(self, end: End, other: World) -> World:
+    def at_release(self, end: End, other: World) -> World:
         """Put the subject of another end's world at a release. Raises `UserMistake` and `UnknownRelease`."""
         check_ends(self.index, self.subject, [end.text])
         resolution = self.prober.resolve(other.at({self.subject: end.text}, other.scope.repro))
@@ -331,15 +303,15 @@ class Worlds:
                 hint = self._python_hint(both)[0] or hint
             what = f"{self.subject} {end.text} can't be installed {end_words(other.end)}"
             raise UserMistake(f"{what}: {_told(resolution)}", hint=hint)
-        return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=(), until=other.as_of)
+        return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=())
 
     def _with_missing(self, end: End, lock: Lock, missing: Sequence[str]) -> tuple[Lock, str]:
         """Return the lock with further requirements, as new as its newest package, and words about that day.
 
         No version of the lock is changed. Raises `UserMistake`.
         """
-        newest = _newest_upload(lock)
-        day = newest + ERA_MARGIN if newest is not None and all(pin.uploaded for pin in lock.pins) else None
+        uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]
+        day = max(uploads) + ERA_MARGIN if uploads and len(uploads) == len(lock.pins) else None
         resolution = None
         for as_of in dict.fromkeys((day, None)):
             pinned: list[str] = []
@@ -398,6 +370,25 @@ class Worlds:
         built = self.prober.builder.builds.release(name, str(release.version))
         return f"{why} and {CANT_BUILD}: {built.words}" if isinstance(built, NotBuilt) else ""
 
+    def limits_of(self, world: World) -> tuple[str, ...]:
+        """Return the requirements that exclude the newest release of the world's day; none for a world without a day.
+
+        Raises `NoNetwork`.
+        """
+        found: dict[str, None] = {}
+        for text in world.scope.requirements:
+            requirement = Requirement(text)
+            installed = parsed_version(world.lock.version_of(normalized_name(requirement.name)) or "")
+            if installed is None or not requirement.specifier or world.as_of is None:
+                continue
+            then = self.index.known_releases(requirement.name)
+            then = tuple(one for one in then if one.uploaded is not None and one.uploaded <= world.as_of)
+            fitting = (one.version for one in then if one.left_out_because(self.interpreter.target) is None)
+            newest = max(fitting, default=installed)
+            if newest > installed and newest not in requirement.specifier:
+                found[text] = None
+        return tuple(found)
+
     # -- which Python would have wheels
 
     def _hint_for_day(self, words: str, combination: Combination) -> tuple[str, str]:
@@ -442,20 +433,10 @@ def _told(resolution: Resolution) -> str:
     return one_line(resolution.words, 400)
 
 
-def _built(lock: Lock) -> frozenset[str]:
-    """Return the packages of a lock that are built from source."""
-    return frozenset(pin.name for pin in lock.pins if is_source(pin.wheel))
-
-
 def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
     built = [f"{pin.name} {pin.version}" for pin in lock.pins if is_source(pin.wheel)]
     why = f"built from source, because there is no wheel for Python {lock.minor}"
     return (f"{end.text}: {why}: {', '.join(built)}",) if built else ()
-
-
-def _newest_upload(lock: Lock) -> datetime | None:
-    """Return the upload time of the newest package of those for which the index tells it; None without any."""
-    return max((datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded), default=None)
 
 
 _KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))

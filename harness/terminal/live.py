@@ -271,16 +271,13 @@ class Repeats:
 
 
 def what_is_left(progress: Progress, clock: Clock) -> str:
-    """What is left, as text: candidates (search over sets) or runs and time, and the groups without an answer."""
-    parts = []
+    """What is left, as text: candidates (search over sets), or runs and time."""
     if progress.candidates:
-        parts.append(f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried")
-    elif progress.left:
-        at_most = "at most " if progress.unit == "run" else ""
-        parts.append(f"{at_most}{counted(progress.left, progress.unit)} left, {clock.estimate(progress.left)}")
-    if progress.groups > 1:
-        parts.append(f"{progress.groups} groups of tests open")
-    return ", ".join(parts)
+        return f"{counted(progress.candidates, 'candidate')}, {progress.tried} tried"
+    if not progress.left:
+        return ""
+    at_most = "at most " if progress.unit == "run" else ""
+    return f"{at_most}{counted(progress.left, progress.unit)} left, {clock.estimate(progress.left)}"
 
 
 class Answered:

@@ -2,20 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 from attrs import evolve
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from harness.asking.failures import (
+    FailureJudge,
     Group,
     failing_of,
-    judged,
     newly_failing,
     seen_by,
 )
 from harness.model import (
     Device,
+    Judgement,
     Observation,
     Outcome,
     RaisedException,
@@ -27,6 +30,7 @@ from harness.model import (
     judge,
 )
 from harness.model.observation import WHOLE_RUN
+from harness.store import Store
 
 GONE = RaisedException(
     "builtins.AttributeError", "`np.asfarray` was removed in the NumPy 2.0 release. Use `np.asarray`."
@@ -45,6 +49,10 @@ def ok(*tests: str) -> list[TestResult]:
 
 def bad(test: str, raised: RaisedException | None = GONE, outcome: TestOutcome = TestOutcome.FAILED) -> TestResult:
     return TestResult(test, outcome, raised)
+
+
+def judged(observation: Observation, group: Group) -> Judgement:
+    return FailureJudge(group.signature, Store(Path()), tests=group.tests)(observation)
 
 
 def names_in(groups) -> list[tuple[str, ...]]:
