@@ -96,7 +96,7 @@ def test_markers_select_the_entries_of_a_lock(tmp_path):
     assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
 
 
-def test_a_pylock(tmp_path):
+def test_a_pylock_of_a_project(tmp_path):
     wheel = '[[packages.wheels]]\nurl = "https://example.org/{0}-{1}-py3-none-any.whl"\nhashes = {{ sha256 = "00" }}\n'
     listed = [("a", "1.0", ""), ("windows", "1.0", "marker = \"sys_platform == 'win32'\"\n"), ("b", "2.0", "")]
     packages = "".join(
