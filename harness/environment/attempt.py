@@ -88,7 +88,7 @@ class Attempt:
 def looser(combination: Combination) -> Iterator[Combination]:
     """The combination with looser holds: first to older releases, one hold alone and then all, then without holds."""
     holds = combination.holds
-    below = tuple(hold.replace("==", "<=") for hold in holds)
+    below = tuple(re.sub("={2,3}", "<=", hold) for hold in holds)
     for instead in (below, ("",) * len(holds)):
         if len(holds) > 1:  # one hold: "one alone" and "all" are the same
             for i in range(len(holds)):

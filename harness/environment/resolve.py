@@ -205,7 +205,7 @@ class _Question(Resolver):
     def _upload(self, hold: str) -> datetime | None:
         """Upload time of the release that a hold names with ==, None if it names none."""
         requirement = Requirement(hold)
-        named = [specifier.version for specifier in requirement.specifier if specifier.operator == "=="]
+        named = [specifier.version for specifier in requirement.specifier if specifier.operator in ("==", "===")]
         release = self.index.release(requirement.name, named[0]) if named else None
         return release.uploaded if release is not None else None
 

@@ -46,10 +46,12 @@ def versions(answer):
     return {pin.name: pin.version for pin in answer.lock.pins}
 
 
-def test_a_hold_that_forces_an_ancient_release_is_loosened_and_reported(resolve):
-    answer = resolve("tool", holds=("engine==2.0",))
+@pytest.mark.parametrize("operator", ["==", "==="])
+def test_a_hold_that_forces_an_ancient_release_is_loosened_and_reported(resolve, operator):
+    answer = resolve("tool", holds=(f"engine{operator}2.0",))
     assert versions(answer) == {"tool": "1.1", "engine": "1.0"}
-    assert answer.drift == ("engine 1.0 instead of the held ==2.0, which would take tool down from 1.1 to 0.1",)
+    held = f"engine 1.0 instead of the held {operator}2.0"
+    assert answer.drift == (f"{held}, which would take tool down from 1.1 to 0.1",)
 
 
 def test_the_release_of_the_day_counts_rather_than_the_newest(resolve):
