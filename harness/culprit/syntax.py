@@ -261,9 +261,9 @@ class Names:
     """The names in a text, from the interpreter's own symbol table; there are none if it is not valid Python.
 
     `error` is the line of the first syntax error, counted from 1, None if there is none. `defined` are classes and
-    functions at any level, `own_attributes` the attributes of `self` or `cls` that occur. `unbound` are the names that
-    are used as global names and that neither the text nor Python binds. Deferred annotations are not uses, and a text
-    that imports all names of a module may bind any.
+    functions at any level, `own_attributes` the attributes of `self` or `cls` that occur. `unbound` are
+    the names that are used as global names and that neither the text nor Python binds. Deferred annotations are not
+    uses, and a text that imports all names of a module may bind any.
     """
 
     error: int | None = None

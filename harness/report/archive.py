@@ -93,7 +93,7 @@ class Archive:
             record = json.loads((self.store.root / place).read_text(encoding="utf-8"))
         except (OSError, ValueError):
             return False
-        if record.get("schema") != SCHEMA:
+        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
             return False
         self.store.write(place, json.dumps({**record, "kept": kept}, indent=1, sort_keys=True))
         return True

@@ -96,20 +96,6 @@ def test_markers_select_the_entries_of_a_lock(tmp_path):
     assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
 
 
-def test_a_pylock_of_a_project(tmp_path):
-    wheel = '[[packages.wheels]]\nurl = "https://example.org/{0}-{1}-py3-none-any.whl"\nhashes = {{ sha256 = "00" }}\n'
-    listed = [("a", "1.0", ""), ("windows", "1.0", "marker = \"sys_platform == 'win32'\"\n"), ("b", "2.0", "")]
-    packages = "".join(
-        f'[[packages]]\nname = "{name}"\nversion = "{version}"\n{marker}{wheel.format(name, version)}'
-        for name, version, marker in listed
-    )
-    packages += '[[packages]]\nname = "tool"\n[packages.vcs]\ntype = "git"\nurl = "https://example.org/tool"\n'
-    packages += 'commit-id = "abc"\n[[packages]]\nname = "mine"\n[packages.directory]\npath = "."\neditable = true\n'
-    pins = read(tmp_path, "pylock.dev.toml", f'lock-version = "1.0"\ncreated-by = "x"\n{packages}')
-    assert pins.requirements == ("a==1.0", "b==2.0", "tool")
-    assert [told.partition(" ")[0] for told in pins.told] == ["tool"]
-
-
 def test_poetry_and_pdm(tmp_path):
     poetry = """
 [[package]]
