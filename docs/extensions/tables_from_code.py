@@ -57,7 +57,6 @@ MEANINGS = {
     "function": "the culprit's function, with its class",
     "removed": "a public name that is gone",
     "depth": "release: nox -s truth does not look for the lines",
-    "commit": "address or hash of the commit that broke it",
     "pull-request": "address of the pull request that broke it",
     "fix": "what the fixed release changed, a sentence",
     "workaround": "what helps until then, a sentence",

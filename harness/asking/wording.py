@@ -359,7 +359,7 @@ def _culprit(culprit: Guilty, others: tuple[Guilty, ...], tests: tuple[str, ...]
         names = {other.package: other.boundary.first_bad or "" for other in others}
         along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
         text += f" together with {' and '.join(along)}"
-    notes = [evidence.short for evidence in culprit.evidence[:1] if evidence.short]
+    notes = [evidence.did for evidence in culprit.evidence[:1] if evidence.did]
     if culprit.companions:
         along = [one.constraint or one.subject for one in culprit.companions]
         notes.append(f"{boundary.constraint or culprit.package} needs {listed(along)} alongside")

@@ -105,7 +105,7 @@ def lines_of(entry: Entry) -> Iterator[tuple[str, str]]:
     if place := known.removed or known.file:
         function = f", {known.function}" if known.function and not known.removed else ""
         yield ("removed" if known.removed else "where"), f"{place}{function}"
-    for label, text in (("commit", known.commit), ("pull request", known.pull_request), ("fix", known.fix)):
+    for label, text in (("pull request", known.pull_request), ("fix", known.fix)):
         if text:
             yield label, text
     if known.workaround:

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from harness.culprit.sides import Exchange, Sides
 
 
-_QUIET = 0.02  # comments, docstrings, layout
+_QUIET = 0.02  # comments, docstrings, layout, imports
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _FEW_UNITS = 100
 _LATE = 2.0

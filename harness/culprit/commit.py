@@ -9,6 +9,7 @@ the commit found is a merge, the merged branch is searched too.
 
 from __future__ import annotations
 
+import itertools
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,15 +19,12 @@ from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
 from harness.culprit.sides import PackageFiles, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
-from harness.model.culprit import Finding, Level, Proof, Region
+from harness.model.culprit import Finding, Level, Proof
 from harness.model.lock import ANY_SOURCE
 from harness.repository.git import (
-    ChangedLines,
     Repository,
-    bisect_log,
     clone_of,
     commit_url,
-    commits_behind,
     is_url,
     pull_request_url,
     repository_url,
@@ -45,7 +43,6 @@ if TYPE_CHECKING:
     from harness.repository.releases import Layout
     from harness.request.question import Policy
 
-_SUSPECTS = 2
 _COMPILED = (".so", ".pyd", ".dylib")
 
 
@@ -66,7 +63,7 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
     trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     try:
-        pair = _suspected(source, found) or bisected(source, chain)
+        pair = bisected(source, chain, found.files)
     except BadRepository as error:  # a partial clone lacks the files of some commits
         return _words_of(error)
     if isinstance(pair, str):
@@ -218,10 +215,6 @@ def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, cand
         runs=len(judged),
         unresolved=sum(judgement.verdict is Verdict.SKIP for judgement, _ in judged.values()),
         commits=(linked(source.repository.describe(sha), source.url),),
-        replay=bisect_log(
-            ((source.repository.describe(one), run[0].verdict) for one, run in judged.items()),
-            find_fix=source.sides.before.verdict is Verdict.BAD,
-        ),
         notes=tuple(dict.fromkeys((*source.newer.notes, *source.older.notes))),
     )
 
@@ -232,13 +225,22 @@ def linked(commit: Commit, url: str) -> Commit:
     return evolve(commit, link=commit_url(url, commit.sha), pull_request_link=pull_request)
 
 
-def bisected(source: CommitSource, chain: tuple[str, ...], policy: Policy = ONE_RUN) -> tuple[str, str] | str:
+def bisected(
+    source: CommitSource, chain: tuple[str, ...], files: Iterable[str], policy: Policy = ONE_RUN
+) -> tuple[str, str] | str:
     """Search a chain of commits (oldest first), and the merged branch if the result is a merge.
 
+    The commits that changed `files`, paths in the newer release, are searched first, each with its first parent.
     Returns the parent and the commit, or a text with the reason why no commit can be named.
     """
     commits = (source.base, *chain)
-    pair = pair_of(source, commits, search_among(source, commits, policy))
+    neighbours = tuple(itertools.pairwise(commits))
+    paths = [source.newer.layout.source_of(file) for file in files]
+    touching = source.repository.first_parents(source.base, source.newer.sha, *paths) if paths else ()
+    likely = tuple(dict.fromkeys(sha for pair in neighbours if pair[1] in touching for sha in pair))
+    pair = pair_of(source, likely, search_among(source, likely, policy)) if likely else ""
+    if pair not in neighbours:
+        pair = pair_of(source, commits, search_among(source, commits, policy))
     return pair if isinstance(pair, str) else inside_merge(source, pair, policy)
 
 
@@ -342,33 +344,6 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
 
 def _words_of(error: BadRepository) -> str:
     return f"{error.message}; {error.hint}" if error.hint else error.message
-
-
-def _suspected(source: CommitSource, found: Finding) -> tuple[str, str] | None:
-    """A commit that changed the culprit's lines, after its parent, if their runs show the change; else None."""
-    lines = [_changed(source, region) for region in found.regions]
-    if not lines:
-        return None
-    try:
-        suspects = commits_behind(source.repository, source.base, source.newer.sha, lines)
-    except BadRepository:  # a partial clone may lack files that blame needs but the runs don't
-        return None
-    for sha in suspects[:_SUSPECTS]:
-        parents = source.repository.describe(sha).parents
-        # Run the parent only if the suspect has the verdict of the newer side.
-        shows = bool(parents) and source.run(sha) is source.sides.after.verdict
-        if shows and source.run(parents[0]) is source.sides.before.verdict:
-            return parents[0], sha
-    return None
-
-
-def _changed(source: CommitSource, region: Region) -> ChangedLines:
-    removed = tuple(
-        line[1:] for line in region.diff.splitlines() if line.startswith("-") and not line.startswith("---")
-    )
-    first, last = region.after
-    added = (first, last) if last >= first else None
-    return ChangedLines(source.newer.layout.source_of(region.file), added, removed)
 
 
 def repository_of(files: PackageFiles) -> str:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.regions import FileDifference, lines_of, serves_only
+from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import PackageFiles
 from harness.culprit.syntax import outline_of
 from harness.model.culprit import Region
@@ -157,29 +157,20 @@ class Edits:
         return {path: frozenset(numbers) for path, numbers in found.items()}
 
     def quiet(self) -> frozenset[Unit]:
-        """Regions of Python files that only change comments, docstrings or layout."""
+        """Regions of Python files that only change comments, docstrings, layout, or which names are imported.
+
+        A name that is imported from elsewhere than before is not quiet.
+        """
         found: set[Unit] = set()
         for path, difference in self.differences.items():
-            if not path.endswith(".py"):
-                continue
-            older, newer = outline_of(difference.before).quiet, outline_of(difference.after).quiet
-            if older is None or newer is None:
-                continue
-            for number, (a, b, c, d) in enumerate(difference.blocks):
-                silent = all(n + 1 in older for n in range(a, b)) and all(n + 1 in newer for n in range(c, d))
-                if silent or _is_rewrapped(lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]):
+            older, newer = outline_of(difference.before), outline_of(difference.after)
+            for number, (a, b, c, d) in enumerate(difference.blocks if path.endswith(".py") else ()):
+                was, now = older.imported(a + 1, b), newer.imported(c + 1, d)
+                if was is None or now is None:
+                    continue
+                if all(was[name] == now[name] for name in was.keys() & now.keys()):
                     found.add(f"{path}#{number}")
         return frozenset(found)
-
-    def serving(self) -> frozenset[Unit]:
-        """Regions of Python files that only add or remove imported names; they only matter to users of the names."""
-        return frozenset(
-            f"{path}#{number}"
-            for path, found in self.differences.items()
-            if path.endswith(".py")
-            for number, block in enumerate(found.blocks)
-            if serves_only(block, found.before, found.after, (lines_of(found.before), lines_of(found.after)))
-        )
 
 
 @frozen
@@ -226,18 +217,6 @@ def _compared(unit: Unit, older: str, before: PackageFiles, after: PackageFiles)
         return FileDifference.between(unit, old.decode(), new.decode())
     except UnicodeDecodeError:
         return None
-
-
-def _is_rewrapped(before: tuple[str, ...], after: tuple[str, ...]) -> bool:
-    """Whether the lines differ only in where they are wrapped."""
-    if not before or not after or "#" in "".join((*before, *after)):
-        return False
-    one, other = ("".join("".join(lines).split()).replace(",)", ")").replace(",]", "]") for lines in (before, after))
-    return one == other and _indent(before[0]) == _indent(after[0]) and (one[-1:] in ")]}" or len(before) == len(after))
-
-
-def _indent(line: str) -> str:
-    return line[: len(line) - len(line.lstrip())]
 
 
 def places(regions: Iterable[Region], *, newer: bool = True) -> str:

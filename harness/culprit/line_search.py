@@ -35,11 +35,11 @@ _BEFORE_GROUPS = 8  # likely parts that come before the groups of files
 _MANY_PARTS = 40  # with more than that, whole folders are tried before the rest, and whole files before their lines
 _SEVERAL, _AT_A_TIME = 4, 16  # parts of a file that one run may clear
 _MOST_FOLDERS = 12
-_LEAST = 0.1  # regions below are comments and layout, or in functions that never ran
+_LEAST = 0.1  # regions below are comments, layout and imports
 
 
-def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Unit]) -> tuple[Candidate, ...]:
-    """The sets of units to try alone, the likeliest first; of `serving` units, only within their files."""
+def parts_of(edits: Edits, weights: Mapping[Unit, float]) -> tuple[Candidate, ...]:
+    """The sets of units to try alone, the likeliest first; the unlikeliest units only within their files."""
     scores: dict[Candidate, float] = {}
     wholes: dict[tuple[str, str], set[Unit]] = {}
     for unit, weight in weights.items():
@@ -52,7 +52,7 @@ def parts_of(edits: Edits, weights: Mapping[Unit, float], serving: Collection[Un
         wholes.setdefault((path, ""), set()).add(unit)
         if function and edits.differences[path].is_function(function):
             wholes.setdefault((path, function), set()).add(unit)
-        if unit not in serving and weight >= _LEAST:
+        if weight >= _LEAST:
             scores[frozenset({unit})] = weight
     for (_, function), units in wholes.items():
         share = _FUNCTION if function else _FILE
@@ -106,7 +106,7 @@ def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candid
 
 @frozen
 class LineSearch:
-    """A search for lines: its units, their ties and weights. `serving` units, such as imports, only serve others.
+    """A search for lines: its units, their ties and weights.
 
     `older` opens forks of the older environment for some units that are advanced there; None if there are none.
     """
@@ -117,7 +117,6 @@ class LineSearch:
     edits: Edits
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
-    serving: frozenset[Unit] = field(default=frozenset(), repr=False)
     clues: Clues | None = field(default=None, repr=False)
     older: Callable[[Candidate], ForkingProber | None] = field(default=lambda _: None, repr=False)
 
@@ -146,42 +145,30 @@ class LineSearch:
 
     @property
     def suspects(self) -> frozenset[Unit]:
-        """The regions that may be the cause alone: no imports, no comments, nothing that never ran."""
-        regions = (unit for unit in self.all - self.serving if self.edits.is_region(unit))
-        return frozenset(unit for unit in regions if self.weights[unit] >= _LEAST)
+        """The regions that are likely to be the cause alone: no comments, and no imports that no evidence points to."""
+        return frozenset(unit for unit in self.all if self.edits.is_region(unit) and self.weights[unit] >= _LEAST)
 
     @property
     def parts(self) -> tuple[Candidate, ...]:
         """The parts to try alone, the likeliest first."""
-        return parts_of(self.edits, self.weights, self.serving)
+        return parts_of(self.edits, self.weights)
 
     def pursue(
-        self,
-        weights: dict[Unit, float],
-        *,
-        most: int,
-        after: Reduced | None = None,
-        parts: Sequence[Candidate] = (),
-        most_runs: int | None = None,
+        self, weights: Mapping[Unit, float], *, parts: Sequence[Candidate] = (), are_alone: bool = False
     ) -> Reduced:
         """Find the smallest set of units whose reversal removes the difference.
 
-        `parts` are tried alone first. It tries at most `most` sets in at most `most_runs` runs, and continues the
-        search `after` if it is given.
+        `parts` are tried alone first; with `are_alone`, sets are tried only in a part that was enough.
         """
-        pursuit = self._pursuit(weights, most=most, after=after, parts=parts)
-        found = evolve(pursuit, most_runs=most_runs).run()
-        return found.after(after) if after is not None else found
+        return evolve(self._pursuit(weights, parts), are_alone=are_alone).run()
 
     def likely_files(self) -> frozenset[str]:
         """The files of the mixtures that are tried first."""
-        first = self._pursuit(self.weights, most=1, after=None, parts=self.parts).next_sets(_LIKELY)
+        first = self._pursuit(self.weights, self.parts).next_sets(_LIKELY)
         mixtures = (self.reverted(units).mixture for units in first)
         return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
 
-    def _pursuit(
-        self, weights: dict[Unit, float], *, most: int, after: Reduced | None, parts: Sequence[Candidate]
-    ) -> Pursuit:
+    def _pursuit(self, weights: Mapping[Unit, float], parts: Sequence[Candidate]) -> Pursuit:
         return Pursuit(
             trials=self.trials,
             flipped=self.sides.before.verdict,
@@ -189,9 +176,6 @@ class LineSearch:
             closed=self.consistency.reverted,
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
-            most=most,
-            serving=self.serving,
-            told=after.told if after is not None else {},
             until=self.trials.until,
             parts=parts,
             complete=self.consistency.reverted_alone,
@@ -212,7 +196,7 @@ def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[U
     before, after = traces or (None, None)
     clues = Clues(sides, trials.scope.repro.source, before, after, Pointers.of(exchange, sides))
     consistency = Consistency(edits, ties_of(edits, clues.idle(edits)))
-    search = LineSearch(trials, sides, exchange, edits, consistency, clues.weights(edits), edits.serving(), clues=clues)
+    search = LineSearch(trials, sides, exchange, edits, consistency, clues.weights(edits), clues)
     return search, len(traces)
 
 
@@ -232,7 +216,7 @@ def opened(search: LineSearch, units: frozenset[Unit]) -> LineSearch:
     if search.clues is not None:
         weights, idle = search.clues.weights(edits), search.clues.idle(edits)
     consistency = Consistency(edits, search.consistency.ties if rest else ties_of(edits, idle))
-    return evolve(search, edits=edits, consistency=consistency, weights=weights, serving=edits.serving())
+    return evolve(search, edits=edits, consistency=consistency, weights=weights)
 
 
 def _that_called(
@@ -307,7 +291,6 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
 _MOST_NEEDED = 14
 _LIKELY_NEEDS, _LIKELY_NEEDS_OF_FORKS = 4, 10  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
-_SERVES = 0.1  # an import is added with the lines that use it
 
 
 @frozen
@@ -408,9 +391,7 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
 def _may_be_it(search: LineSearch, unit: Unit) -> bool:
     """Whether a unit may be the culprit itself: a region in a function, not an import, a class body or a whole file."""
     edits = search.edits
-    if not edits.is_region(unit) or unit in search.serving:
-        return False
-    return edits.differences[edits.path_of(unit)].is_function(edits.function(unit))
+    return unit in search.suspects and edits.differences[edits.path_of(unit)].is_function(edits.function(unit))
 
 
 def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
@@ -431,7 +412,7 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
 def _needed(search: LineSearch, core: Candidate) -> Reduced:
     """Search, in few runs, for the other units that must be advanced for the culprit to make the difference."""
     pursuit = search_for_needs(search, core)
-    return pursuit.run() if pursuit is not None else Reduced(frozenset(), True, frozenset(), 0, 0, 0, None, False)
+    return pursuit.run() if pursuit is not None else Reduced(frozenset(), True, frozenset(), 0, 0, 0, None)
 
 
 def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
@@ -446,7 +427,7 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         return with_core(units | core) - core
 
     own = {search.edits.path_of(unit) for unit in core}
-    likely = sorted((unit for unit in others - search.serving), key=lambda unit: -weights[unit])
+    likely = sorted(others, key=lambda unit: -weights[unit])
     forks = search.older(core)
     if forks is None:
         likely = likely[:_LIKELY_NEEDS]
@@ -460,7 +441,6 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
     wholes = (frozenset(found) for found in (beside, near, compiled) if found)
     return Pursuit(
         trials=evolve(search.trials, forks=forks),
-        serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=closed,
@@ -483,8 +463,6 @@ def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
     path, function = edits.path_of(unit), edits.function(unit)
     if path in {edits.path_of(one) for one in core}:
         weight *= _SAME_FILE
-    if unit in search.serving:
-        return weight * _SERVES
     if not function or not edits.differences[path].is_function(function):
         weight *= _DECLARES
     if any(edits.words(unit) & edits.words(one) for one in core):

@@ -17,15 +17,14 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
-from harness.culprit.clues import Pointers, message_of, used_units
-from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, probably_compiled, removed_from_compiled
+from harness.culprit.clues import message_of, used_units
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
     COMPILED,
     REST,
     Advanced,
     LineSearch,
-    advance,
     advanced,
     advanced_alone,
     belongs,
@@ -35,7 +34,6 @@ from harness.culprit.line_search import (
     opened,
     parts_of,
     prepared,
-    proved_forth,
     reverted_in_words,
 )
 from harness.culprit.pursuit import Candidate, Reduced
@@ -58,9 +56,7 @@ if TYPE_CHECKING:
     from harness.events import Event
     from harness.probing import Probe
 
-_MOST = 40
 _FEW = 3
-_SIMPLER = 60  # forks in search of a culprit that needs nothing else
 
 
 def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, ...]:
@@ -93,7 +89,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
             compiled = removed_from_compiled(search)
         if compiled is not None:
             return (compiled,)
-        search, reduced = pursued(search, used, stack, most=_MOST if is_mixable else 0)
+        search, reduced = pursued(search, used, stack, are_alone=not is_mixable)
         return _findings(search, reduced, package, until, traced)
 
 
@@ -114,15 +110,14 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     if reduced.shown is not None and (files := _unread(search, reduced)):
         search, reduced = _into(search, reduced, files)
         spent.append(reduced)
-    if reduced.shown is None and not reduced.gave_up and len(files_of(search, reduced.units)) <= _FEW:
+    if reduced.shown is None and reduced.is_minimal and len(files_of(search, reduced.units)) <= _FEW:
         # Nothing smaller was sufficient, but all of it is only a few files.
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         reduced = evolve(reduced, runs=sum(one.runs for one in spent), unresolved=sum(one.unresolved for one in spent))
-        compiled = probably_compiled(search, reduced)
-        return (compiled or evolve(package, notes=(*package.notes, _open(search, reduced))),)
+        return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
-    instead = (_instead if forth.is_needless else _simpler)(search, reduced, forth, spent)
+    instead = _instead(search, forth, spent) if forth.is_needless else None
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
@@ -141,22 +136,13 @@ def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Cand
     if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)):
         likeliest = core
         core, fine = _narrowed(search, reduced.units, core)
-        ranked = sorted(core, key=lambda unit: (-search.weights.get(unit, 0.0), unit))[:_FEW]
-        for part in dict.fromkeys((likeliest, *(frozenset({unit}) for unit in ranked))) if fine is None else ():
-            alone = advanced_alone(search, part, core) if part < core else None
-            if alone is not None and (part == likeliest or _is_needless(search, core - part, part)):
-                return part, None, alone
+        alone = advanced_alone(search, likeliest, core) if fine is None and likeliest < core else None
+        if alone is not None:
+            return likeliest, None, alone
     return core, fine, advanced(search, core, reduced.units)
 
 
-def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
-    """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
-    if not part.isdisjoint(search.consistency.advanced(units)):
-        return True
-    return not proved_forth(search, units, advance(search, units)).holds
-
-
-def _instead(search: LineSearch, _reduced: Reduced, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
+def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
     """Search among the edits that the found lines need, because these make the difference without the found lines.
 
     The found lines may have removed the bug only by breaking the mixture in a way that hides it. Returns None if
@@ -166,40 +152,9 @@ def _instead(search: LineSearch, _reduced: Reduced, forth: Advanced, spent: list
     shown = _run_whole(search, units)
     if shown is None:
         return None
-    found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units}, most=_MOST)
+    found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units})
     spent.append(found)
     return found if found.shown is not None else evolve(found, units=units, shown=shown)
-
-
-def _simpler(search: LineSearch, reduced: Reduced, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
-    """Another region that makes the difference alone both ways, where the found ones need many others in the older one.
-
-    Lines around the change can remove the bug, too, but to bring it they need all that they call. Returns None if there
-    is none among the likeliest; `spent` gets each search.
-    """
-    if (forth.proof.holds and len(forth.needs) < _MANY) or search.trials.forks is None:
-        return None
-    pointers, regions = (
-        search.clues.pointers if search.clues else Pointers(),
-        filter(search.edits.is_region, reduced.units),
-    )
-    if any(pointers.point_to(search.edits, unit) for unit in regions):
-        return None  # the APIs of both releases tell the same
-    left = [part for part in search.parts if len(part) == 1 and part <= search.suspects - reduced.units]
-    runs = _SIMPLER
-    while left and runs > 0:
-        found = search.pursue(search.weights, most=0, parts=left, most_runs=runs)
-        spent.append(found)
-        runs -= found.runs
-        if found.shown is None:
-            return None
-        core = _core(search, found.units)
-        other = advanced_alone(search, core, reduced.units)
-        if other is not None and len(other.needs) < _FEW:
-            shown = _run_whole(search, found.units)
-            return None if shown is None else evolve(found, shown=shown)
-        left = [part for part in left if part not in found.told and part.isdisjoint(found.units)]
-    return None
 
 
 def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced) -> Finding:
@@ -240,7 +195,7 @@ def _narrowed(search: LineSearch, units: Candidate, core: Candidate) -> tuple[Ca
     if core == regions:
         return core, fine
     if fine is None:
-        return (regions - search.serving) or core, None
+        return (regions & search.suspects) or core, None
     owners = frozenset(unit for unit in regions if any(_overlap(search, unit, one) for one in fine.regions))
     return owners or core, fine
 
@@ -284,7 +239,7 @@ def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tupl
     cut = opened(search, wholes)
     units = (cut.all - search.all) | (cut.all & reduced.units)
     weights = {unit: cut.weights[unit] for unit in sorted(units)}
-    found = cut.pursue(weights, most=_MOST, parts=() if REST in wholes else parts_of(cut.edits, weights, cut.serving))
+    found = cut.pursue(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return cut, found
@@ -311,22 +266,15 @@ def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
     """Notes on what the search could not show."""
     named = frozenset(search.names({unit}) for unit in reduced.unproven)
     told = search.trials.notes(evolve(reduced, unproven=named))
-    return (f"{told[0]}{_out_of_time(search)}", *told[1:]) if reduced.gave_up else told
+    return told if reduced.is_minimal else (f"{told[0]}{_out_of_time(search)}", *told[1:])
 
 
 def _open(search: LineSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
-    count = len(search.exchange.units)
-    if COMPILED in search.all and reduced.unresolved:
-        compiled = few(compiled_that_ran(search))
-        return (
-            f"no change in its Python files made the difference alone in {reduced.runs} runs, and not all of them run "
-            f"with the compiled files of the other release: the cause may be several changes together, or in "
-            f"{compiled}{_out_of_time(search)}"
-        )
-    return (
-        f"could not tell which of its {count} files makes the difference in {reduced.runs} runs{_out_of_time(search)}"
-    )
+    told = f"could not tell which of its {len(search.exchange.units)} files makes the difference in {reduced.runs} runs"
+    if COMPILED in search.all:
+        told += f": it may be several changes together, or in {few(compiled_that_ran(search))}"
+    return told + _out_of_time(search)
 
 
 def _out_of_time(search: LineSearch) -> str:
@@ -338,13 +286,14 @@ def _out_of_time(search: LineSearch) -> str:
     return f"; the time budget of {told_duration(seconds)} ran out (--time {more} goes on where it stopped)"
 
 
-_BEFORE_CONTROL = 12  # forks that together take less time than one with every change reverted
 _CHECKED = 2  # sets that forks found to be too small
 _MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
-def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most: int) -> tuple[LineSearch, Reduced]:
-    """Find the smallest set of units whose reversal removes the difference, with at most `most` runs of sets.
+def pursued(
+    search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, are_alone: bool
+) -> tuple[LineSearch, Reduced]:
+    """Find the smallest set of units whose reversal removes the difference; see `LineSearch.pursue`.
 
     It starts with forks if there are many units. A result from forks is confirmed by a fresh process; if that fails,
     the search is repeated without forks. Also returns the search that it ended with. Forks are closed with `stack`.
@@ -361,10 +310,10 @@ def pursued(search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, most
                 quick = evolve(search, trials=evolve(trials, forks=forks), older=older)
                 if trials.spare is not None:
                     trials.spare.wait()
-                found = _found_with_forks(quick, forks, older, whole, most=most)
+                found = _found_with_forks(quick, forks, older, whole, are_alone=are_alone)
                 if found is not None:
                     return quick, found
-    return search, search.pursue(search.weights, most=most, parts=search.parts)
+    return search, search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
 
 
 @define
@@ -415,21 +364,18 @@ class _OlderForks:
 
 
 def _found_with_forks(
-    search: LineSearch, forks: ForkingProber, older: _OlderForks, whole: Probe, *, most: int
+    search: LineSearch, forks: ForkingProber, older: _OlderForks, whole: Probe, *, are_alone: bool
 ) -> Reduced | None:
     """What a search with forks finds, confirmed by a fresh process; None if they disagree.
 
     `older` are the forks for the other direction, `whole` is the probe with every change reverted.
     """
     trials, wanted = search.trials, search.sides.before.verdict
-    found = search.pursue(search.weights, most=1, parts=search.parts, most_runs=_BEFORE_CONTROL)
+    found = search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
     is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
     if not is_checked and forked(trials, forks, "forked: every change reverted", whole)[0] is not wanted:
         _give_up(trials, forks)
         return None
-    found = search.pursue(search.weights, most=most, after=found, parts=search.parts)
-    if not most and _is_forked(found):  # sets in a part that ran can run, too
-        found = search.pursue(search.weights, most=_MOST, after=found, parts=search.parts)
     if _is_forked(found):
         older.begin(found.units)  # beside the fresh runs below
     if not _is_kept_by_fresh(search, found):

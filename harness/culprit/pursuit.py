@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from harness.culprit.edits import Unit
 from harness.events import Progress
@@ -25,12 +25,11 @@ _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail with
 
 @frozen
 class Reduced:
-    """The smallest set of units that makes the difference alone, as far as the search got.
+    """The smallest set of units that makes the difference alone, as far as the search got: `is_minimal` if to its end.
 
     `unproven` are the units without which it could not be judged. `shown` is the run of the set, None if no set smaller
     than all units was sufficient. `runs` counts the runs, `ran_now` those that the store did not answer,
-    `unresolved` the skips. `gave_up` means that a limit ended the search. `told` has all verdicts and runs, so that
-    another search can continue.
+    `unresolved` the skips. `told` has all verdicts and runs.
     """
 
     units: Candidate
@@ -40,16 +39,7 @@ class Reduced:
     ran_now: int
     unresolved: int
     shown: Observation | None
-    gave_up: bool
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
-
-    def after(self, earlier: Reduced) -> Reduced:
-        """Add the counts of the earlier search that this one continued."""
-        return evolve(
-            self,
-            runs=earlier.runs + self.runs,
-            ran_now=earlier.ran_now + self.ran_now,
-        )
 
 
 @frozen
@@ -58,12 +48,12 @@ class Pursuit:
 
     `weights` say how likely each unit is the cause. `closed` completes a set with everything that it needs. `learn` is
     called with each skip and returns whether `closed` has learned from it. `serving` units matter only to others that
-    need them. `told` has the verdicts and runs of an earlier search over the same units.
+    need them.
 
     `parts` are tried alone before sets are, `at_once` at a time (None: on all lanes), each completed by `complete`.
     `together`: units may be enough only together, so that a skip of one says nothing about it.
-    `most` limits the runs of sets, `most_runs` all runs. `until` is the time on the monotonic clock at which the search
-    stops. `judge` defaults to the judge of the trials.
+    With `are_alone`, sets are tried only in a part that was enough. `most` limits the runs of sets. `until` is the time
+    on the monotonic clock at which the search stops. `judge` defaults to the judge of the trials.
     """
 
     trials: Trials
@@ -71,12 +61,11 @@ class Pursuit:
     weights: Mapping[Unit, float]
     probe_of: Callable[[Candidate], Probe]
     label_of: Callable[[Candidate], str]
-    most: int
     closed: Callable[[Candidate], Candidate] = frozenset
     learn: Callable[[Candidate, Observation], bool] = lambda _moved, _observation: False
     serving: Collection[Unit] = ()
-    told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
-    most_runs: int | None = None
+    are_alone: bool = False
+    most: int = 40
     until: float | None = None
     judge: Callable[[Observation], Judgement] | None = None
     parts: Sequence[Candidate] = ()
@@ -87,7 +76,7 @@ class Pursuit:
     def run(self) -> Reduced:
         """Run the search to its end or to a limit."""
         search = self._search()
-        told = dict(self.told)
+        told: dict[Candidate, tuple[Verdict, Observation]] = {}
         ran = ran_now = sets = judged_sets = 0
 
         def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
@@ -104,11 +93,12 @@ class Pursuit:
             return judgement
 
         def is_enough() -> bool:
-            if self.most_runs is not None and ran >= self.most_runs:
-                return True
             if self.until is not None and time.monotonic() >= self.until:
                 return True
-            return not search.are_parts_left and (sets >= self.most or judged_sets >= _PER_RUN * self.most)
+            if search.are_parts_left:
+                return False
+            is_none_enough = all(verdict is not self.flipped for verdict, _ in told.values())
+            return sets >= self.most or judged_sets >= _PER_RUN * self.most or (self.are_alone and is_none_enough)
 
         engine = Engine(
             self.trials.searcher,
@@ -132,7 +122,6 @@ class Pursuit:
             ran_now=ran_now,
             unresolved=result.unresolved,
             shown=told[result.minimal][1] if result.minimal in told else None,
-            gave_up=not search.done,
             told=told,
         )
 
@@ -147,10 +136,7 @@ class Pursuit:
             closed=self.closed,
             serving=self.serving,
         )
-        search = AloneFirst(self.parts, self.complete, sets, self.weights, together=self.together)
-        for candidate, (verdict, _) in self.told.items():
-            search.tell(candidate, self._as_told(verdict))
-        return search
+        return AloneFirst(self.parts, self.complete, sets, self.weights, together=self.together)
 
     def _as_told(self, verdict: Verdict) -> Verdict:
         """The verdict for the search, which calls a set BAD if it has the verdict `flipped`."""

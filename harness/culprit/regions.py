@@ -19,7 +19,7 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 
-from harness.culprit.syntax import Import, names_in, outline_of, parsed
+from harness.culprit.syntax import names_in, outline_of, parsed
 from harness.model.culprit import Region
 
 if TYPE_CHECKING:
@@ -238,51 +238,30 @@ def _by_statement(block: Block, before: str, after: str, lines: tuple[Sequence[s
         yield (a, b, start, end) if a == b else (start, end, c, d)
 
 
-def serves_only(block: Block, before: str, after: str, lines: tuple[Sequence[str], Sequence[str]]) -> bool:
-    """Whether a block only adds or removes imported names, and no name has another origin than before."""
-    a, b, c, d = block
-    older = _bound_in(before, lines[0], a, b)
-    newer = _bound_in(after, lines[1], c, d) if older is not None else None
-    if older is None or newer is None or not (older or newer):
-        return False
-    return all(older[name] == newer[name] for name in older.keys() & newer.keys())
-
-
 def _aligned(old: list[_Piece], new: list[_Piece], block: Block) -> Iterator[Block]:
+    """Pair the pieces of a block that correspond to each other; a piece that only one side has is a block of its own.
+
+    Lines in place of other lines are one block, except definitions in place of something else, and imports.
+    """
     matcher = difflib.SequenceMatcher(None, [one.kind for one in old], [one.kind for one in new], autojunk=False)
     for tag, i, j, k, m in matcher.get_opcodes():
+        gone, come = old[i:j], new[k:m]
         starts = old[i].first if i < len(old) else block[1], new[k].first if k < len(new) else block[3]
-        ends = old[j - 1].last if j > i else starts[0], new[m - 1].last if m > k else starts[1]
+        ends = gone[-1].last if gone else starts[0], come[-1].last if come else starts[1]
         if tag == "equal":
-            pairs = zip(old[i:j], new[k:m], strict=True)
-            yield from ((one.first, one.last, other.first, other.last) for one, other in pairs)
-        elif tag == "replace" and not all(one.kind.startswith(_IMPORT) for one in (*old[i:j], *new[k:m])):
-            yield from _replaced(old[i:j], new[k:m], (starts[0], ends[0], starts[1], ends[1]))
+            yield from ((one.first, one.last, other.first, other.last) for one, other in zip(gone, come, strict=True))
+        elif tag == "replace" and not _are_apart(gone, come):
+            yield starts[0], ends[0], starts[1], ends[1]
         else:
-            yield from ((one.first, one.last, starts[1], starts[1]) for one in old[i:j])
-            yield from ((ends[0], ends[0], one.first, one.last) for one in new[k:m])
+            yield from ((one.first, one.last, starts[1], starts[1]) for one in gone)
+            yield from ((ends[0], ends[0], one.first, one.last) for one in come)
 
 
-def _replaced(old: Sequence[_Piece], new: Sequence[_Piece], block: Block) -> Iterator[Block]:
-    """A block whose pieces differ; definitions at its ends are split off if only one side has definitions."""
-    a, b, c, d = block
-    has_old, has_new = (any(one.kind.startswith(_DEFINITION) for one in side) for side in (old, new))
-    side = old if has_old else new
-    first = next((n for n, one in enumerate(side) if not one.kind.startswith(_DEFINITION)), len(side))
-    if has_old == has_new or (first == 0 and not side[-1].kind.startswith(_DEFINITION)):
-        yield block
-        return
-    last = next((n for n in range(len(side), first, -1) if not side[n - 1].kind.startswith(_DEFINITION)), first)
-    heads, tails = side[:first], side[last:]
-    reached, until = (heads[-1].last if heads else (a if has_old else c)), (tails[0].first if tails else None)
-    if has_old:
-        yield from ((one.first, one.last, c, c) for one in heads)
-        yield reached, b if until is None else until, c, d
-        yield from ((one.first, one.last, d, d) for one in tails)
-    else:
-        yield from ((a, a, one.first, one.last) for one in heads)
-        yield a, b, reached, d if until is None else until
-        yield from ((b, b, one.first, one.last) for one in tails)
+def _are_apart(gone: Sequence[_Piece], come: Sequence[_Piece]) -> bool:
+    """Whether pieces in place of others are no newer form of them."""
+    are_imports = all(one.kind.startswith(_IMPORT) for one in (*gone, *come))
+    have_definitions = [any(one.kind.startswith(_DEFINITION) for one in side) for side in (gone, come)]
+    return are_imports or have_definitions[0] != have_definitions[1]
 
 
 def _pieces(source: str, lines: Sequence[str], ends: tuple[int, int], alone: frozenset[str]) -> list[_Piece]:
@@ -339,30 +318,6 @@ def _definition_pieces(source: str) -> Iterator[_Piece]:
             yield _Piece(one.first - 1, one.last, f"{_DEFINITION}{one.qualname}")
 
 
-def _bound_in(source: str, lines: Sequence[str], first: int, last: int) -> dict[str, str] | None:
-    """The names imported on the lines [first, last), counted from 0, with their origins.
-
-    None if the lines have anything else, a star import, or the start of an import that ends after them.
-    """
-    found: dict[str, str] = {}
-    by_line = _by_line(source)
-    for number, line in enumerate(lines[first:last], first + 1):
-        one = by_line.get(number)
-        if one is None:
-            if line.split("#")[0].strip():
-                return None
-        elif number == one.first and one.last > last:
-            return None
-        else:
-            found |= {name: origin for name, origin, place in one.names if place == number}
-    return None if "*" in found else found
-
-
-@functools.lru_cache(maxsize=64)
-def _by_line(source: str) -> dict[int, Import]:
-    return {number: one for one in outline_of(source).imports for number in range(one.first, one.last + 1)}
-
-
 Block = tuple[int, int, int, int]  # before[a:b] became after[c:d]
 
 
@@ -399,28 +354,12 @@ def _differing(before: Sequence[str], after: Sequence[str], a: int, b: int, c: i
 
 
 def _anchors(before: Sequence[str], after: Sequence[str]) -> list[tuple[int, int]]:
-    """The longest sequence of lines that occur once in each text and in the same order (by patience sorting)."""
+    """The lines that occur once in each text, as far as they are in the same order, as in a patience diff."""
     once = {line for line, count in Counter(before).items() if count == 1 and line.strip()}
     once &= {line for line, count in Counter(after).items() if count == 1}
-    place = {line: i for i, line in enumerate(before) if line in once}
-    pairs = [(place[line], k) for k, line in enumerate(after) if line in once]
-    tops: list[int] = []
-    ends: list[int] = []
-    previous: list[int] = []
-    for index, (i, _) in enumerate(pairs):
-        at = bisect.bisect_left(tops, i)
-        previous.append(ends[at - 1] if at else -1)
-        if at == len(tops):
-            tops.append(i)
-            ends.append(index)
-        else:
-            tops[at], ends[at] = i, index
-    found: list[tuple[int, int]] = []
-    index = ends[-1] if ends else -1
-    while index >= 0:
-        found.append(pairs[index])
-        index = previous[index]
-    return found[::-1]
+    old, new = ([place for place, line in enumerate(text) if line in once] for text in (before, after))
+    matcher = difflib.SequenceMatcher(None, [before[i] for i in old], [after[k] for k in new], autojunk=False)
+    return [(old[i + n], new[k + n]) for i, k, size in matcher.get_matching_blocks() for n in range(size)]
 
 
 _RENAMED = 0.5  # least share of equal lines in a renamed file, as in git

@@ -97,6 +97,16 @@ class Outline:
     inner: tuple[Span, ...] = ()
     uses: Uses = field(factory=Uses)
 
+    def imported(self, first: int, last: int) -> dict[str, str] | None:
+        """The names that these lines import, with their origins; None if the lines do anything else."""
+        inside = [one for one in self.imports if one.first <= last and first <= one.last]
+        quiet = self.quiet or frozenset()
+        others = (line for line in range(first, last + 1) if line not in quiet)
+        if any(not any(one.first <= line <= one.last for one in inside) for line in others):
+            return None
+        found = {name: origin for one in inside for name, origin, _ in one.names}
+        return None if self.quiet is None or "*" in found else found
+
 
 @functools.lru_cache(maxsize=16)
 def parsed(source: str) -> ast.Module | None:

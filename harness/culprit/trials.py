@@ -235,7 +235,7 @@ class Trials:
     def notes(self, reduced: Reduced) -> tuple[str, ...]:
         """Notes on what a search could not show."""
         told = []
-        if reduced.gave_up:
+        if not reduced.is_minimal:
             told.append(f"stopped after {reduced.runs} runs; a smaller set may be enough")
         if reduced.unproven and len(reduced.units) > 1:
             told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")

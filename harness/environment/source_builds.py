@@ -118,15 +118,6 @@ class SourceBuilds:
         """The source distributions in a lock file of uv, by project."""
         return {file.pin.name: file for file in locked_files(pylock, self.interpreter) if file.is_source}
 
-    def fetched(self, project: str, version: str, folder: Path) -> Path | None:
-        """Download the source distribution of a release into a folder; None if it has none. Raises `NoNetwork`."""
-        found = self._on_index(normalized_name(project), version, None)
-        if found is None:
-            return None
-        archive = folder / found.pin.wheel
-        download(self.uv.settings, found.url, archive, found.pin.sha256)
-        return archive
-
     def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> LockedFile | None:
         with claimed_folder(self.workspace.scratch, "sources-") as here:
             _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here, cancel)

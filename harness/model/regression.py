@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-import itertools
 from typing import Any
 
 from attrs import fields, frozen
 from packaging.version import Version
 
 from harness.model.release import parsed_version
-from harness.model.table import Reader, filled, list_of, one_of, read_table, switch
+from harness.model.table import Reader, filled, list_of, one_of, parsed, read_table, switch
 
 KINDS = ("crash", "import error", "wrong number", "changed default", "changed output", "slower", "more memory", "hang")
-_VERSIONS = ("last_good", "first_bad", "last_bad", "fixed_in", "good_again")
+_VERSIONS = ("last-good", "first-bad", "last-bad", "fixed-in", "good-again")
 
 
 @frozen
@@ -62,7 +61,6 @@ class Regression:
     function: str = ""
     removed: str = ""
     depth: str = ""
-    commit: str = ""
     pull_request: str = ""
     fix: str = ""
     workaround: str = ""
@@ -97,6 +95,7 @@ _SEEN: dict[str, Reader] = {
 }
 KNOWN: dict[str, Reader] = {
     **{one.name.replace("_", "-"): switch if one.default is False else filled for one in fields(Regression)},
+    **dict.fromkeys(_VERSIONS, parsed(Version, "a version")),
     "kind": one_of(*KINDS),
     "upstream": list_of(_is_address, "a list of https addresses of the issue, pull request or changelog"),
     "depth": one_of("release", "region"),
@@ -109,29 +108,6 @@ def regression(value: Any, where: str) -> Regression:
     found = Regression(**read_table(value, where, KNOWN, needs=("kind", "upstream")))
     if not found.upstream:
         raise ValueError(f"{where}.upstream must be a list of https addresses, not empty")
-    _check_order(found)
-    return found
-
-
-def _check_order(found: Regression) -> None:
-    versions = {}
-    for key in _VERSIONS:
-        text = getattr(found, key)
-        versions[key] = parsed_version(text)
-        if text is not None and versions[key] is None:
-            raise ValueError(f"known.{_shown(key)} = {text!r} is not a version")
     if found.never_worked == (found.first_bad is not None):
-        raise ValueError("known needs either last-good and first-bad, or never-worked = true")
-    for one, other in (("last_good", "first_bad"), ("last_bad", "fixed_in")):
-        if (versions[one] is None) != (versions[other] is None):
-            raise ValueError(f"known.{_shown(one)} and known.{_shown(other)} go together")
-    if versions["good_again"] is not None and versions["fixed_in"] is None:
-        raise ValueError("known.good-again needs last-bad and fixed-in")
-    ordered = [(key, version) for key, version in versions.items() if version is not None]
-    for (one, lower), (other, higher) in itertools.pairwise(ordered):
-        if lower > higher or (lower == higher and (one, other) != ("first_bad", "last_bad") and other != "good_again"):
-            raise ValueError(f"known.{_shown(one)} = {lower} must be before known.{_shown(other)} = {higher}")
-
-
-def _shown(key: str) -> str:
-    return key.replace("_", "-")
+        raise ValueError(f"{where} needs either last-good and first-bad, or never-worked = true")
+    return found

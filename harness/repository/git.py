@@ -4,8 +4,7 @@
 runs it, and runs no program that a checkout's configuration names: hooks, the file system monitor, external diffs, text
 converters, filters. `Repository` only reads.
 
-It also says what a report tells about commits: those that changed some lines, their web pages, and a log for `git
-bisect replay`.
+It also knows the web pages of repositories, commits and pull requests.
 """
 
 from __future__ import annotations
@@ -16,7 +15,6 @@ import io
 import os
 import re
 import subprocess
-from collections import Counter
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from pathlib import Path, PurePosixPath
@@ -26,13 +24,11 @@ from filelock import FileLock
 
 from harness.atomic import whole_folder
 from harness.errors import BadRepository, NoNetwork
-from harness.model import Verdict
 from harness.model.culprit import Commit
 
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
     *("-c", "protocol.ext.allow=never", "-c", "log.showSignature=false", "-c", "core.pager=cat"),
-    *("-c", "blame.ignoreRevsFile="),
 )
 # Git would fetch missing objects of a partial clone. GIT_NO_LAZY_FETCH needs git 2.44, so also allow no protocol.
 _ENVIRONMENT = {
@@ -244,9 +240,13 @@ class Repository:
             raise BadRepository(f"{one[:12]} and {other[:12]} have no common history", hint=hint)
         return found.splitlines()[0]
 
-    def first_parents(self, older: str, newer: str) -> tuple[str, ...]:
-        """The commits after `older` up to `newer`, oldest first, along first parents (no merged branches)."""
-        return tuple(self.lines("rev-list", "--first-parent", "--reverse", newer, f"^{older}"))
+    def first_parents(self, older: str, newer: str, *paths: str) -> tuple[str, ...]:
+        """The commits after `older` up to `newer`, oldest first, along first parents (no merged branches).
+
+        With `paths`, only those that changed one of these files of the repository.
+        """
+        only = (f":(top,literal){path}" for path in paths)
+        return tuple(self.lines("rev-list", "--first-parent", "--reverse", newer, f"^{older}", "--", *only))
 
     def dates(self, shas: Iterable[str]) -> dict[str, datetime]:
         """Map each of these commits to the committer's date."""
@@ -376,9 +376,6 @@ def _pull_request(subject: str, body: str) -> int | None:
     return next((int(match[match.lastindex or 0]) for match in found), None)
 
 
-_HEADER = re.compile(r"^([0-9a-f]{40,64}) \d+ \d+")
-_LINES_SEARCHED = 3
-_SHORTEST = 8  # characters of a removed line that is searched for
 # What follows a repository's address for a pull request and for a commit.
 _PAGES = {
     "github.com": ("/pull/", "/commit/"),
@@ -392,55 +389,6 @@ _REPOSITORY = re.compile(
 )
 # Labels of a project's source (packaging specifications, "Well-known project URLs").
 _SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homepage")
-_FIX_WORDS = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed"}
-
-
-@frozen
-class ChangedLines:
-    """Lines of one file that a change added (`after`, first and last line at the newer end) or removed (`removed`).
-
-    `path` is the file's path in the repository; `after` is None if nothing was added.
-    """
-
-    path: str
-    after: tuple[int, int] | None = None
-    removed: tuple[str, ...] = ()
-
-
-def commits_behind(repository: Repository, older: str, newer: str, changes: Iterable[ChangedLines]) -> tuple[str, ...]:
-    """Return the commits (hashes) after `older` up to `newer` that made these changes, those with most of them first.
-
-    Renames are followed. Raises `BadRepository`.
-    """
-    votes: Counter[str] = Counter()
-    since = (newer, f"^{older}")
-    for change in changes:
-        if change.after is not None:
-            votes.update(_blamed(repository, f"{older}..{newer}", change.path, change.after))
-        for line in _telling(change.removed):
-            # The commits that changed how often the line occurs in this file, or else in any file.
-            search = ("log", "--format=%H", "--no-textconv", "--no-ext-diff", f"-S{line}", *since)
-            votes.update(repository.lines(*search, "--", change.path) or repository.lines(*search))
-    position = {sha: i for i, sha in enumerate(repository.lines("rev-list", "--topo-order", *since))}
-    inside = [sha for sha in votes if sha in position]
-    return tuple(sorted(inside, key=lambda sha: (-votes[sha], position[sha])))
-
-
-def _blamed(repository: Repository, commits: str, path: str, lines: tuple[int, int]) -> list[str]:
-    """The commit that each of these lines comes from (git blame).
-
-    None if the tag lacks the file or has fewer lines, because the wheel differs from it.
-    """
-    search = ("blame", "--porcelain", "--no-textconv", "-w", "-M", "-L", f"{lines[0]},{lines[1]}")
-    answer = git_output(repository.folder, *search, commits, "--", path)
-    return [match[1] for line in answer.splitlines() if (match := _HEADER.match(line))]
-
-
-def _telling(removed: tuple[str, ...]) -> list[str]:
-    """The longest removed lines, because they occur least often elsewhere."""
-    stripped = dict.fromkeys(line.strip() for line in removed)
-    long = [line for line in stripped if len(line) >= _SHORTEST]
-    return sorted(long, key=len, reverse=True)[:_LINES_SEARCHED]
 
 
 def repository_url(metadata: str) -> str | None:
@@ -473,15 +421,3 @@ def commit_url(repository: str, sha: str) -> str:
 def _pages(repository: str) -> tuple[str, str]:
     """What the addresses of pull requests and of commits have after that of the repository."""
     return _PAGES.get(repository.split("/")[2], _PAGES["github.com"])
-
-
-def bisect_log(runs: Iterable[tuple[Commit, Verdict]], *, find_fix: bool = False) -> str:
-    """Return the log of a bisection.
-
-    A search for a fix uses the terms `fixed` and `unfixed`, because git expects bad commits to be newer.
-    """
-    lines = ["git bisect start --term-new=fixed --term-old=unfixed" if find_fix else "git bisect start"]
-    for commit, verdict in runs:
-        word = _FIX_WORDS.get(verdict, verdict.value) if find_fix else verdict.value
-        lines += [f"# {word}: [{commit.sha}] {commit.subject}", f"git bisect {word} {commit.sha}"]
-    return "\n".join(lines) + "\n"

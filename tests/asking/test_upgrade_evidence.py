@@ -78,7 +78,7 @@ def test_two_culprits_of_one_package_have_their_own_evidence(answer, parts, inte
 def test_a_removed_name_is_reported_with_its_location(answer, parts):
     told = with_evidence(answer, parts.prober)
     assert evidence_of(told) == [("removed-name", "tools.saw", "tools.py")]
-    assert "tools.saw was removed" in sentence_between(told)
+    assert "(removed tools.saw)" in sentence_between(told)
     assert told.as_json()["failures"][0]["culprits"][0]["evidence"][0]["line"] == 1
 
 

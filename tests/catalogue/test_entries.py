@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 import runpy
 from pathlib import Path
 
 import pytest
+from packaging.version import Version
 
 from harness.catalogue.entries import Entry, all_entries, found_entries, lines_of
 from harness.errors import UserMistake
@@ -35,6 +37,17 @@ def test_every_entry_says_what_a_user_needs(entry: Entry) -> None:
     labels = [label for label, _ in lines_of(entry)]
     assert labels[:2] == ["kind", "releases"]
     assert labels[-2:] == ["upstream", "reproduce"]
+
+
+@pytest.mark.parametrize("entry", ENTRIES.values(), ids=ENTRIES)
+def test_the_releases_of_every_entry_are_in_order(entry: Entry) -> None:
+    known = entry.known
+    assert (known.last_good is None) == (known.first_bad is None)
+    assert (known.last_bad is None) == (known.fixed_in is None)
+    ends = known.last_good, known.first_bad, known.last_bad, known.fixed_in
+    for lower, higher in itertools.pairwise(Version(end) for end in ends if end is not None):
+        assert lower < higher or (lower == higher == Version(known.first_bad) == Version(known.last_bad))
+    assert known.good_again is None or Version(known.fixed_in) <= Version(known.good_again)
 
 
 def test_named_alone_a_package_still_takes_the_repro_that_the_tutorial_shows() -> None:

@@ -58,12 +58,12 @@ def asked(plant: Planted, *words: str) -> Ended:
 
 @pytest.mark.parametrize("inside", ["", "packages/shop"])
 def test_a_project_in_a_folder_of_its_repository(plant: Planted, tmp_path: Path, inside: str) -> None:
-    """Found from its repository or from its own folder; the suspect from blame takes two runs."""
+    """Found from its repository or from its own folder; of the commits, those that changed the file are run."""
     project, guilty = many(plant, tmp_path)
     git = ("--git", str(project.folder / inside), "--json")
     words = ("bisect", "shop", "--repro", "shop_step")
     finding = levels(asked(plant, *words, "--good", "1.0", "--bad", "1.1", "--depth", "commit", *git).json)["commit"]
-    assert ([commit["sha"] for commit in finding["commits"]], finding["runs"]) == ([guilty], 2)
+    assert ([commit["sha"] for commit in finding["commits"]], finding["runs"]) == ([guilty], 3)
     between = asked(plant, *words, "--good", "1.0", "--bad", "main", *git).json
     assert between["first_bad"] == guilty[:10]
 

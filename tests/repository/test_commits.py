@@ -1,60 +1,27 @@
-"""The commits behind changed lines, and a log that git replays."""
+"""The commits on the main line that changed a file."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from git_project import new_project
 
-from harness.model import Verdict
-from harness.repository.git import ChangedLines, Repository, bisect_log, commits_behind
-
-_BODY = "".join(f"line_{i} = {i}\n" for i in range(20))
+from harness.repository.git import Repository
 
 
-def test_blame_follows_added_lines_through_a_rename(tmp_path: Path) -> None:
+def test_the_commits_that_changed_a_file_are_those_of_the_main_line(tmp_path: Path) -> None:
+    """A merge stands for its branch; a name with signs of git's own is a name."""
     project = new_project(tmp_path / "p")
-    older = project.commit("Begin", {"pkg/a.py": _BODY})
-    project.commit("Noise", {"pkg/other.py": "1\n"})
-    guilty = project.commit("Add a line", {"pkg/a.py": _BODY + "broken = True\n"})
-    project.commit("Move it", {"pkg/a.py": None, "pkg/b.py": _BODY + "broken = True\n"})
-    newer = project.commit("Noise again", {"pkg/other.py": "2\n"})
-    found = commits_behind(Repository.open(project.folder), older, newer, [ChangedLines("pkg/b.py", after=(21, 21))])
-    assert found == (guilty,)
-
-
-def test_pickaxe_names_the_commit_that_removed_a_line(tmp_path: Path) -> None:
-    project = new_project(tmp_path / "p")
-    older = project.commit("Begin", {"pkg/a.py": _BODY})
-    guilty = project.commit("Remove a line", {"pkg/a.py": _BODY.replace("line_7 = 7\n", "")})
-    newer = project.commit("Noise", {"pkg/other.py": "2\n"})
-    found = commits_behind(
-        Repository.open(project.folder), older, newer, [ChangedLines("pkg/a.py", removed=("line_7 = 7\n",))]
-    )
-    assert found == (guilty,)
-
-
-def test_lines_older_than_the_range_name_no_commit(tmp_path: Path) -> None:
-    project = new_project(tmp_path / "p")
-    older = project.commit("Begin", {"pkg/a.py": _BODY})
-    newer = project.commit("Noise", {"pkg/other.py": "2\n"})
-    assert commits_behind(Repository.open(project.folder), older, newer, [ChangedLines("pkg/a.py", after=(1, 3))]) == ()
-
-
-def test_git_can_replay_the_log(tmp_path: Path) -> None:
-    project = new_project(tmp_path / "p")
-    for number in range(6):
-        project.commit(f"Change {number}", {"a.py": f"{number}\n"})
+    older = project.commit("Begin", {"pkg/a.py": "1\n", "pkg/[b]*.py": "1\n", "pkg/b.py": "1\n"})
+    first = project.commit("Change it", {"pkg/a.py": "2\n"})
+    project.commit("Noise", {"pkg/b.py": "2\n"})
+    project.git("checkout", "--quiet", "-b", "side")
+    project.commit("Change it on a branch", {"pkg/a.py": "3\n"})
+    project.git("checkout", "--quiet", "main")
+    odd = project.commit("Change another", {"pkg/[b]*.py": "2\n"})
+    project.merge("side", "Merge side")
+    newer = project.git("rev-parse", "main")
     repository = Repository.open(project.folder)
-    named = {number: repository.commit(f"main~{5 - number}") for number in range(6)}
-    log = bisect_log(
-        [(named[5], Verdict.BAD), (named[0], Verdict.GOOD), (named[3], Verdict.BAD), (named[1], Verdict.SKIP),
-         (named[2], Verdict.GOOD)]
-    )  # fmt: skip
-    (tmp_path / "log").write_text(log, encoding="utf-8")
-    subprocess.run(
-        ["git", "bisect", "replay", str(tmp_path / "log")], cwd=project.folder, check=True, capture_output=True
-    )
-    told = project.git("bisect", "log")
-    assert f"first bad commit: [{named[3].sha}]" in told
+    assert repository.first_parents(older, newer, "pkg/a.py") == (first, newer)
+    assert repository.first_parents(older, newer, "pkg/[b]*.py", "pkg/c.py") == (odd,)
+    assert len(repository.first_parents(older, newer)) == 4
