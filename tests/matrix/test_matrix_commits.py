@@ -63,9 +63,9 @@ def test_two_revisions_of_one_commit_are_one_cell(matrix, monkeypatch) -> None:
 
 def test_exclusions_and_inclusions_accept_commits(matrix) -> None:
     pinned = 'packages.shop = "@v1.0"\n'
-    more = f'[[exclude]]\n{pinned}[[include]]\nname = "extra"\n{pinned}device = "cpu"\n'
+    more = f'[[exclude]]\n{pinned}[[include]]\n{pinned}device = "cpu"\n'
     cells = with_commits(matrix(TEXT + more)).cells
-    assert [cell.label for cell in cells[2:]] == ["step-shop-main@abc1234", "extra (v1.0@1234567)"]
+    assert [cell.label for cell in cells[2:]] == ["step-shop-main@abc1234", "step-shop-v1.0@1234567-cpu"]
 
 
 def test_a_range_does_not_exclude_commits(matrix) -> None:
