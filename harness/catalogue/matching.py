@@ -15,7 +15,9 @@ from collections.abc import Callable, Iterable, Sequence
 from attrs import evolve, frozen
 
 from harness.catalogue.entries import Entry, all_entries
+from harness.drafting.source import Block
 from harness.drafting.tracebacks import tracebacks_of
+from harness.drafting.versions import versions_in
 from harness.model import RaisedException
 from harness.model.signature import normalized_message
 from harness.model.text import without_folders
@@ -148,21 +150,12 @@ def _place(frame: str) -> tuple[str, str, str]:
     return file.split("/")[0], file.rpartition("/")[2], function.rpartition(".")[2]
 
 
-_VERSION = r"v?(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
-
-
 def exceptions_in(text: str) -> list[RaisedException]:
     """Return the exceptions in a log, causes before what they caused, with the frames that stand above each."""
     found = (one for raised in tracebacks_of(text) for one in reversed(list(raised.chain())))
     return [evolve(one, message=without_folders(one.message)) for one in found]
 
 
-def version_in(text: str, project: str) -> str | None:
-    """Return the version of a project that a log names: in a list of packages, a sentence or a path; None if none."""
-    name = re.sub(r"[-_.]+", "[-_.]", re.escape(project).replace(r"\-", "-"))
-    told = re.search(
-        rf"(?<![\w/.-]){name}[`*\"']*(?:[ \t]+version)?[`*]*[ \t]*(?:==|[:=|@(-])?[ \t]*[\"'`]*{_VERSION}(?![\w.]*\w)",
-        text,
-        re.IGNORECASE,
-    ) or re.search(rf"/{name}-{_VERSION}\.dist-info", text, re.IGNORECASE)
-    return told["version"] if told is not None else None
+def installed_in(text: str) -> dict[str, str]:
+    """Return the versions of packages that a log names, by project: in lists, sentences and paths."""
+    return versions_in([Block(text, is_code=True)], "").installed
