@@ -12,7 +12,7 @@ import click
 from attrs import evolve
 from rich.text import Text
 
-from harness.cli.options import Choice, output_option, settings_options
+from harness.cli.options import output_option, settings_options
 from harness.cli.written import write
 from harness.drafting.draft import Draft, draft
 from harness.drafting.smaller import Smaller, removed
@@ -177,7 +177,7 @@ _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
 
 
 @click.command()
-@click.argument("kind", type=Choice(["repro", "matrix", "workflow"]))
+@click.argument("kind", type=click.Choice(["repro", "matrix", "workflow"]))
 @click.argument("name", required=False)
 @click.option("--force", is_flag=True, help="Replace a file that is there already.")
 def init(kind: str, name: str | None, force: bool) -> None:

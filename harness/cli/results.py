@@ -11,7 +11,7 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.options import Choice, output_option, settings_options
+from harness.cli.options import output_option, settings_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.report.answer import page_of
@@ -29,7 +29,7 @@ _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 
 @click.command()
-@click.option("--format", "style", type=Choice(["table", "csv"]), default="table", show_default=True)
+@click.option("--format", "style", type=click.Choice(["table", "csv"]), default="table", show_default=True)
 @output_option("Write there instead of to stdout.")
 @settings_options()
 def results(style: str, output: Path | None, settings: Settings) -> None:
@@ -50,7 +50,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
 @click.option(
     "--format",
     "style",
-    type=Choice(list(RENDERERS)),
+    type=click.Choice(list(RENDERERS)),
     default="markdown",
     show_default=True,
     help="markdown for an issue, html to look at, json for programs.",

@@ -76,7 +76,7 @@ class Sessions:
     def probe(self, cell: Cell, *, run: bool = True) -> Probe:
         """Make the probe of one cell; without `run`, a first step that was not run before is not run now either.
 
-        Raises `BadRepro`, `UserMistake`, `NoInput`, `UnknownProject` and `NoNetwork`.
+        Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`.
         """
         session = self.by_python[cell.python]
         repro = find_repro(cell.repro).with_params(dict(cell.params)).within(session.settings.timeout)

@@ -72,7 +72,7 @@ def test_nothing_is_replaced_unless_told(here: Harness) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("repo",), "did you mean 'repro'?"),
+        (("repo",), "'repo' is not one of 'repro', 'matrix', 'workflow'"),
         (("repro", "../up"), "can't be the name of a file"),
     ],
 )
