@@ -518,7 +518,7 @@ def levels_as_json(culprit: Culprit | None) -> list[dict[str, Any]] | None:
             "minimal": finding.is_minimal,
             "packages": [str(change) for change in finding.packages],
             **cattrs.unstructure(picked(finding, "regions needs reverted_along")),
-            **picked(finding, "files needed_files causes compiled candidates runs unresolved notes replay"),
+            **picked(finding, "files needed_files causes compiled candidates runs unresolved notes"),
             "proofs": [
                 {
                     **picked(proof, "sentence expected verdict reason"),

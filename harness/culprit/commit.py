@@ -23,7 +23,6 @@ from harness.model.lock import ANY_SOURCE
 from harness.repository.git import (
     ChangedLines,
     Repository,
-    bisect_log,
     clone_of,
     commit_url,
     commits_behind,
@@ -218,10 +217,6 @@ def finding_of(source: CommitSource, pair: tuple[str, str], found: Finding, cand
         runs=len(judged),
         unresolved=sum(judgement.verdict is Verdict.SKIP for judgement, _ in judged.values()),
         commits=(linked(source.repository.describe(sha), source.url),),
-        replay=bisect_log(
-            ((source.repository.describe(one), run[0].verdict) for one, run in judged.items()),
-            find_fix=source.sides.before.verdict is Verdict.BAD,
-        ),
         notes=tuple(dict.fromkeys((*source.newer.notes, *source.older.notes))),
     )
 

@@ -75,8 +75,8 @@ class Finding:
     of mixtures that could not be judged. `is_minimal` means that nothing smaller was enough. `needs` and `needed_files`
     are the regions and files that had to be added too, `reverted_along` the regions that had to be reverted too.
     `causes` say in a sentence each, without its full stop, what was changed there; `compiled` are the compiled files
-    that differ and were loaded, if the cause is in them. `commits` made the change; `replay` is the log of the commits
-    that were run, for `git bisect replay`. `notes` are the limits of the finding.
+    that differ and were loaded, if the cause is in them. `commits` made the change. `notes` are the limits of the
+    finding.
     """
 
     level: Level
@@ -94,7 +94,6 @@ class Finding:
     causes: tuple[str, ...] = ()
     compiled: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
-    replay: str = ""
     notes: tuple[str, ...] = ()
 
     @property

@@ -4,8 +4,7 @@
 runs it, and runs no program that a checkout's configuration names: hooks, the file system monitor, external diffs, text
 converters, filters. `Repository` only reads.
 
-It also says what a report tells about commits: those that changed some lines, their web pages, and a log for `git
-bisect replay`.
+It also says what a report tells about commits: those that changed some lines, and their web pages.
 """
 
 from __future__ import annotations
@@ -26,7 +25,6 @@ from filelock import FileLock
 
 from harness.atomic import whole_folder
 from harness.errors import BadRepository, NoNetwork
-from harness.model import Verdict
 from harness.model.culprit import Commit
 
 _SAFE = (
@@ -392,7 +390,6 @@ _REPOSITORY = re.compile(
 )
 # Labels of a project's source (packaging specifications, "Well-known project URLs").
 _SOURCE_LABELS = ("source", "repository", "sourcecode", "github", "code", "homepage")
-_FIX_WORDS = {Verdict.GOOD: "fixed", Verdict.BAD: "unfixed"}
 
 
 @frozen
@@ -473,15 +470,3 @@ def commit_url(repository: str, sha: str) -> str:
 def _pages(repository: str) -> tuple[str, str]:
     """What the addresses of pull requests and of commits have after that of the repository."""
     return _PAGES.get(repository.split("/")[2], _PAGES["github.com"])
-
-
-def bisect_log(runs: Iterable[tuple[Commit, Verdict]], *, find_fix: bool = False) -> str:
-    """Return the log of a bisection.
-
-    A search for a fix uses the terms `fixed` and `unfixed`, because git expects bad commits to be newer.
-    """
-    lines = ["git bisect start --term-new=fixed --term-old=unfixed" if find_fix else "git bisect start"]
-    for commit, verdict in runs:
-        word = _FIX_WORDS.get(verdict, verdict.value) if find_fix else verdict.value
-        lines += [f"# {word}: [{commit.sha}] {commit.subject}", f"git bisect {word} {commit.sha}"]
-    return "\n".join(lines) + "\n"

@@ -56,8 +56,6 @@ def test_a_suspect_from_blame_takes_two_runs(plant: Planted, project: GitProject
     assert finding["commits"][0]["pull_request"] == 42
     assert finding["runs"] == 2
     assert proved(finding)
-    (project.folder / "log").write_text(finding["replay"], encoding="utf-8")
-    assert f"{guilty} is the first bad commit" in project.git("bisect", "replay", "log")
 
 
 def test_lines_moved_by_a_rename_are_blamed_on_their_author(plant: Planted, project: GitProject) -> None:

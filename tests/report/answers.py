@@ -137,5 +137,5 @@ def down_to_commit(commit: Commit = COMMIT) -> Culprit:
     assert ANSWER.culprit is not None
     region = ANSWER.culprit.finest
     proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))
-    finding = evolve(region, level=Level.COMMIT, proofs=proofs, commits=(commit,), replay="git bisect start\n")
+    finding = evolve(region, level=Level.COMMIT, proofs=proofs, commits=(commit,))
     return Culprit((*ANSWER.culprit.findings, finding))

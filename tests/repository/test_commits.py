@@ -1,14 +1,12 @@
-"""The commits behind changed lines, and a log that git replays."""
+"""The commits behind changed lines."""
 
 from __future__ import annotations
 
-import subprocess
 from pathlib import Path
 
 from git_project import new_project
 
-from harness.model import Verdict
-from harness.repository.git import ChangedLines, Repository, bisect_log, commits_behind
+from harness.repository.git import ChangedLines, Repository, commits_behind
 
 _BODY = "".join(f"line_{i} = {i}\n" for i in range(20))
 
@@ -40,21 +38,3 @@ def test_lines_older_than_the_range_name_no_commit(tmp_path: Path) -> None:
     older = project.commit("Begin", {"pkg/a.py": _BODY})
     newer = project.commit("Noise", {"pkg/other.py": "2\n"})
     assert commits_behind(Repository.open(project.folder), older, newer, [ChangedLines("pkg/a.py", after=(1, 3))]) == ()
-
-
-def test_git_can_replay_the_log(tmp_path: Path) -> None:
-    project = new_project(tmp_path / "p")
-    for number in range(6):
-        project.commit(f"Change {number}", {"a.py": f"{number}\n"})
-    repository = Repository.open(project.folder)
-    named = {number: repository.commit(f"main~{5 - number}") for number in range(6)}
-    log = bisect_log(
-        [(named[5], Verdict.BAD), (named[0], Verdict.GOOD), (named[3], Verdict.BAD), (named[1], Verdict.SKIP),
-         (named[2], Verdict.GOOD)]
-    )  # fmt: skip
-    (tmp_path / "log").write_text(log, encoding="utf-8")
-    subprocess.run(
-        ["git", "bisect", "replay", str(tmp_path / "log")], cwd=project.folder, check=True, capture_output=True
-    )
-    told = project.git("bisect", "log")
-    assert f"first bad commit: [{named[3].sha}]" in told
