@@ -14,7 +14,7 @@ from rich.text import Text
 from harness.cli.options import output_option, settings_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
-from harness.report.answer import page_of
+from harness.report.answer import page_of, repositories_of
 from harness.report.archive import Archive
 from harness.report.page import RENDERERS
 from harness.settings import Settings
@@ -23,6 +23,8 @@ from harness.terminal.console import Console
 
 if TYPE_CHECKING:
     import pandas as pd
+
+    from harness.asking.answer import Answer
 
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
 _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
@@ -60,12 +62,24 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
 def report(id: str | None, style: str, output: Path | None, settings: Settings) -> None:  # noqa: A002
     """Write the report of an answer: the newest, or the one whose ID begins so.
 
+    Names the repository of the culprit too, if its metadata has one: you send the report, the harness never does.
+
     \b
     harness report
     harness report --format html --output report.html
     """
     store = Store.opened(settings.results)
-    print_or_write(RENDERERS[style](page_of(store, Archive(store).get(id))), output)
+    kept = Archive(store).get(id)
+    print_or_write(RENDERERS[style](page_of(store, kept)), output)
+    package = recipient_package(kept.answer)
+    if repository := repositories_of(kept).get(package):
+        click.echo(f"  the repository of {package}: {repository}", err=True)
+
+
+def recipient_package(answer: Answer) -> str:
+    """Return the package that the report of an answer is for: the subject if it is a culprit, else the culprit."""
+    names = [change.name for change in answer.culprit.packages] if answer.culprit is not None else []
+    return answer.subject if answer.subject in names or not names else names[0]
 
 
 def _table(frame: pd.DataFrame, output: Path | None) -> str:

@@ -74,11 +74,6 @@ class Selection:
         """Whether it is a commit instead of releases."""
         return self.word is Word.COMMIT
 
-    @property
-    def follows_the_index(self) -> bool:
-        """Whether it depends on what is newest today."""
-        return self.word in (Word.LATEST, Word.PRERELEASES)
-
 
 @frozen
 class LeftOut:

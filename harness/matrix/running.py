@@ -165,7 +165,7 @@ def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
     """The Pythons of a matrix's cells; None is the harness's own."""
     axis = matrix.axes.get("python", (None,))
     of_cells = axis[0] if len(axis) == 1 else None
-    named = [*axis, *(one.choice.get("python", of_cells) for one in matrix.include)]
+    named = [*axis, *(one.get("python", of_cells) for one in matrix.include)]
     return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
 
 
