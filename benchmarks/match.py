@@ -58,7 +58,7 @@ def main() -> int:
     """Parse the command line, look each traceback up, and print what came first."""
     sys.path.insert(0, str(ROOT))
     from harness.catalogue.entries import all_entries
-    from harness.catalogue.matching import exceptions_in, matches, version_in
+    from harness.catalogue.matching import exceptions_in, installed_in, matches
 
     parser = argparse.ArgumentParser(description="Known regressions found by a traceback of another release.")
     parser.add_argument("--folder", type=Path, help="what nox -s truth left there (default: what the tests keep)")
@@ -66,7 +66,7 @@ def main() -> int:
     entries = all_entries(ROOT)
 
     def first_in(text: str) -> str:
-        found = matches(exceptions_in(text), entries, lambda project: version_in(text, project))
+        found = matches(exceptions_in(text), entries, installed_in(text).get)
         return found[0].entry.name if found else "nothing"
 
     first = logs = 0

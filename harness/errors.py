@@ -14,8 +14,6 @@ A failure of a probed release is an `Outcome`, never an exception. Only `harness
     |   `-- IndexFault           5   the package index refuses, fails, or is something else
     |-- NoSpace                  6   the disk is full, or the store can't be written
     |-- NoWorkers              7   no worker of the cluster can run probes, or its scheduler can't be reached
-    |-- NoInput                8   an input of a repro is not available, or is not what the repro says
-    |-- NotMade                9   the first step of a repro failed, so there is nothing to read
     |-- Interrupted            130   Ctrl-C
     `-- HarnessFault            70   internal error
 
@@ -104,18 +102,6 @@ class NoWorkers(HarnessError):
     """The scheduler can't be reached, or no worker matches this machine."""
 
     exit_code = 7
-
-
-class NoInput(HarnessError):
-    """An input of a repro is not available: no network, no such revision or file, another hash, or no access."""
-
-    exit_code = 8
-
-
-class NotMade(HarnessError):
-    """The first step of a repro failed, so that its runs have nothing to read."""
-
-    exit_code = 9
 
 
 class Interrupted(HarnessError):

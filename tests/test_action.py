@@ -86,7 +86,7 @@ def test_no_script_contains_an_expression(action):
 def test_the_part_that_runs_tests_writes_nothing_to_the_repository():
     scripts = "".join(step.get("run", "") for step in yaml.safe_load(ACTION.read_text())["runs"]["steps"])
     assert "git push" not in scripts
-    assert "watch-issue" not in scripts
+    assert "harness issues" not in scripts
 
 
 def test_the_part_that_writes_runs_no_tests_and_nothing_of_the_artifact():

@@ -27,13 +27,6 @@ def test_a_project_has_its_own_folder_also_seen_from_below(project: Path, monkey
     assert results_folder() == Path("../../.harness")
 
 
-def test_a_results_folder_in_use_stays(project: Path) -> None:
-    (project / "results").mkdir()
-    assert results_folder() == Path(".harness")  # it may be anybody's
-    (project / "results" / "observations").mkdir()
-    assert results_folder() == Path("results")
-
-
 def test_the_project_and_the_environment_can_name_another(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (project / "pyproject.toml").write_text("[tool.harness]\nresults = 'seen'\n", encoding="utf-8")
     assert results_folder() == Path("seen")

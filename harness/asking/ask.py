@@ -188,7 +188,7 @@ def asked_in(
 ) -> tuple[Session, Inquiry]:
     """Look up what a question names, and make or fetch the files that its runs read.
 
-    Raises `UserMistake`, `BadRepro`, `NotMade` and `NoInput`.
+    Raises `UserMistake` and `BadRepro`.
     """
     return with_files(session, inquiry_of(session, question, kind, ends))
 

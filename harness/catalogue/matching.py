@@ -1,34 +1,29 @@
 """Which known regression a traceback looks like: by the exception, its message without what changes, and the frames.
 
 Modelled on the crash signatures of Mozilla, which compare a few frames by function. The message must have what the
-signature of the entry asks for, or the same words as the one that was seen, names included; then as many of the frames
-in installed packages as the message is common.
+signature of the entry asks for, and half of the frames in installed packages must come again.
 
 It also reads the exceptions and the versions of packages in a log.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterable, Sequence
 
 from attrs import evolve, frozen
 
-from harness.catalogue.entries import Entry, all_entries
+from harness.catalogue.entries import Entry
+from harness.drafting.source import Block
 from harness.drafting.tracebacks import tracebacks_of
+from harness.drafting.versions import versions_in
 from harness.model import RaisedException
-from harness.model.signature import normalized_message
+from harness.model.signature import normalized_message, without_end
 from harness.model.text import without_folders
 
-_WORD = re.compile(r"[A-Za-z_][\w.]*")
-_NAME = re.compile(
-    r"['`\"][A-Za-z_][\w.\[\]<> -]*['`\"]|\b\w+\(\)|\b\w+_\w+\b|\b[a-z]\w*\.\w+\b|\b[A-Z][a-z]+[A-Z]\w*\b"
-    r"|(?<=\bof type )\w+"
-)
-_SAME_WORDS = 0.75
-_SOME_FRAMES, _MOST_FRAMES = 0.4, 0.6
+_SPECIFIC = 20  # characters of a message that is enough where no frames can be compared
+_MESSAGE_ALONE = 0.5
+_ENOUGH_FRAMES = 0.5
 _INNERMOST = 2.0
-_MANY_WORDS = 5  # so many make a message specific
 
 
 @frozen
@@ -67,40 +62,18 @@ def matches(
     return sorted(found, key=lambda one: (one.is_affected is False, -one.likeness, one.entry.name))
 
 
-def sentence_on(failures: Sequence[RaisedException], version_of: Callable[[str], str | None]) -> str:
-    """Return which known regression a failure looks like and what works around it, in a sentence; "" for none.
-
-    One that the installed version does not have is left out.
-    """
-    found = next((one for one in matches(failures, all_entries(), version_of) if one.is_affected is not False), None)
-    if found is None:
-        return ""
-    known = found.entry.known
-    return f"{found.entry.name} ({found.entry.releases}). {known.workaround}".strip()
-
-
 def likeness(entry: Entry, raised: RaisedException) -> float:
     """Return how much an exception looks like an entry: 0 for not at all, up to 1."""
-    seen = entry.known.seen
+    seen, signature = entry.known.seen, entry.repro.signature
     if seen is None or raised.name != seen.exception:
         return 0.0
-    words = _likeness_of_words(seen.message, raised.message)
-    wanted = entry.repro.signature.message if entry.repro.signature is not None else None
-    has_signature = wanted is not None and normalized_message(wanted) in normalized_message(raised.message)
-    has_names = _names(seen.message) == _names(raised.message)
-    if not has_signature and (words < _SAME_WORDS or not has_names):
-        return 0.0
-    if has_signature and not has_names and words < _SAME_WORDS / 2:
+    wanted = (signature.message if signature is not None else None) or seen.message.partition("\n")[0]
+    if without_end(normalized_message(wanted)) not in normalized_message(raised.message):
         return 0.0
     common = _common_frames(seen.frames, [f"{frame.file}:{frame.function}" for frame in raised.frames])
-    text = wanted or seen.message
-    is_specific = bool(_names(text))
     if common is None:
-        has_many = len(_WORD.findall(text)) >= _MANY_WORDS and not any(map(_is_installed, seen.frames))
-        return 0.5 + 0.5 * words if is_specific or has_many else 0.0
-    if common < (_SOME_FRAMES if is_specific else _MOST_FRAMES):
-        return 0.0
-    return 0.5 * words + 0.5 * common
+        return _MESSAGE_ALONE if len(wanted) >= _SPECIFIC else 0.0
+    return common if common >= _ENOUGH_FRAMES else 0.0
 
 
 def _shows_subject(entry: Entry, raised: RaisedException) -> bool:
@@ -110,18 +83,6 @@ def _shows_subject(entry: Entry, raised: RaisedException) -> bool:
     is_elsewhere = bool(seen) and not any(frame.startswith(f"{module}/") for frame in seen)
     named = module in raised.message or any(frame.file.startswith(f"{module}/") for frame in raised.frames)
     return named or not is_elsewhere
-
-
-def _likeness_of_words(one: str, other: str) -> float:
-    """Part of the words that two messages have in common, without numbers, paths and addresses; 1 if both have none."""
-    words, others = (set(_WORD.findall(normalized_message(text.partition("\n")[0]))) for text in (one, other))
-    return len(words & others) / len(words | others) if words | others else 1.0
-
-
-def _names(message: str) -> frozenset[str]:
-    """What a message names: in quotes, called, or spelt like code. These make it specific."""
-    first = normalized_message(message.partition("\n")[0])
-    return frozenset(name.strip("'`\"") for name in _NAME.findall(first))
 
 
 def _common_frames(seen: Sequence[str], frames: Sequence[str]) -> float | None:
@@ -148,21 +109,12 @@ def _place(frame: str) -> tuple[str, str, str]:
     return file.split("/")[0], file.rpartition("/")[2], function.rpartition(".")[2]
 
 
-_VERSION = r"v?(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|post|dev)\d+)*)"
-
-
 def exceptions_in(text: str) -> list[RaisedException]:
     """Return the exceptions in a log, causes before what they caused, with the frames that stand above each."""
     found = (one for raised in tracebacks_of(text) for one in reversed(list(raised.chain())))
     return [evolve(one, message=without_folders(one.message)) for one in found]
 
 
-def version_in(text: str, project: str) -> str | None:
-    """Return the version of a project that a log names: in a list of packages, a sentence or a path; None if none."""
-    name = re.sub(r"[-_.]+", "[-_.]", re.escape(project).replace(r"\-", "-"))
-    told = re.search(
-        rf"(?<![\w/.-]){name}[`*\"']*(?:[ \t]+version)?[`*]*[ \t]*(?:==|[:=|@(-])?[ \t]*[\"'`]*{_VERSION}(?![\w.]*\w)",
-        text,
-        re.IGNORECASE,
-    ) or re.search(rf"/{name}-{_VERSION}\.dist-info", text, re.IGNORECASE)
-    return told["version"] if told is not None else None
+def installed_in(text: str) -> dict[str, str]:
+    """Return the versions of packages that a log names, by project: in lists, sentences and paths."""
+    return versions_in([Block(text, is_code=True)], "").installed

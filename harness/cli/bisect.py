@@ -101,20 +101,7 @@ def _line(cancel: threading.Event | None) -> str | None:
     return line.strip().lower() if line else None
 
 
-class _Command(SectionCommand):
-    """A command that accepts `--with -r FILE`, with pip's syntax."""
-
-    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
-        joined: list[str] = []
-        for word in args:
-            if joined[-2:] == ["--with", "-r"]:
-                joined[-1] = f"-r {word}"
-            else:
-                joined.append(word)
-        return super().parse_args(ctx, joined)
-
-
-@click.command(cls=_Command)
+@click.command(cls=SectionCommand)
 @subject_argument(required=False)
 @repro_options
 @end_option(

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from harness.bundle import Absorbed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
-from harness.cli.options import FILE, FOLDER, SectionCommand, completed, settings_options
+from harness.cli.options import FILE, FOLDER, SectionCommand, settings_options
 from harness.errors import UserMistake
 from harness.model import Device, Repro
 from harness.model.text import counted, size_in_words
@@ -30,7 +30,7 @@ from harness.terminal.console import Console, print_text
 
 
 @click.command(cls=SectionCommand)
-@click.argument("repro", shell_complete=completed("repros"))
+@click.argument("repro")
 @click.option("--over", multiple=True, metavar="REQ", help="One probe for each of these, such as transformers==4.53.0.")
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."

@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
 from pathlib import Path
 
 import click
@@ -15,9 +14,9 @@ from rich.text import Text
 
 from harness.cli.options import settings_options
 from harness.environment import Workspace
-from harness.environment.disk_space import Kept, kept_folders, own_bytes, prune_wheels, remove_leftovers
+from harness.environment.disk_space import kept_folders, own_bytes, prune_wheels, remove_leftovers
 from harness.environment.workspace import remove_abandoned
-from harness.errors import HarnessError, UserMistake
+from harness.errors import HarnessError
 from harness.events import Event, Warned
 from harness.model.text import size_in_words
 from harness.run.devices import choose_device
@@ -108,34 +107,34 @@ def _disk(session: Session) -> tuple[str, bool, str]:
 
 
 @click.command()
-@click.option("--all", "everything", is_flag=True, help="Remove everything that is kept between runs.")
 @click.option(
-    "--older-than", type=click.FloatRange(min=0), metavar="DAYS", help="Remove environments unused for this many days."
-)
-@click.option(
-    "--keep",
+    "--older-than",
     type=click.FloatRange(min=0),
-    metavar="GIB",
-    help="Remove the least recently used until this much is left.",
+    metavar="DAYS",
+    help="Remove only environments unused for this many days [default: everything].",
 )
 @click.option("--dry-run", is_flag=True, help="Show what would be removed.")
-def clean(everything: bool, older_than: float | None, keep: float | None, dry_run: bool) -> None:
-    """Free disk space: environments and bytecode, which are rebuilt when needed. Results are never touched.
+def clean(older_than: float | None, dry_run: bool) -> None:
+    """Free disk space: environments, wheels and bytecode, which are rebuilt when needed.
+
+    What is in use stays, and results are never touched.
 
     \b
+    harness clean
     harness clean --older-than 14
-    harness clean --keep 20
     """
-    if not everything and older_than is None and keep is None:
-        raise UserMistake("nothing chosen to remove", hint="add --all, --older-than DAYS or --keep GIB")
     workspace = Workspace.default()
     if not dry_run:
         remove_leftovers(workspace)
-    count = sum(path.is_dir() for path in workspace.environments.iterdir())
-    with _progress("measuring environments", kept_folders(workspace), count) as measured:
-        kept = list(measured)
-    chosen = kept if everything else _chosen(kept, older_than, keep)
-    gone = chosen if dry_run else _removed(workspace, chosen, everything=everything)
+    kept = list(kept_folders(workspace))
+    chosen = [folder for folder in kept if older_than is None or folder.unused_days >= older_than]
+    gone = chosen if dry_run else [folder for folder in chosen if folder.location.remove()]
+    if not dry_run:
+        prune_wheels(workspace)
+        if older_than is None:
+            for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
+                remove_tree(folder)
+            remove_abandoned(workspace.downloads)
     verb = "would remove" if dry_run else "removed"
     freed = sum(folder.size for folder in gone)
     left = sum(folder.size for folder in kept) - freed
@@ -144,33 +143,3 @@ def clean(everything: bool, older_than: float | None, keep: float | None, dry_ru
         f"{verb} {len(gone)} environments, {freed / _GIB:.2f} GiB; {left / _GIB:.2f} GiB are kept in {workspace.root}"
         f"{in_use}"
     )
-
-
-def _removed(workspace: Workspace, chosen: list[Kept], *, everything: bool) -> list[Kept]:
-    """Remove these environments, except those in use, and with `everything` the caches too; returns the removed."""
-    with _progress("removing environments", chosen, len(chosen)) as doomed:
-        gone = [folder for folder in doomed if folder.location.remove()]
-    prune_wheels(workspace)
-    if everything:
-        for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
-            remove_tree(folder)
-        remove_abandoned(workspace.downloads)
-    return gone
-
-
-def _progress(label: str, kept: Iterable[Kept], count: int) -> AbstractContextManager[Iterable[Kept]]:
-    """A line that counts up while folders are gone through; only a terminal gets it."""
-    return click.progressbar(kept, count, label, show_pos=True, file=sys.stderr, hidden=not sys.stderr.isatty())
-
-
-def _chosen(kept: list[Kept], older_than: float | None, keep: float | None) -> list[Kept]:
-    chosen = [folder for folder in kept if older_than is not None and folder.unused_days >= older_than]
-    if keep is not None:
-        left = sum(folder.size for folder in kept) - sum(folder.size for folder in chosen)
-        for folder in kept:
-            if left <= keep * _GIB:
-                break
-            if folder not in chosen:
-                chosen.append(folder)
-                left -= folder.size
-    return chosen

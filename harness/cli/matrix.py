@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shlex
 import sys
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,10 +24,9 @@ from harness.matrix.running import (
     standings,
 )
 from harness.model import Verdict
-from harness.model.text import listed, to_json
-from harness.nightly.record import CellStatus, NightArchive
+from harness.model.text import to_json
 from harness.report.matrix import MatrixStanding, write_page
-from harness.report.matrix_table import FAILS, UNKNOWN, WORKS, markdown_table
+from harness.report.matrix_table import markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import OptionGroup, Settings
@@ -38,13 +36,9 @@ from harness.terminal.console import Console
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.store import Store
-
 
 _NOT_JUDGED = 3
-_NIGHTLY = {CellStatus.GOOD: WORKS, CellStatus.FLAKY: UNKNOWN}
 _ANSWERS = (Verdict.GOOD, Verdict.BAD)
-_NAMED = 12
 
 _EPILOG = """\b
 Exit codes:
@@ -57,30 +51,20 @@ Exit codes:
 @click.command(cls=SectionCommand, epilog=_EPILOG)
 @click.argument("file", type=FILE)
 @click.option("-k", "words", metavar="WORDS", help='Only cells that match: "transformers_4_53 and not case_lora".')
-@click.option(
-    "--cover",
-    type=click.Choice(["pairs"]),
-    help="Run a subset that has every pair of values, and say what it leaves out.",
-)
-@click.option(
-    "--as-of",
-    metavar="DATE|today",
-    help="The day for cells that name none: nothing uploaded later is installed. today is now.",
-)
+@click.option("--as-of", metavar="DATE", help="The day for cells that name none: nothing uploaded later is installed.")
 @click.option("--list", "as_list", is_flag=True, help="List the cells and run nothing.")
 @click.option("--show", is_flag=True, help="Show what is in the results, and run nothing.")
 @click.option(
     "--table",
     "as_table",
     is_flag=True,
-    help="Print what works with what as a Markdown table; with --show also what only the last night knows.",
+    help="Print what works with what as a Markdown table.",
 )
 @json_option("JSON (schema 1)")
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
 def matrix(
     file: Path,
     words: str | None,
-    cover: str | None,
     as_of: str | None,
     as_list: bool,
     show: bool,
@@ -101,17 +85,17 @@ def matrix(
     """
     if as_table and (as_json or as_list):
         raise UserMistake("--table, --list and --json each print something else: give one of them")
-    date = _day(as_of, show=show)
+    date = day(as_of, "--as-of") if as_of is not None else None
     read = read_matrix(file)
     if as_list:
-        _print_list(choose(_with_versions(read, settings), words, cover), as_json=as_json)
+        _print_list(choose(_with_versions(read, settings), words), as_json=as_json)
         return
     console, stopped = Console(stderr=True), None
     with (
         reporting(console, quiet=as_json) as reporter,
         open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
     ):
-        choice = choose(expanded_by_index(read, sessions.first), words, cover)
+        choice = choose(expanded_by_index(read, sessions.first), words)
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         runs: tuple[CellRun, ...] = ()
@@ -124,8 +108,7 @@ def matrix(
     if as_json:
         click.echo(record, nl=False)
     elif as_table:
-        night = _last_night(sessions.store, read.name) if show else {}
-        click.echo(markdown_table(rows, choice.names, _typed(), night), nl=False)
+        click.echo(markdown_table(rows, choice.names, _typed()), nl=False)
         click.echo(f"  page: {short(page)}", err=True)
     else:
         print_table(Console(), rows, choice.names)
@@ -134,16 +117,6 @@ def matrix(
         raise stopped
     meant = [standing for standing in rows if standing.cell.name in choice.names]
     sys.exit(0 if show or all(standing.verdict in _ANSWERS for standing in meant) else _NOT_JUDGED)
-
-
-def _last_night(store: Store, name: str) -> dict[str, str]:
-    """What the nights of a matrix say of each cell, as words of the Markdown table."""
-    found: dict[str, str] = {}
-    for night in NightArchive(store).all():
-        if night.matrix == name:
-            judged = (cell for cell in night.cells if cell.standing.is_judged)
-            found |= {cell.name: _NIGHTLY.get(cell.standing, FAILS) for cell in judged}
-    return found
 
 
 def _run(sessions: Sessions, choice: ChosenCells) -> tuple[CellRun, ...]:
@@ -173,22 +146,6 @@ def _left_out(choice: ChosenCells) -> Iterator[str]:
     """Yield a line for what does not run, with the reason."""
     for row in choice.matrix.left_out:
         yield f"left out: {row.project} {row.version} ({row.reason})"
-    if (covering := choice.covering) is not None:
-        named = listed((cell.name for cell in covering.left_out), _NAMED) or "none"
-        yield (
-            f"{len(covering.cells)} of {len(covering.cells) + len(covering.left_out)} cells have all "
-            f"{covering.pairs} pairs of values; left out: {named}"
-        )
-
-
-def _day(as_of: str | None, *, show: bool) -> datetime | None:
-    if as_of is None:
-        return None
-    if as_of == "today":
-        if show:
-            raise UserMistake("--show can't answer for today, which is a new question each time", hint="give a date")
-        return datetime.now(UTC).replace(second=0, microsecond=0)
-    return day(as_of, "--as-of", "a date such as 2025-06-27, or today")
 
 
 def _typed() -> str:

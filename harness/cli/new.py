@@ -2,32 +2,29 @@
 
 from __future__ import annotations
 
-import json
 import re
 import shlex
 from collections.abc import Iterator
-from importlib import metadata, resources
+from importlib import resources
 from pathlib import Path
-from urllib.parse import unquote, urlsplit
 
 import click
 from attrs import evolve
 from rich.text import Text
 
-from harness.cli.options import Choice, output_option, settings_options
+from harness.cli.options import output_option, settings_options
 from harness.cli.written import write
 from harness.drafting.draft import Draft, draft
 from harness.drafting.smaller import Smaller, removed
-from harness.drafting.source import Report, read_report
-from harness.drafting.tracebacks import frame_of, reason_of, stable_part
+from harness.drafting.source import read_report
+from harness.drafting.tracebacks import first_line, frame_of, reason_of
 from harness.errors import Interrupted, UserMistake
 from harness.model import Verdict
 from harness.model.repro import parse_repro
-from harness.model.text import counted, listed, one_line, to_json
+from harness.model.text import counted, listed, one_line
 from harness.planning.given import Giver
 from harness.planning.single import executed, prepared_probe
 from harness.probing import Judge, Probe
-from harness.repository.git import git_output
 from harness.request.repros import chosen_repro, required_python
 from harness.session import local_session
 from harness.settings import OptionGroup, Settings
@@ -39,11 +36,7 @@ from harness.terminal.live import WarningsOnly
 @click.argument("issue")
 @output_option("Where to write the repro [default: NAME.py, in repros/ if there is such a folder].")
 @click.option("--force", is_flag=True, help="Overwrite the file.")
-@click.option(
-    "--keep-downloads", is_flag=True, help="Keep models and data of a hub, instead of tiny and generated ones."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print what was read as JSON.")
-def new(issue: str, output: Path | None, force: bool, keep_downloads: bool, as_json: bool) -> None:
+def new(issue: str, output: Path | None, force: bool) -> None:
     """Write a repro from ISSUE, somebody's report: versions, code, traceback and what is missing.
 
     ISSUE is a text or Markdown file, GitHub's JSON, - for standard input, or an issue that the gh program can reach.
@@ -55,7 +48,7 @@ def new(issue: str, output: Path | None, force: bool, keep_downloads: bool, as_j
     gh issue view 12345 --json title,body,comments,url | harness new -
     """
     report = read_report(issue)
-    drafted = draft(report, "" if report.repository else _stem(issue), stand_ins=not keep_downloads)
+    drafted = draft(report, "" if report.repository else _stem(issue))
     if not drafted.told.installed and drafted.raised is None and not drafted.script.code:
         raise UserMistake(
             "found no code, no traceback and no versions in it",
@@ -65,39 +58,18 @@ def new(issue: str, output: Path | None, force: bool, keep_downloads: bool, as_j
     if path.exists() and not force:
         raise UserMistake(f"{path} is there already", hint="--force overwrites it, --output FILE names another")
     write(path, drafted.source)
-    if as_json:
-        click.echo(to_json(_as_json(drafted, report, path)))
-    else:
-        print_draft(Console(soft_wrap=True), drafted, path)
+    print_draft(Console(soft_wrap=True), drafted, path)
 
 
 def _stem(issue: str) -> str:
     return "" if issue == "-" else re.sub(r"\W+", "_", Path(issue).stem).strip("_").lower()
 
 
-def _as_json(drafted: Draft, report: Report, path: Path) -> dict[str, object]:
-    raised = reason_of(drafted.raised) if drafted.raised is not None else None
-    return {
-        "schema": 1,
-        "repro": str(path),
-        "report": report.link or None,
-        "versions": drafted.told.installed,
-        "unreleased": drafted.told.unreleased,
-        "python": drafted.told.python,
-        "subjects": drafted.subjects,
-        "exception": {"type": raised.name, "message": raised.message} if raised is not None else None,
-        "replaced": drafted.stand_ins.replaced,
-        "risky": [{"line": one.line, "what": one.what, "code": one.code} for one in drafted.hazards],
-        "gaps": [{"line": drafted.line_of(one), "what": one.what, "todo": one.todo} for one in drafted.gaps],
-        "next": next_commands(path, drafted),
-    }
-
-
 _WIDTH = 100
 
 
 def print_draft(console: Console, drafted: Draft, path: Path) -> None:
-    """Print what was read, the file, its risks and gaps, and the next commands."""
+    """Print what was read, the file, its gaps, and the next commands."""
     for number, line in enumerate(drafted.source.splitlines(), start=1):
         print_line(console, Text.assemble((f"{number:4} ", "dim"), line))
     console.print()
@@ -108,12 +80,8 @@ def print_draft(console: Console, drafted: Draft, path: Path) -> None:
         print_text(console, f"  {name:<10} {text}")
     for text in (*drafted.stand_ins.replaced, *drafted.script.changes):
         print_text(console, f"  {'changed':<10} {text}")
-    if drafted.hazards:
-        print_text(
-            console, f"\nrisky in it ({counted(len(drafted.hazards), 'line')}); read these before you run it", "bold"
-        )
-    for hazard in drafted.hazards:
-        print_text(console, f"  line {hazard.line}: {hazard.what}: {one_line(hazard.code, _WIDTH)}")
+    if drafted.script.code:
+        print_text(console, "\nread this code of somebody else before you run it, and run it in the sandbox", "bold")
     if drafted.gaps:
         print_text(console, f"\nto fill in ({counted(len(drafted.gaps), 'gap')}), marked # FILL IN", "bold")
     for gap in drafted.gaps:
@@ -140,7 +108,7 @@ def _read(drafted: Draft) -> Iterator[tuple[str, str]]:
         yield "python", told.python
     if drafted.raised is not None:
         one = reason_of(drafted.raised)
-        yield "signature", f"{one.name}: {one_line(stable_part(one.message) or one.message, _WIDTH)}"
+        yield "signature", f"{one.name}: {one_line(first_line(one.message), _WIDTH)}"
         if (frame := frame_of(drafted.raised)) is not None:
             yield "raised in", f"{frame.file}, {frame.function}"
     if drafted.subjects:
@@ -206,22 +174,16 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")
-_ON_GITHUB = re.compile(r"github\.com[:/](?P<repository>[\w.-]+/[\w.-]+?)(\.git)?/?$")
-_ACTION = re.compile(r"(?P<repository>[\w.-]+/[\w.-]+)@(?P<commit>[0-9a-f]{40})")
-_PROJECT = "regression-harness"
 
 
 @click.command()
-@click.argument("kind", type=Choice(["repro", "matrix", "workflow"]))
+@click.argument("kind", type=click.Choice(["repro", "matrix", "workflow"]))
 @click.argument("name", required=False)
 @click.option("--force", is_flag=True, help="Replace a file that is there already.")
-@click.option(
-    "--action",
-    metavar="OWNER/NAME@COMMIT",
-    help="The repository and commit of the harness that the workflow runs [default: where it was installed from].",
-)
-def init(kind: str, name: str | None, force: bool, action: str | None) -> None:
-    """Write a repro, a matrix or a GitHub workflow to start from. Each runs as it stands.
+def init(kind: str, name: str | None, force: bool) -> None:
+    """Write a repro, a matrix or a GitHub workflow to start from.
+
+    A repro and a matrix run as they stand; a workflow needs the repository and a commit of the harness.
 
     A repro goes to repros/NAME.py, a matrix to matrices/NAME.toml (with its repro, if there is none called NAME), a
     workflow to .github/workflows/NAME.yml.
@@ -234,9 +196,7 @@ def init(kind: str, name: str | None, force: bool, action: str | None) -> None:
     name = name or {"repro": "example", "matrix": "example", "workflow": "newest-packages"}[kind]
     if not _NAME.fullmatch(name):
         raise UserMistake(f"{name!r} can't be the name of a file", hint="use letters, digits, - and _")
-    if action and kind != "workflow":
-        raise UserMistake(f"--action goes with harness init workflow, not with {kind}")
-    files = dict(_files(kind, name, action))
+    files = dict(_files(kind, name))
     existing = [path for path in files if path.exists()]
     if existing and not force:
         raise UserMistake(f"{existing[0]} is there already", hint="give another name, or replace it with --force")
@@ -246,7 +206,7 @@ def init(kind: str, name: str | None, force: bool, action: str | None) -> None:
     click.echo(f"next: {_next(kind, name)}")
 
 
-def _files(kind: str, name: str, action: str | None) -> Iterator[tuple[Path, str]]:
+def _files(kind: str, name: str) -> Iterator[tuple[Path, str]]:
     repro = Path("repros", f"{name}.py")
     if kind == "repro" or (kind == "matrix" and not repro.exists()):
         yield repro, _starter("repro.py.txt")
@@ -254,9 +214,7 @@ def _files(kind: str, name: str, action: str | None) -> Iterator[tuple[Path, str
         path = Path("matrices", f"{name}.toml")
         yield path, _starter("matrix.toml").replace("@FILE@", str(path)).replace("@REPRO@", name)
     elif kind == "workflow":
-        repository, commit = _action(action)
-        text = _starter("workflow.yml").replace("@REPOSITORY@", repository).replace("@COMMIT@", commit)
-        yield Path(".github", "workflows", f"{name}.yml"), text
+        yield Path(".github", "workflows", f"{name}.yml"), _starter("workflow.yml")
 
 
 def _starter(name: str) -> str:
@@ -267,33 +225,5 @@ def _next(kind: str, name: str) -> str:
     return {
         "repro": f"harness bisect packaging --repro repros/{name}.py",
         "matrix": f"harness matrix matrices/{name}.toml --table",
-        "workflow": "commit it and push; the Actions page of the repository starts the first night",
+        "workflow": "name the repository and a commit of the harness in it, and push; the Actions page starts a night",
     }[kind]
-
-
-def _action(given: str | None) -> tuple[str, str]:
-    """The repository on GitHub and the commit that the workflow runs. Raises `UserMistake` if that is not known."""
-    if given:
-        if (named := _ACTION.fullmatch(given)) is None:
-            raise UserMistake(f"--action takes OWNER/NAME@COMMIT with all 40 digits of the commit, not {given!r}")
-        return named["repository"], named["commit"]
-    address, commit = _installed_from()
-    if (found := _ON_GITHUB.search(address)) is not None and commit:
-        return found["repository"], commit
-    raise UserMistake(
-        "the workflow needs the repository of the harness on GitHub, and this one was not installed from there",
-        hint="--action OWNER/regression-harness@COMMIT names it",
-    )
-
-
-def _installed_from() -> tuple[str, str]:
-    """Return the address and the commit of the repository that this harness was installed from, "" if not known."""
-    try:
-        noted = json.loads(metadata.distribution(_PROJECT).read_text("direct_url.json") or "{}")
-    except (metadata.PackageNotFoundError, ValueError):
-        return "", ""
-    address = str(noted.get("url", ""))
-    if not address.startswith("file:"):
-        return address, str(noted.get("vcs_info", {}).get("commit_id", ""))
-    clone = Path(unquote(urlsplit(address).path))
-    return git_output(clone, "remote", "get-url", "origin"), git_output(clone, "rev-parse", "HEAD")

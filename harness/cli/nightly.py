@@ -8,7 +8,6 @@ import sys
 import time
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 from attrs import evolve
@@ -25,16 +24,14 @@ from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
 from harness.matrix.running import expanded_by_index, known_as, open_sessions, pythons_of
 from harness.model.text import counted, to_json
-from harness.nightly.news import as_json as night_as_json
 from harness.nightly.news import exit_code, news_of, one_line, report_of, write_page
 from harness.nightly.night import Nightly
+from harness.nightly.record import SCHEMA as NIGHT_SCHEMA
 from harness.nightly.record import Night, NightArchive, Past
-from harness.nightly.tonight import Budget, tonight
-from harness.nightly.tracker import DesiredIssue, Gh, actions, issues_of, this_repository, upstream_issue
+from harness.nightly.tonight import Budget
+from harness.nightly.tracker import LABEL, Gh, actions, issues_of, this_repository
 from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
 from harness.redact import Private, redacted
-from harness.report.answer import page_of, repositories_of
-from harness.report.archive import Archive
 from harness.report.privacy import private_of
 from harness.request.commands import ChosenProject
 from harness.request.parsing import day
@@ -44,10 +41,6 @@ from harness.settings import OptionGroup, Settings
 from harness.store import Store, as_record, read_record
 from harness.terminal import reporting
 from harness.terminal.console import Console, print_text
-
-if TYPE_CHECKING:
-    from collections.abc import Iterable
-
 
 _EPILOG = """\b
 Exit codes:
@@ -70,16 +63,16 @@ Exit codes:
 @click.option(
     "--gpu-budget", type=click.FloatRange(min=0), metavar="MINUTES", help="The same for runs on GPUs, added up."
 )
-@json_option("JSON (schema 1)")
+@json_option("the record of the night as JSON (schema 1)")
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
 def nightly(
     file: Path, date: str | None, budget: float | None, gpu_budget: float | None, as_json: bool, settings: Settings
 ) -> None:
     """Run the matrix FILE as of tonight, and say what turned since its last night.
 
-    Axes that name no newest releases get them, and pre-releases. A cell that was good and fails now is run again; its
-    cause is searched between the two locks, and each way to fail with one cause has one report. Later nights add to
-    that report which cells it reached and which release fixed it. Where nothing changed, it prints one line.
+    Axes follow the index by `latest` or `prereleases`. A cell that was good and fails now is run again; its cause is
+    searched between the two locks, and each way to fail with one cause has one report. Later nights add to that report
+    which cells it reached, and with which packages they are good again. Where nothing changed, it prints one line.
 
     A package axis can take `main`, or another branch as `@BRANCH`: it is compared with the commit of the last night,
     and what broke it is searched down to the commit and its pull request.
@@ -90,7 +83,7 @@ def nightly(
     """
     store = Store.opened(settings.results, settings.pass_env)
     archive = NightArchive(store)
-    matrix, changes = tonight(read_matrix(file))
+    matrix = read_matrix(file)
     start = (day(date, "--date") if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
     with (
@@ -98,7 +91,7 @@ def nightly(
         open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions,
     ):
         matrix = expanded_by_index(matrix, sessions.first, start, archive.commits_of(matrix.name, start))
-        _announce(matrix, start, changes, reporter)
+        _announce(matrix, start, reporter)
         commits = {known_as(one.project, one.revision): one.sha for one in matrix.commits.values()}
         archive.put(Night(matrix.name, start.isoformat(), commits=commits))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
@@ -110,7 +103,7 @@ def nightly(
     archive.put(night)
     page = write_page(store, private_of(store))
     if as_json:
-        click.echo(to_json(night_as_json(night, past, at_work.known())))
+        click.echo(to_json(as_record(night, NIGHT_SCHEMA)))
     else:
         reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
         print_night(Console(soft_wrap=True), night, past, reports)
@@ -119,84 +112,12 @@ def nightly(
     sys.exit(exit_code(night, past))
 
 
-def _announce(matrix: Matrix, start: datetime, changes: Iterable[str], reporter: Reporter) -> None:
+def _announce(matrix: Matrix, start: datetime, reporter: Reporter) -> None:
     reporter.report(Note(f"{matrix.name}, night of {start.date()}: {counted(len(matrix.cells), 'cell')}"))
     left_out = (f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)
     commits = (f"{one.project}: {one.revision} is {one.sha[:10]} of {one.date[:10]}" for one in matrix.commits.values())
-    for sentence in (*changes, *left_out, *commits):
+    for sentence in (*left_out, *commits):
         reporter.report(Note(f"  {sentence}"))
-
-
-_UNKNOWN_TARGET = 1
-
-
-@click.command()
-@click.option("--repository", metavar="OWNER/NAME", help="This repository [default: the workflow's or git remote's].")
-@click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
-@settings_options()
-def issues(repository: str | None, dry_run: bool, settings: Settings) -> None:
-    """Open, update and close one issue in this repository for each break that the nights found.
-
-    Needs the gh executable, logged in or with GH_TOKEN. Running it again changes nothing. It refuses any repository
-    but this one.
-
-    \b
-    harness issues --dry-run
-    harness issues --repository OWNER/NAME
-    """
-    store = Store.opened(settings.results)
-    breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
-    gh = Gh(this_repository(repository, os.environ, Path.cwd()))
-    update_tracker(gh, issues_of(breaks.values(), {name: _report(store, name) for name in breaks}), dry_run=dry_run)
-
-
-def update_tracker(gh: Gh, wanted: Iterable[DesiredIssue], *, dry_run: bool) -> None:
-    """Make the issues of this repository match, and print what was done. Raises `UserMistake` and `NoNetwork`."""
-    needed = actions(wanted, gh.issues())
-    for action in needed:
-        if not dry_run:
-            gh.do(action)
-        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
-    if not needed:
-        click.echo(f"nothing to change in the issues of {gh.repository}")
-
-
-def _report(store: Store, name: str) -> str:
-    try:
-        return (store.root / "reports" / f"{name}.md").read_text(encoding="utf-8")
-    except OSError:
-        return ""
-
-
-@click.command()
-@click.argument("report", required=False)
-@click.option("--format", "style", type=click.Choice(["text", "json"]), default="text", show_default=True)
-@settings_options()
-def upstream(report: str | None, style: str, settings: Settings) -> None:
-    """Print an issue for the culprit's maintainers: repository, title and body. You send it; the harness never does.
-
-    REPORT is the start of an answer's id [default: the newest]. The repository is the one that the culprit's own
-    metadata names. Exit code 1: it names none.
-
-    \b
-    harness upstream
-    harness upstream 8d38 --format json
-    """
-    store = Store.opened(settings.results)
-    kept = Archive(store).get(report)
-    issue = upstream_issue(kept, repositories_of(kept), page_of(store, kept).markdown())
-    command = issue.command("body.md")
-    if style == "json":
-        told = {"schema": 1, "package": issue.package, "repository": issue.repository or None, "title": issue.title}
-        click.echo(to_json({**told, "body": issue.body, "command": command or None}))
-    else:
-        unknown = f"unknown: the metadata of {issue.package} names no repository on GitHub, or is no longer here"
-        click.echo(f"repository: {issue.repository or unknown}")
-        click.echo(f"title: {issue.title}")
-        if command:
-            click.echo(f"to send it, save the text below as body.md and run: {command}")
-        click.echo(f"\n{issue.body}", nl=False)
-    sys.exit(0 if issue.repository else _UNKNOWN_TARGET)
 
 
 _LABEL = "harness-watch"
@@ -261,22 +182,46 @@ def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
         raise NoSpace(f"can't write to {state}: {error.strerror}") from error
 
 
-@click.command("watch-issue")
-@_state_option
-@click.option("--repository", metavar="OWNER/NAME", help="This repository [default: the workflow's, or git remote's].")
+@click.command()
+@click.option(
+    "--state",
+    type=FOLDER,
+    metavar="FOLDER",
+    help="Keep the one issue of harness watch with this folder instead [default: the breaks of the nights].",
+)
 @click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
-def watch_issue(state: Path, repository: str | None, dry_run: bool) -> None:
-    """Open or update the one issue on what `harness watch` found, and close it when the tests pass again.
+@settings_options()
+def issues(state: Path | None, dry_run: bool, settings: Settings) -> None:
+    """Open, update and close the issues in this repository: one for each break that the nights found.
 
-    Needs the gh executable, logged in or with GH_TOKEN. It refuses any repository but this one.
+    With --state it is the one issue on what `harness watch` found. Needs the gh executable, logged in or with GH_TOKEN.
+    Running it again changes nothing. It writes to the repository of the workflow or of the git remote, and to no other.
 
     \b
-    harness watch-issue --dry-run
-    harness watch-issue --state ~/nights --repository OWNER/NAME
+    harness issues --dry-run
+    harness issues --state .harness-watch
     """
-    night = _read_night(state)
-    gh = Gh(this_repository(repository, os.environ, Path.cwd()), label=_LABEL)
-    update_tracker(gh, issue_of(night), dry_run=dry_run)
+    if state is not None:
+        label, wanted = _LABEL, issue_of(_read_night(state))
+    else:
+        store = Store.opened(settings.results)
+        breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
+        label, wanted = LABEL, issues_of(breaks.values(), {name: _report(store, name) for name in breaks})
+    gh = Gh(this_repository(os.environ, Path.cwd()), label=label)
+    needed = actions(wanted, gh.issues())
+    for action in needed:
+        if not dry_run:
+            gh.do(action)
+        click.echo(gh.line(action) if dry_run else f"{action.kind.value}: {action.title}")
+    if not needed:
+        click.echo(f"nothing to change in the issues of {gh.repository}")
+
+
+def _report(store: Store, name: str) -> str:
+    try:
+        return (store.root / "reports" / f"{name}.md").read_text(encoding="utf-8")
+    except OSError:
+        return ""
 
 
 def _day(text: str) -> End:

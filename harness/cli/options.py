@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import difflib
 import functools
 from collections.abc import Callable, Collection, Iterable
 from pathlib import Path
@@ -61,16 +60,6 @@ class SectionCommand(click.Command):
                 formatter.write_dl(records)
 
 
-class Choice(click.Choice[str]):
-    """A choice that suggests a value for a misspelled one."""
-
-    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> str:
-        """Return the value. Fails if it is none of the choices."""
-        if value not in self.choices and (close := difflib.get_close_matches(str(value), self.choices, n=1)):
-            self.fail(f"{value!r} is not one of {', '.join(self.choices)}; did you mean {close[0]!r}?", param, ctx)
-        return super().convert(value, param, ctx)
-
-
 class _Folder(click.Path):
     """A folder with a name that can exist: click takes an empty text as the working directory."""
 
@@ -94,7 +83,6 @@ def _size(text: str) -> int:
 # The types of settings that are neither a text nor a flag.
 _TYPES: dict[str, Any] = {
     "timeout": click.FloatRange(min=0),
-    "gpu_wait": click.FloatRange(min=0),
     "lanes": click.IntRange(1, 64),
     "max_disk": _size,
     "results": _Folder(path_type=Path, file_okay=False),
@@ -130,22 +118,8 @@ def grouped(
 
 
 def subject_argument(*, required: bool = True) -> Decorator:
-    """Add the argument SUBJECT, which a shell completes."""
-    return click.argument("subject", required=required, shell_complete=completed("subjects"))
-
-
-def completed(what: str) -> Callable[..., Any]:
-    """Return what click calls to complete a word, by the name of a function in `harness.cli.completion`."""
-
-    def complete(ctx: click.Context, _param: click.Parameter, incomplete: str) -> Any:
-        from harness.cli import completion
-
-        try:
-            return getattr(completion, what)(ctx, incomplete)
-        except Exception:  # noqa: BLE001 - an error message would end up in the user's command line
-            return []
-
-    return complete
+    """Add the argument SUBJECT."""
+    return click.argument("subject", required=required)
 
 
 def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
@@ -154,7 +128,6 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
         "Question",
         "--repro",
         metavar="NAME|PATH",
-        shell_complete=completed("repros"),
         help="Repro to run [default: the one that names the subject].",
     )
     run = option(
@@ -167,8 +140,8 @@ def repro_options(command: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def end_option(*names: str, metavar: str, help: str) -> Decorator:  # noqa: A002
-    """Add an end of the search to a command; a shell completes the releases of the subject."""
-    return option("Ends", *names, metavar=metavar, shell_complete=completed("releases"), help=help)
+    """Add an end of the search to a command."""
+    return option("Ends", *names, metavar=metavar, help=help)
 
 
 def output_option(words: str) -> Decorator:
@@ -188,7 +161,7 @@ def _click_option(setting: attrs.Attribute[Any]) -> Decorator:
         _ELSEWHERE.get(told.flag, _SECTIONS[told.group]),
         told.flag,
         setting.name,
-        type=Choice(told.choices) if told.choices else _TYPES.get(setting.name),
+        type=click.Choice(told.choices) if told.choices else _TYPES.get(setting.name),
         is_flag=default is False,
         multiple=default == (),
         default=getattr(default, "factory", default) if default != () else None,

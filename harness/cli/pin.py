@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +12,12 @@ from attrs import frozen
 
 from harness.api import kept_answer
 from harness.asking.answer import Answer, Status
-from harness.cli.options import Choice, output_option, settings_options
+from harness.cli.options import output_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
-from harness.report.commands import asked_for, bounded_pyproject, constraints_text, difference, install_command
-from harness.request.project import find_project
+from harness.report.commands import asked_for, constraints_text, install_command
 from harness.request.question import Question
 from harness.settings import OptionGroup, Settings
 from harness.terminal import reporting
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from harness.request.commands import ChosenProject
 
 
-_PYPROJECT = "pyproject.toml"
 _NOT_SURE = 3
 
 
@@ -51,13 +50,12 @@ class Pinned:
 @click.option(
     "--format",
     "style",
-    type=Choice(["uv", "pip", "constraints", "pyproject"]),
+    type=click.Choice(["uv", "pip", "constraints"]),
     default="uv",
     show_default=True,
-    help="uv add, pip install, a constraints file with every package, or a diff for pyproject.toml with only the "
-    "bounds that are needed.",
+    help="uv add, pip install, or a constraints file with every package.",
 )
-@output_option("Write there instead of to stdout; with --format pyproject, a .toml file gets the bounds themselves.")
+@output_option("Write there instead of to stdout.")
 @project_options
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def pin(
@@ -78,7 +76,7 @@ def pin(
     \b
     harness pin --run pytest
     harness pin mine.py --format pip
-    harness pin --run pytest --format pyproject | git apply
+    harness pin --run pytest --format constraints -o constraints.txt
     """
     if constraints is not None:
         raise UserMistake("--constraints goes with harness bisect", hint=f"--format constraints -o {constraints}")
@@ -89,9 +87,10 @@ def pin(
         answer, _ = kept_answer(question, settings, reporter)
     found = pinned(answer)
     click.echo(f"\n{found.sentence}", err=True)
-    text = _pyproject(found, project, output) if style == "pyproject" else written(found, answer, style)
-    text = text if text.endswith("\n") or not text else f"{text}\n"
-    print_or_write(text, output)
+    if found.constraints:
+        click.echo(f"  {shlex.join(['uv', 'add', *found.constraints])} puts these bounds into pyproject.toml", err=True)
+    text = written(found, answer, style)
+    print_or_write(text if text.endswith("\n") else f"{text}\n", output)
     if output is not None:
         click.echo(f"  written to {output}", err=True)
     sys.exit(0 if found.is_newest else _NOT_SURE)
@@ -127,16 +126,3 @@ def written(found: Pinned, answer: Answer, style: str) -> str:
     asked = answer.asked
     names = asked_for([*asked.repro.dependencies, *asked.requirements, *found.constraints])
     return install_command(("uv", "add") if style == "uv" else ("pip", "install"), found.lock, names)
-
-
-def _pyproject(found: Pinned, project: ChosenProject, output: Path | None) -> str:
-    """A diff for the project's pyproject.toml; its new text if it goes to a .toml file."""
-    root = project.folder or find_project(Path.cwd())
-    path = root / _PYPROJECT if root is not None else Path(_PYPROJECT)
-    if not path.is_file():
-        raise UserMistake(f"there is no {path}", hint="--format pip, uv or constraints needs none")
-    if not found.is_newest:
-        raise UserMistake("no bounds are known to be enough", hint="--format constraints has the packages that passed")
-    before = path.read_text(encoding="utf-8")
-    after = bounded_pyproject(before, found.constraints)
-    return after if output is not None and output.suffix == ".toml" else difference(before, after, _PYPROJECT)

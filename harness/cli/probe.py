@@ -10,7 +10,7 @@ import cattrs
 import click
 from attrs import evolve
 
-from harness.cli.options import FOLDER, SectionCommand, completed, json_option, settings_options
+from harness.cli.options import FOLDER, SectionCommand, json_option, settings_options
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import Note, Reporter
@@ -27,7 +27,7 @@ from harness.terminal.live import WarningsOnly
 
 
 @click.command(cls=SectionCommand)
-@click.argument("repro", required=False, shell_complete=completed("repros"))
+@click.argument("repro", required=False)
 @click.option("--run", metavar="COMMAND", help="Command to run instead of a repro.")
 @click.option("--again", metavar="KEY", help="Run an observation from the results again: same lock, same repro.")
 @click.option("--fresh", is_flag=True, help="Run it even if the results have the answer.")

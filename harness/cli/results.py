@@ -11,10 +11,10 @@ import click
 from rich.table import Table
 from rich.text import Text
 
-from harness.cli.options import Choice, output_option, settings_options
+from harness.cli.options import output_option, settings_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
-from harness.report.answer import page_of
+from harness.report.answer import page_of, repositories_of
 from harness.report.archive import Archive
 from harness.report.page import RENDERERS
 from harness.settings import Settings
@@ -24,12 +24,14 @@ from harness.terminal.console import Console
 if TYPE_CHECKING:
     import pandas as pd
 
+    from harness.asking.answer import Answer
+
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
 _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line
 
 
 @click.command()
-@click.option("--format", "style", type=Choice(["table", "csv"]), default="table", show_default=True)
+@click.option("--format", "style", type=click.Choice(["table", "csv"]), default="table", show_default=True)
 @output_option("Write there instead of to stdout.")
 @settings_options()
 def results(style: str, output: Path | None, settings: Settings) -> None:
@@ -50,7 +52,7 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
 @click.option(
     "--format",
     "style",
-    type=Choice(list(RENDERERS)),
+    type=click.Choice(list(RENDERERS)),
     default="markdown",
     show_default=True,
     help="markdown for an issue, html to look at, json for programs.",
@@ -60,12 +62,24 @@ def results(style: str, output: Path | None, settings: Settings) -> None:
 def report(id: str | None, style: str, output: Path | None, settings: Settings) -> None:  # noqa: A002
     """Write the report of an answer: the newest, or the one whose ID begins so.
 
+    Names the repository of the culprit too, if its metadata has one: you send the report, the harness never does.
+
     \b
     harness report
     harness report --format html --output report.html
     """
     store = Store.opened(settings.results)
-    print_or_write(RENDERERS[style](page_of(store, Archive(store).get(id))), output)
+    kept = Archive(store).get(id)
+    print_or_write(RENDERERS[style](page_of(store, kept)), output)
+    package = recipient_package(kept.answer)
+    if repository := repositories_of(kept).get(package):
+        click.echo(f"  the repository of {package}: {repository}", err=True)
+
+
+def recipient_package(answer: Answer) -> str:
+    """Return the package that the report of an answer is for: the subject if it is a culprit, else the culprit."""
+    names = [change.name for change in answer.culprit.packages] if answer.culprit is not None else []
+    return answer.subject if answer.subject in names or not names else names[0]
 
 
 def _table(frame: pd.DataFrame, output: Path | None) -> str:

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 from attrs import fields
 
-from harness.cli.options import FILE, Choice, grouped, option
+from harness.cli.options import FILE, grouped, option
 from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
 from harness.request.parsing import read_duration
@@ -56,7 +56,7 @@ _OPTIONS = [
     ),
     _search(
         "--depth",
-        type=Choice([level.value for level in Level]),
+        type=click.Choice([level.value for level in Level]),
         default=None,
         show_default="region; release if no package is named; commit with --git",
         help="How deep to go: " + ", ".join(level.value for level in Level) + ".",

@@ -16,7 +16,7 @@ from pathlib import Path
 import click
 from attrs import evolve, frozen
 
-from harness.cli.options import Choice, settings_options
+from harness.cli.options import settings_options
 from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro, Verdict
@@ -40,10 +40,7 @@ class _Command(click.Command):
 
 @frozen
 class Entered:
-    """What a person enters: a run with its lock, and what ran, with the copy of its project if there was one.
-
-    `label` is what the prompt says.
-    """
+    """What a person enters: a run with its lock, and what ran, with the copy of its project if there was one."""
 
     label: str
     observation: Observation
@@ -51,11 +48,10 @@ class Entered:
 
 
 @click.command(cls=_Command, options_metavar="[OPTIONS] [-- COMMAND]")
-@click.argument("side", type=Choice(["good", "bad"]), default="bad")
+@click.argument("side", type=click.Choice(["good", "bad"]), default="bad")
 @click.option("--answer", "id", metavar="ID", help="The answer whose ID begins so [default: the newest].")
-@click.option("--python", "as_python", is_flag=True, help="Start a Python instead of a shell.")
 @settings_options()
-def shell(side: str, id: str | None, as_python: bool, settings: Settings) -> None:  # noqa: A002
+def shell(side: str, id: str | None, settings: Settings) -> None:  # noqa: A002
     """Open a shell in the environment of either side of an answer, good or bad [default: bad].
 
     It has exactly the packages of that run, and starts in a fresh copy of the project, or in a folder with the repro.
@@ -64,12 +60,10 @@ def shell(side: str, id: str | None, as_python: bool, settings: Settings) -> Non
 
     \b
     harness shell
-    harness shell good --python
+    harness shell good -- python
     harness shell bad -- pytest -x --pdb
     """
     command: list[str] = click.get_current_context().meta["harness.command"]
-    if command and as_python:
-        raise UserMistake("give --python or a command after --, not both")
     if not command and not sys.stdin.isatty():
         raise UserMistake("a shell needs a terminal", hint=f"harness shell {side} -- COMMAND runs a command there")
     kept = Archive(Store.opened(settings.results)).get(id)
@@ -77,7 +71,7 @@ def shell(side: str, id: str | None, as_python: bool, settings: Settings) -> Non
     python = observation.lock.python if observation.lock is not None else None
     session = local_session(evolve(settings, python=python))
     entered = entered_side(session, kept, side, observation)
-    sys.exit(enter(session.local.builder, entered, command, as_python=as_python))
+    sys.exit(enter(session.local.builder, entered, command))
 
 
 def side_of(kept: KeptAnswer, side: str) -> Observation:
@@ -107,8 +101,8 @@ def entered_side(session: Session, kept: KeptAnswer, side: str, observation: Obs
     return Entered(label, observation, repro)
 
 
-def enter(builder: Builder, entered: Entered, command: list[str], *, as_python: bool = False) -> int:
-    """Run a shell, a Python or a command in what is entered, and return its exit status. Raises `UserMistake`."""
+def enter(builder: Builder, entered: Entered, command: list[str]) -> int:
+    """Run a shell or a command in what is entered, and return its exit status. Raises `UserMistake`."""
     lock = entered.observation.lock
     if lock is None:
         raise UserMistake(f"nothing was installed for {entered.label}, so there is nothing to enter")
@@ -120,12 +114,10 @@ def enter(builder: Builder, entered: Entered, command: list[str], *, as_python: 
             more |= hidden()
         path = [folder / one for one in entered.repro.search_path]
         start = folder / entered.repro.inside
-        env = shell_environment(os.environ, python, entered.label, search_path=path, more=more)
+        env = shell_environment(os.environ, python, search_path=path, more=more)
         (settings := scratch / "settings").mkdir()
         if command:
             argv = [shutil.which(command[0], path=env["PATH"]) or command[0], *command[1:]]
-        elif as_python:
-            argv = interactive_python(python, settings, env)
         else:
             argv = interactive_shell(os.environ.get("SHELL") or "/bin/sh", settings, env)
         if not command:
@@ -193,25 +185,23 @@ def _greet(entered: Entered) -> None:
 _OURS = (
     "PYTHONHOME",
     "PYTHONPATH",
-    "PYTHONSTARTUP",
     "PYTHONPYCACHEPREFIX",
     "PYTHONDONTWRITEBYTECODE",
     "__PYVENV_LAUNCHER__",
 )
-_PYTHON = """import os, sys; sys.ps1, sys.ps2 = f"{os.environ['HARNESS_SHELL']} >>> ", "... "\n"""
 
 
 def shell_environment(
-    ours: Mapping[str, str], python: Path, label: str, *, search_path: Sequence[Path], more: Mapping[str, str]
+    ours: Mapping[str, str], python: Path, *, search_path: Sequence[Path], more: Mapping[str, str]
 ) -> dict[str, str]:
     """Return the variables of a person's shell in an environment: their own, with its programs and modules first.
 
-    `search_path` are folders with modules, and with programs in their `bin`; `label` is what the prompt says.
+    `search_path` are folders with modules, and with programs in their `bin`.
     """
     env = {name: value for name, value in ours.items() if name not in _OURS}
     programs = [folder / "bin" for folder in search_path if (folder / "bin").is_dir()]
     env["PATH"] = os.pathsep.join(map(str, [*programs, python.parent, ours.get("PATH", os.defpath)]))
-    env |= {"VIRTUAL_ENV": str(python.parent.parent), "HARNESS_SHELL": label, "PYTHONNOUSERSITE": "1", **more}
+    env |= {"VIRTUAL_ENV": str(python.parent.parent), "PYTHONNOUSERSITE": "1", **more}
     if search_path:
         env["PYTHONPATH"] = os.pathsep.join(map(str, search_path))
     return env
@@ -233,30 +223,19 @@ def run_for_person(argv: Sequence[str], env: Mapping[str, str], folder: Path) ->
     return code if code >= 0 else 128 - code
 
 
-def interactive_python(python: Path, settings: Path, env: dict[str, str]) -> list[str]:
-    """Return the command of an interactive Python whose prompt has the label; `settings` is an empty folder."""
-    startup = settings / "startup.py"
-    startup.write_text(_PYTHON, encoding="utf-8")
-    env["PYTHONSTARTUP"] = str(startup)
-    return [str(python), "-q"]
-
-
 def interactive_shell(shell: str, settings: Path, env: dict[str, str]) -> list[str]:
-    """Return the command of a shell whose prompt has the label; `settings` is an empty folder for its settings.
+    """Return the command of a shell; `settings` is an empty folder for its settings.
 
-    bash and zsh read the user's own settings first, and PATH is set again after these. Other shells get PS1.
+    bash and zsh read the user's own settings first. These may put other programs first in PATH, so it is set again.
     """
-    kind = Path(shell).name
-    path, place = shlex.quote(env["PATH"]), shlex.quote(env["VIRTUAL_ENV"])
-    after = f'export PATH={path} VIRTUAL_ENV={place}\nPS1="($HARNESS_SHELL) $PS1"\n'
-    if kind == "bash":
-        (settings / "bashrc").write_text(f"[ -f ~/.bashrc ] && . ~/.bashrc\n{after}", encoding="utf-8")
-        return [shell, "--rcfile", str(settings / "bashrc"), "-i"]
-    if kind == "zsh":
-        own = f"ZDOTDIR={shlex.quote(env.get('ZDOTDIR', env.get('HOME', '')))}\n"
-        own += '[ -f "$ZDOTDIR/.zshrc" ] && . "$ZDOTDIR/.zshrc"\n'
-        (settings / ".zshrc").write_text(own + after, encoding="utf-8")
-        env["ZDOTDIR"] = str(settings)
-        return [shell, "-i"]
-    env["PS1"] = f"({env['HARNESS_SHELL']}) $ "
+    again = f"export PATH={shlex.quote(env['PATH'])} VIRTUAL_ENV={shlex.quote(env['VIRTUAL_ENV'])}\n"
+    match Path(shell).name:
+        case "bash":
+            (settings / "bashrc").write_text(f"[ -f ~/.bashrc ] && . ~/.bashrc\n{again}", encoding="utf-8")
+            return [shell, "--rcfile", str(settings / "bashrc"), "-i"]
+        case "zsh":
+            own = f"ZDOTDIR={shlex.quote(env.get('ZDOTDIR', env.get('HOME', '')))}\n"
+            own += '[ -f "$ZDOTDIR/.zshrc" ] && . "$ZDOTDIR/.zshrc"\n'
+            (settings / ".zshrc").write_text(own + again, encoding="utf-8")
+            env["ZDOTDIR"] = str(settings)
     return [shell]

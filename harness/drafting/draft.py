@@ -1,11 +1,7 @@
-"""Writes a repro from a report: metadata with what the report tells, its script, and a mark at every gap.
-
-It also says what is risky in that script.
-"""
+"""Writes a repro from a report: metadata with what the report tells, its script, and a mark at every gap."""
 
 from __future__ import annotations
 
-import ast
 import json
 import re
 from functools import partial
@@ -15,9 +11,9 @@ from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.drafting.scripts import Script, installs_in, script_of
-from harness.drafting.source import Block, blocks_of, tree_of
+from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
-from harness.drafting.tracebacks import best_traceback, frame_of, reason_of, stable_part, suspects, tracebacks_of
+from harness.drafting.tracebacks import best_traceback, first_line, frame_of, reason_of, suspects, tracebacks_of
 from harness.drafting.versions import (
     FIELD,
     KNOWN,
@@ -39,41 +35,7 @@ if TYPE_CHECKING:
     from harness.drafting.source import Report
 
 
-_OUTSIDE = r"'(?:/(?!dev/null)|~|\.\./|[A-Za-z]:\\)"
-_RISKS = {what: "|".join(given).replace("@OUTSIDE@", _OUTSIDE) for what, given in FIELD["risks"].items()}
-
-
-@frozen
-class Hazard:
-    """Something risky in a script: `line` counts from 1, `code` is that line."""
-
-    line: int
-    what: str
-    code: str
-
-
-def hazards_of(code: str) -> tuple[Hazard, ...]:
-    """Return what is risky in a script that is Python, in order of its lines. Nothing of it is run."""
-    lines = code.splitlines()
-    calls = [(node.lineno, _on_one_line(node)) for node in ast.walk(tree_of(code)) if isinstance(node, ast.Call)]
-    found = {
-        Hazard(number, what, lines[number - 1].strip())
-        for number, call in calls
-        for what, pattern in _RISKS.items()
-        if re.search(pattern, call)
-    }
-    return tuple(sorted(found, key=lambda one: (one.line, one.what)))
-
-
-def _on_one_line(call: ast.Call) -> str:
-    """Return a call in the form that the patterns of risks expect."""
-    given = [*(("", one) for one in call.args), *((f"{one.arg}=", one.value) for one in call.keywords)]
-    told = [f"{name}{ast.unparse(one) if isinstance(one, ast.Constant) else '...'}" for name, one in given]
-    return f"{ast.unparse(call.func)}({', '.join(told)})"
-
-
 MARK = "FILL IN"
-_CODE_BEGINS = "# --- the report's code\n"
 _MOST_SUBJECTS = 5
 _ON_GPU = re.compile(r"\.cuda\(|[\"']cuda(?::\d+)?[\"']|\bFastLanguageModel\b|\bFastModel\b|load_in_[48]bit\s*=\s*True")
 _MAYBE_GPU = re.compile(r"cuda\.is_available\(\)")
@@ -114,17 +76,9 @@ class Draft:
         lines = enumerate(self.source.splitlines(), 1)
         return next((number for number, line in lines if gap.what in line and MARK in line), 1)
 
-    @property
-    def hazards(self) -> tuple[Hazard, ...]:
-        """What is risky in the report's code, with the lines of the source."""
-        if self.script.wrong_line is not None:
-            return ()
-        above, _, code = self.source.partition(_CODE_BEGINS)
-        return tuple(evolve(one, line=one.line + above.count("\n") + 1) for one in hazards_of(code))
 
-
-def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
-    """Draft a repro from a report. With `stand_ins`, models and data of a hub are replaced. Nothing of it is run."""
+def draft(report: Report, name: str = "") -> Draft:
+    """Draft a repro from a report. Models and data of a hub are replaced. Nothing of it is run."""
     report = evolve(report, text=hide_secrets(report.text), comments=tuple(map(hide_secrets, report.comments)))
     blocks = blocks_of(report.text)
     comments = [block for text in report.comments for block in blocks_of(text)]
@@ -133,7 +87,7 @@ def draft(report: Report, name: str = "", *, stand_ins: bool = True) -> Draft:
     raised = best_traceback(tracebacks_of(report.text), report.title) or best_traceback(others, report.title)
     told = versions_in(blocks, report.title, report.comments, home or next(iter(suspects(raised)), _lacking(raised)))
     script = script_of(blocks, raised, comments)
-    made = with_stand_ins(script.code) if stand_ins and script.wrong_line is None else StandIns(script.code)
+    made = with_stand_ins(script.code) if script.wrong_line is None else StandIns(script.code)
     found = Draft(report, told, raised, script, made)
     found = evolve(found, subjects=_subjects(found, home))
     found = evolve(found, dependencies=_dependencies(found, blocks), name=name or _name(report, found.subjects))
@@ -249,13 +203,12 @@ def _source(parts: Draft) -> str:
     text = templates.get_template("repro.py.j2").render(
         parts=parts,
         mark=MARK,
-        begins=_CODE_BEGINS.rstrip(),
         python=f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else "",
         device=_device(parts.stand_ins.code),
         frame=frame_of(raised) if raised is not None else None,
         reason=reason_of(raised) if raised is not None else None,
         subjects=[(name, *_bounds(name, told), _held(name, parts.dependencies)) for name in parts.subjects],
-        message=stable_part(reason_of(raised).message) if raised is not None else "",
+        message=first_line(reason_of(raised).message) if raised is not None else "",
         title=title if title[-1:] in ".?!…" else f"{title}.",
     )
     return text.rstrip() + "\n"

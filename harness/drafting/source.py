@@ -27,7 +27,6 @@ _NUMBER = re.compile(r"(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)#(?P<number>\d+)")
 _URL = re.compile(
     r"https?://(?:www\.)?github\.com/(?P<owner>[\w.-]+)/(?P<name>[\w.-]+)/(?:issues|pull|discussions)/(?P<number>\d+)"
 )
-_PAGE = re.compile(r"^\s*(?:#\s+)?(?P<title>\S.{5,200}?)\s+#(?P<number>\d{1,7})\s*$", re.M)
 _SAVE_IT = "save its text to a file, and give that: harness new FILE"
 
 
@@ -67,20 +66,17 @@ def read_report(issue: str) -> Report:
 
 
 def parse_report(text: str) -> Report:
-    """Return the report in a text: Markdown, plain text, or the JSON of `gh issue view --json` or GitHub's API.
+    """Return the report in a text: Markdown, plain text, or the JSON of `gh issue view --json`.
 
     Raises `UserMistake` for JSON that is no issue.
     """
     text = plain(text)
-    if text.lstrip()[:1] in ("{", "["):
+    if text.lstrip()[:1] == "{":
         try:
             return _from_json(json.loads(text))
         except (ValueError, RecursionError):
             pass
-    page = _PAGE.search(text[:2000])
-    return Report(
-        text, title=page["title"].strip() if page else _heading(text), number=int(page["number"]) if page else 0
-    )
+    return Report(text, title=_heading(text))
 
 
 def _heading(text: str) -> str:
@@ -103,27 +99,21 @@ def _text_of(issue: str) -> str:
         ) from error
     if len(data) > _MOST_BYTES:
         raise UserMistake(f"{issue} is larger than 20 MiB", hint="keep the report and the last traceback")
-    if b"\0" in data and not data.startswith((b"\xff\xfe", b"\xfe\xff")):
+    if b"\0" in data:
         raise UserMistake(f"{issue} is not a text file", hint=_SAVE_IT)
-    encoding = "utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig"
-    return data.decode(encoding, errors="replace")
+    return data.decode("utf-8-sig", errors="replace")
 
 
 def _from_json(value: Any) -> Report:
-    """Read GitHub's JSON; a list is an issue and its comments, or one issue."""
-    comments: list[Any] = []
-    if isinstance(value, list):
-        value, *comments = value or [None]
+    """Read GitHub's JSON."""
     if not isinstance(value, dict) or not any(isinstance(value.get(key), str) for key in ("body", "title")):
         raise UserMistake(
             "this JSON is not an issue of GitHub: it has neither a title nor a body",
             hint="gh issue view NUMBER --repo OWNER/NAME --json title,body,comments,url",
         )
-    if isinstance(value.get("comments"), list):  # the REST form has a count
-        comments += value["comments"]
-    told = [one.get("body") for one in comments if isinstance(one, dict)]
-    link = next((text for key in ("url", "html_url") if isinstance(text := value.get(key), str) and _address(text)), "")
-    place = _address(link)
+    comments = value.get("comments")
+    told = [one.get("body") for one in comments if isinstance(one, dict)] if isinstance(comments, list) else []
+    place = _URL.match(str(value.get("url")))
     return Report(
         plain(value.get("body") or ""),
         title=plain(str(value.get("title") or "")),
@@ -131,10 +121,6 @@ def _from_json(value: Any) -> Report:
         number=int(place["number"]) if place else number if isinstance(number := value.get("number"), int) else 0,
         comments=tuple(plain(text) for text in told if isinstance(text, str)),
     )
-
-
-def _address(link: str) -> re.Match[str] | None:
-    return _URL.match(link.replace("api.github.com/repos/", "github.com/"))
 
 
 def _from_gh(repository: str, number: int) -> Report:

@@ -51,20 +51,8 @@ _WRAPPER = re.compile(
     r"^(?:Failed to import|An error occurred while (?:generating|loading)|Could not import module|.*following error)",
     re.I,
 )
-# What differs from run to run, beside the numbers and paths that a signature leaves out itself.
-_CHANGING = re.compile(
-    r"https?://\S+"
-    r"|(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?"
-    r"|[\w.-]+/[\w.-]+"
-    r"|\b(?:cuda|cpu|xpu|mps|meta)(?::\d+)?\b"
-    r"|(?:torch\.Size)?[\[(]\s*\d+(?:\s*,\s*\d+)*\s*,?\s*[\])]"
-    r"|\{[^}]*\}|<[^>]*>|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{12,}\b"
-    r"|\(?\b\d+(?:x\d+)+\b"
-    r"|\b\d+(?:\.\d+)? (?:[KMGT]i?B)\b"
-)
 _ABOVE_PACKAGE = re.compile(r".*(?:site|dist)-packages/|.*/src/(?=\w+/)")
 _WORDS = re.compile(r"[A-Za-z_]{2,}")
-_LONGEST = 160
 
 
 def reason_of(raised: RaisedException) -> RaisedException:
@@ -136,25 +124,9 @@ def best_traceback(candidates: Iterable[RaisedException], title: str) -> RaisedE
     return max(candidates, key=rank, default=None)
 
 
-def stable_part(message: str) -> str:
-    """Return the longest part of a message's first sentence that is the same in every run, "" if it is too short."""
-    lines = [line.strip() for line in message.strip().splitlines() if line.strip()]
-    if not lines:
-        return ""
-    first = re.split(r"(?<=[.!?])\s+(?=[A-Z])", lines[0])[0]
-    if len(first.split()) < 3 and len(lines[0]) > len(first):
-        first = lines[0]
-    parts = [part.lstrip(" ,;:.)]}").rstrip(" ,;:.([{-=") for part in _CHANGING.split(first)]
-    best = max(parts, key=lambda part: len(" ".join(_WORDS.findall(part))))
-    if len(_WORDS.findall(best)) < 2 and len(parts) > 1:
-        return ""
-    for quote in "'\"`":
-        # Half of a pair, or a pair around all of it.
-        if best.count(quote) % 2 or (best.count(quote) == 2 and best[0] == best[-1] == quote):
-            best = best.strip(f"{quote} ")
-    if best.count("(") > best.count(")"):
-        best = best.rpartition("(")[0].rstrip() or best
-    return best if len(best) <= _LONGEST else best[:_LONGEST].rpartition(" ")[0]
+def first_line(message: str) -> str:
+    """Return the first line of a message, which identifies an error; later lines are mostly advice and dumps."""
+    return message.strip().partition("\n")[0].rstrip()
 
 
 def suspects(raised: RaisedException | None) -> tuple[str, ...]:

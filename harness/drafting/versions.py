@@ -76,6 +76,7 @@ _PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?\s?={2,3}\s?(?P<
 _BETWEEN = r"(?:[\s`*'\"|│:=@(\u2013\u2014-]|(?:\.__)?version_*\b|library\b|is\b|\((?:GPU|CPU|with|acc)[^)]*\)){1,80}?"
 _NAMED = re.compile(rf"{NAME}{_BETWEEN}{_VERSION}", re.I)
 _SHOWN = re.compile(rf"^Name:\s*(?P<name>[\w.-]+)\s*\nVersion:\s*{_VERSION}", re.M)
+_DIST_INFO = re.compile(rf"/(?P<name>\w[\w.]*)-{_VERSION}\.dist-info", re.I)
 _PYTHON = re.compile(r"\bpython(?:\s*version)?[\s`*:=|(-]*v?(?P<version>3\.\d{1,2}(?:\.\d+)?)(?![\d.]*\d)", re.I)
 _ALONE = re.compile(rf"\b(?:on|with|using|version)\s+{_VERSION}", re.I)
 _PYTHON_FOLDER = re.compile(r"(?:python|Python)(?P<version>3\.\d{1,2})[/\\]")
@@ -184,6 +185,8 @@ def _versions(block: Block) -> Iterator[tuple[str, str, int]]:
     for match in _SHOWN.finditer(block.text):
         yield normalized_name(match["name"]), match["version"], _IN_LIST
     for line in block.text.splitlines():
+        for match in _DIST_INFO.finditer(line):
+            yield normalized_name(match["name"]), match["version"], _IN_LIST
         pins = list(_PINNED.finditer(line))
         for pin in pins:
             if _is_version(version := pin["version"].rstrip(".")):

@@ -145,7 +145,7 @@ class DiskSpace:
             raise NoSpace(
                 f"the cache uses {size_in_words(taken)} and a new environment up to {size_in_words(estimate.own)}, "
                 f"more than the {size_in_words(limit)} of --max-disk",
-                hint="raise --max-disk, or run harness clean --all",
+                hint="raise --max-disk, or run harness clean",
             )
 
     def _remove(self, candidates: Iterable[Kept], missing: int, why: str) -> None:

@@ -27,7 +27,7 @@ from harness.atomic import sha256_of
 from harness.environment.ledger import Ledger, files_below
 from harness.environment.record import read_record, write_record
 from harness.environment.workspace import Workspace, acquire, claimed_folder
-from harness.errors import NoInput
+from harness.errors import UserMistake
 from harness.model.repro import INPUTS, Given
 from harness.run.launch import remove_tree
 
@@ -133,7 +133,7 @@ class Fetcher:
     beside: Path
 
     def fetch(self, inputs: Sequence[Input]) -> Given:
-        """Return one folder with an entry for each input. Raises `NoInput`, `NoNetwork` and `NoSpace`."""
+        """Return one folder with an entry for each input. Raises `UserMistake`, `NoNetwork` and `NoSpace`."""
         key = hashlib.sha256("\0".join(f"{one!r}{self._now(one)}" for one in inputs).encode()).hexdigest()
         record = self.trees.workspace.made / f"inputs-{key[:32]}.json"
         folder = self.trees.folder((read_record(record, dict[str, str]) or {}).get("tree", ""))
@@ -144,11 +144,11 @@ class Fetcher:
                 try:
                     digest = self.trees.keep(partial)
                 except NotKept as why:
-                    raise NoInput(f"the inputs can't be kept: {why}") from None
+                    raise UserMistake(f"the inputs can't be kept: {why}") from None
             write_record(record, {"tree": digest})
             folder = self.trees.folder(digest)
         if folder is None:
-            raise NoInput("the inputs are changed while they are kept", hint="harness clean --all, then once more")
+            raise UserMistake("the inputs are changed while they are kept", hint="harness clean, then once more")
         return Given(INPUTS, str(folder), folder.name)
 
     def _now(self, one: Input) -> str:
@@ -161,7 +161,7 @@ class Fetcher:
             raise _flaw(one, str(why)) from None
 
     def _put(self, one: Input, place: Path) -> None:
-        """Put an input where it is kept from. Raises `NoInput`."""
+        """Put an input where it is kept from. Raises `UserMistake`."""
         if one.folder:
             shutil.copytree(self._path(one, one.folder), place, symlinks=True)
         elif one.archive:
@@ -181,7 +181,7 @@ class Fetcher:
         return path
 
     def _archive(self, one: Input, place: Path) -> Path:
-        """Return an archive that has the hash of the input. Raises `NoInput`."""
+        """Return an archive that has the hash of the input. Raises `UserMistake`."""
         if one.archive.startswith(("https://", "http://")):
             try:
                 with urllib.request.urlopen(one.archive, timeout=60) as page, place.open("wb") as file:  # noqa: S310
@@ -196,7 +196,7 @@ class Fetcher:
         return place
 
     def _download(self, one: Input, place: Path) -> None:
-        """Download files of a hub. Raises `NoInput`."""
+        """Download files of a hub. Raises `UserMistake`."""
         kind, name, revision = one.repository
         job = {"kind": kind, "id": name, "revision": revision, "files": one.files, "folder": str(place)}
         words = (self.uv.binary, "run", "--no-project", "--quiet", "--with", _CLIENT, "python", str(_SCRIPT))
@@ -255,5 +255,5 @@ def _unpack(one: Input, archive: Path, place: Path) -> None:
         raise _flaw(one, f"it can't be unpacked: {error}") from None
 
 
-def _flaw(one: Input, why: str, hint: str = "") -> NoInput:
-    return NoInput(f"input {one.name} ({one.words}): {why}", hint=hint)
+def _flaw(one: Input, why: str, hint: str = "") -> UserMistake:
+    return UserMistake(f"input {one.name} ({one.words}): {why}", hint=hint)

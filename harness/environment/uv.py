@@ -102,16 +102,21 @@ _FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
+def seconds_in(variable: str, default: float) -> float:
+    """Return the seconds that a variable of the environment names. Raises `UserMistake` if it is no such number."""
+    text = os.environ.get(variable)
+    try:
+        seconds = float(text) if text else default
+    except ValueError:
+        seconds = 0.0
+    if not 0 < seconds < float("inf"):
+        raise UserMistake(f"{variable} is {text!r}, not a number of seconds", hint="for example 1800")
+    return seconds
+
+
 def build_limit() -> float:
     """The seconds that a build may take. Raises `UserMistake` if the variable is no number."""
-    text = os.environ.get(_LIMIT_VARIABLE)
-    try:
-        limit = float(text) if text else _LIMIT_S
-    except ValueError:
-        limit = 0.0
-    if not 0 < limit < float("inf"):
-        raise UserMistake(f"{_LIMIT_VARIABLE} is {text!r}, not a number of seconds", hint="for example 1800")
-    return limit
+    return seconds_in(_LIMIT_VARIABLE, _LIMIT_S)
 
 
 def _readable(env: Mapping[str, str]) -> Iterator[Path]:

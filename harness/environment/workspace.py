@@ -48,7 +48,7 @@ class _Folder:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             if error.errno == errno.ENOSPC:
-                raise NoSpace(f"no space left for {folder}", hint="harness clean --all frees what it keeps") from error
+                raise NoSpace(f"no space left for {folder}", hint="harness clean frees what it keeps") from error
             raise NoSpace(
                 f"can't create the cache folder {folder}: {error.strerror}", hint="HARNESS_CACHE_DIR names another one"
             ) from error

@@ -74,11 +74,6 @@ class Selection:
         """Whether it is a commit instead of releases."""
         return self.word is Word.COMMIT
 
-    @property
-    def follows_the_index(self) -> bool:
-        """Whether it depends on what is newest today."""
-        return self.word in (Word.LATEST, Word.PRERELEASES)
-
 
 @frozen
 class LeftOut:
@@ -266,23 +261,13 @@ def _grouped(releases: Iterable[Release], by: Callable[[Release], Hashable]) -> 
 
 
 @frozen
-class Inclusion:
-    """One extra cell: its values, and the holds and requirements that replace those of the matrix (None keeps them)."""
-
-    choice: dict[str, Value]
-    name: str | None = None
-    hold: tuple[str, ...] | None = None
-    with_: tuple[str, ...] | None = None
-
-
-@frozen
 class Cell:
     """One probe of a matrix.
 
     `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
     is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release or commit that
-    the cell pins) or None; `choice` maps each axis to its value; `included` says that the cell comes from an include;
-    `commits` are built and used in place of releases; `made` are requirements of the repro's first step.
+    the cell pins) or None; `choice` maps each axis to its value; `commits` are built and used in place of
+    releases; `made` are requirements of the repro's first step.
     """
 
     name: str
@@ -294,7 +279,6 @@ class Cell:
     as_of: str | None = None
     params: dict[str, Value] = field(factory=dict)
     choice: dict[str, Value] = field(factory=dict, eq=False)
-    included: bool = field(default=False, eq=False)
     commits: tuple[PinnedCommit, ...] = ()
     made: tuple[str, ...] = ()
 
@@ -330,7 +314,7 @@ class Cell:
 
 @frozen
 class Matrix:
-    """Axes (name to values), requirements of every cell, excludes and includes.
+    """Axes (name to values), requirements of every cell, excludes, and includes: the values of one extra cell each.
 
     An exclude maps axes to values, or to ranges for packages; it drops the cells that match all of them. `left_out`
     holds the releases that could not be tried when words were replaced with versions. `repositories` maps projects to
@@ -341,7 +325,7 @@ class Matrix:
     axes: dict[str, tuple[Value, ...]]
     hold: tuple[str, ...] = ()
     with_: tuple[str, ...] = ()
-    include: tuple[Inclusion, ...] = ()
+    include: tuple[dict[str, Value], ...] = ()
     exclude: tuple[dict[str, tuple[Value, ...]], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
     repositories: dict[str, str] = field(factory=dict)
@@ -372,7 +356,7 @@ class Matrix:
         return tuple(cells)
 
     def _asks_for_releases(self) -> tuple[str, Value] | None:
-        of_includes = ((axis, (value,)) for one in self.include for axis, value in one.choice.items())
+        of_includes = ((axis, (value,)) for one in self.include for axis, value in one.items())
         unknown = (
             (axis, tuple(value for value in values if (axis, str(value)) not in self.commits))
             for axis, values in itertools.chain(self.axes.items(), of_includes)
@@ -391,22 +375,17 @@ class Matrix:
                 raise BadMatrix(f"{self.name}: exclude {number} ({words}) matches no cell")
         for choice in choices:
             if not any(_matches(choice, exclusion) for exclusion in self.exclude):
-                yield self._cell(choice, self.hold, self.with_)
+                yield self._cell(choice)
 
-    def _included(self, inclusion: Inclusion) -> Cell:
-        given = inclusion.choice
+    def _included(self, given: dict[str, Value]) -> Cell:
         single = {axis: values[0] for axis, values in self.axes.items() if len(values) == 1}
         choice = {axis: given.get(axis, single.get(axis)) for axis in (*self.axes, *given)}
         known = {axis: value for axis, value in choice.items() if value is not None}
         if "repro" not in known:
             raise BadMatrix(f"{self.name}: an include must name its repro unless axes.repro has exactly one value")
-        hold = self.hold if inclusion.hold is None else inclusion.hold
-        with_ = self.with_ if inclusion.with_ is None else inclusion.with_
-        return evolve(self._cell(known, hold, with_, inclusion.name), included=True)
+        return self._cell(known)
 
-    def _cell(
-        self, choice: dict[str, Value], hold: tuple[str, ...], with_: tuple[str, ...], name: str | None = None
-    ) -> Cell:
+    def _cell(self, choice: dict[str, Value]) -> Cell:
         packages = {axis.removeprefix(PACKAGES): str(v) for axis, v in choice.items() if axis.startswith(PACKAGES)}
         commits = tuple(self.commits[axis, str(v)] for axis, v in choice.items() if (axis, str(v)) in self.commits)
         named = {normalized_name(project) for project in packages}
@@ -414,14 +393,14 @@ class Matrix:
         as_of = choice.get("as-of")
         python = choice.get("python")
         return Cell(
-            name=name or "-".join(filter(None, (_part(axis, value) for axis, value in choice.items()))),
+            name="-".join(filter(None, (_part(axis, value) for axis, value in choice.items()))),
             repro=str(choice["repro"]),
             # An axis takes precedence over the requirements of all cells.
             requirements=(
-                *_without(with_, named),
+                *_without(self.with_, named),
                 *(f"{project}=={v}" for project, v in packages.items() if project not in pinned),
             ),
-            hold=_without(hold, named),
+            hold=_without(self.hold, named),
             python=None if python is None else str(python),
             device=str(choice.get("device", "auto")),
             as_of=None if as_of in (None, "none") else str(as_of),
@@ -438,7 +417,7 @@ class Matrix:
             if (twin := seen.setdefault(cell.arguments, cell)) is not cell:
                 raise BadMatrix(f"{self.name}: {twin.name} is in the matrix twice")
             if cell.name in names:
-                raise BadMatrix(f"{self.name}: two different cells are named {cell.name}; give the include a name")
+                raise BadMatrix(f"{self.name}: two different cells are named {cell.name}")
             names.add(cell.name)
 
 
@@ -459,7 +438,7 @@ def expanded(
     axes = {axis: at_work.axis(axis, values) for axis, values in matrix.axes.items()}
     asked = {axis for axis, values in matrix.axes.items() if axes[axis] != values}
     include = [
-        evolve(one, choice={axis: at_work.axis(axis, (v,), f"include {number}.")[0] for axis, v in one.choice.items()})
+        {axis: at_work.axis(axis, (value,), f"include {number}.")[0] for axis, value in one.items()}
         for number, one in enumerate(matrix.include, start=1)
     ]
 
@@ -477,14 +456,12 @@ def expanded(
 
 
 def label_of(name: str, choice: Mapping[str, Value]) -> str:
-    """Return a cell's name with the hash of each commit among its values; appended if the user chose the name."""
-    label, values = name, []
+    """Return a cell's name with the hash of each commit among its values."""
     for axis, value in choice.items():
         if axis.startswith(PACKAGES) and (revision := revision_of(str(value))) != value:
             prefix = f"{axis.removeprefix(PACKAGES)}-"
-            label = label.replace(f"{prefix}{revision}", f"{prefix}{value}", 1)
-            values.append(str(value))
-    return f"{name} ({', '.join(values)})" if values and label == name else label
+            name = name.replace(f"{prefix}{revision}", f"{prefix}{value}", 1)
+    return name
 
 
 def _part(axis: str, value: Value) -> str:

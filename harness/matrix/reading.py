@@ -1,16 +1,11 @@
 """Reads a matrix file, and selects the cells to run. Each mistake is one sentence that names the file and the key.
 
-Selected are all, those that `-k` matches, or a pairwise covering subset.
-
-`-k` takes words with and, or, not and parentheses, like that of pytest and nox. In a covering subset every pair of
-values of any cell occurs in a kept cell, since most interaction bugs need only two values.
+`-k` takes words with and, or, not and parentheses, like that of pytest and nox.
 """
 
 from __future__ import annotations
 
 import ast
-import itertools
-import json
 import re
 import tomllib
 from collections.abc import Mapping
@@ -25,7 +20,6 @@ from harness.matrix.cells import (
     MADE,
     PACKAGES,
     PARAMETERS,
-    Inclusion,
     Matrix,
     Value,
     Word,
@@ -43,7 +37,6 @@ from harness.model.table import (
     matching,
     one_of,
     parsed,
-    read_table,
     requirements,
     that,
     with_known,
@@ -52,7 +45,7 @@ from harness.model.text import picked
 from harness.repository.declared import text_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterable, Sequence
+    from collections.abc import Callable, Collection, Sequence
 
     from harness.matrix.cells import Cell
 
@@ -98,7 +91,7 @@ def _matrix(document: dict[str, Any], name: str) -> Matrix:
         raise ValueError("axes.repro must name a repro")
     _know_commits(axes, "axes", repositories)
     for number, one in enumerate(include, start=1):
-        _know_commits({axis: (value,) for axis, value in one.choice.items()}, f"include {number}", repositories)
+        _know_commits({axis: (value,) for axis, value in one.items()}, f"include {number}", repositories)
     return Matrix(
         name=name,
         axes=axes,
@@ -132,18 +125,15 @@ def _exclusion(entry: dict[str, Any], key: str, known: Collection[str]) -> dict[
     return exclusion
 
 
-def _inclusion(entry: dict[str, Any], key: str) -> Inclusion:
-    own: dict[str, Reader] = {"name": filled, "hold": requirements, "with": requirements}
-    with_known(entry, key, (*_AXES, *own))
-    axes = _axes({k: v for k, v in entry.items() if k not in own}, key)
+def _inclusion(entry: dict[str, Any], key: str) -> dict[str, Value]:
+    axes = _axes(entry, key)
     if several := [axis for axis, values in axes.items() if len(values) > 1]:
         raise ValueError(f"{key}.{several[0]} must be a single value, because an include is one cell")
     for axis, value, wanted in selections(axes.items()):
         if wanted.word not in (Word.LATEST, Word.COMMIT) or wanted.count != 1:
             said = f"{key}.{axis}: {value!r} must be a version, latest or a commit"
             raise ValueError(f"{said}, because an include is one cell")
-    given = read_table({k: v for k, v in entry.items() if k in own}, key, own)
-    return Inclusion({axis: values[0] for axis, values in axes.items()}, with_=given.pop("with", None), **given)
+    return {axis: values[0] for axis, values in axes.items()}
 
 
 def _axes(table: Any, where: str) -> dict[str, tuple[Value, ...]]:
@@ -188,21 +178,17 @@ def _entries(document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], s
     return [(entry, f"{key} {number}") for number, entry in enumerate(entries, start=1)]
 
 
-_UNCOVERED = "other cells cover its pairs of values"
 _WORD = re.compile(r"[\w.=+<>~!:/@-]+")
 _OPERATORS = ("and", "or", "not")
 _ALLOWED = (ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.Name, ast.Load)
-_Value = tuple[str, str]
-_Pair = tuple[_Value, _Value]
 
 
 @frozen
 class ChosenCells:
-    """An expanded matrix, its `cells` to run, and the covering if one was asked for."""
+    """An expanded matrix, and its `cells` to run."""
 
     matrix: Matrix
     cells: tuple[Cell, ...]
-    covering: Covering | None = None
 
     @property
     def names(self) -> frozenset[str]:
@@ -211,34 +197,21 @@ class ChosenCells:
 
     @property
     def left_out(self) -> tuple[tuple[str, str], ...]:
-        """Releases that can't be tried and cells that the covering omits, each with its reason."""
-        releases = [(f"{row.project} {row.version}", row.reason) for row in self.matrix.left_out]
-        uncovered = self.covering.left_out if self.covering is not None else ()
-        return (*releases, *((cell.name, _UNCOVERED) for cell in uncovered))
+        """Releases that can't be tried, each with its reason."""
+        return tuple((f"{row.project} {row.version}", row.reason) for row in self.matrix.left_out)
 
     def as_json(self) -> dict[str, Any]:
         """Return what `--list --json` prints."""
-        uncovered = self.covering.left_out if self.covering is not None else ()
         return {
             "matrix": self.matrix.name,
             "cells": [picked(cell, "name label arguments tags python") for cell in self.cells],
-            "left_out": [
-                *map(asdict, self.matrix.left_out),
-                *({"cell": cell.name, "reason": _UNCOVERED} for cell in uncovered),
-            ],
+            "left_out": list(map(asdict, self.matrix.left_out)),
         }
 
 
-def choose(matrix: Matrix, words: str | None = None, cover: str | None = None) -> ChosenCells:
-    """Select the cells that match `words` (None: all), reduced to a covering subset if `cover` is not None.
-
-    Raises `UserMistake` and `BadMatrix`.
-    """
-    cells = selected(matrix.cells, words) if words is not None else matrix.cells
-    if cover is None:
-        return ChosenCells(matrix, cells)
-    covering = pairwise(cells)
-    return ChosenCells(matrix, covering.cells, covering)
+def choose(matrix: Matrix, words: str | None = None) -> ChosenCells:
+    """Select the cells that match `words` (None: all). Raises `UserMistake` and `BadMatrix`."""
+    return ChosenCells(matrix, selected(matrix.cells, words) if words is not None else matrix.cells)
 
 
 def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
@@ -290,56 +263,3 @@ def _condition(words: str) -> Callable[[Cell], bool]:
 
 def _plain(text: str) -> str:
     return re.sub(r"\W+", "_", text).strip("_").lower()
-
-
-@frozen
-class Covering:
-    """The cells that are kept, in order, and those left out. The kept ones have all `pairs` pairs of values.
-
-    Only axes with different values count. A pair that no cell has is not in `pairs`.
-    """
-
-    cells: tuple[Cell, ...]
-    left_out: tuple[Cell, ...]
-    pairs: int
-
-
-def pairwise(cells: Sequence[Cell]) -> Covering:
-    """Choose the cells to run; includes are always kept. The choice is deterministic.
-
-    The cell with the most pairs that are still missing comes next, as in Cohen et al., "The AETG System" (1997).
-    """
-    varying = _varying(cells)
-    if len(varying) < 2:  # no pairs: every cell has its own value
-        return Covering(tuple(cells), (), 0)
-    pairs = {cell.name: _pairs(cell, varying) for cell in cells}
-    kept = {cell.name for cell in cells if cell.included}
-    wanted = set().union(*pairs.values())
-    missing = wanted.difference(*(pairs[name] for name in kept))
-    while missing:
-        best = max(pairs, key=lambda name: len(pairs[name] & missing))
-        kept.add(best)
-        missing -= pairs[best]
-    for name in [cell.name for cell in cells if cell.name in kept and not cell.included]:
-        if pairs[name] <= set().union(*(pairs[other] for other in kept - {name})):
-            kept.remove(name)  # cells added later cover its pairs too
-    return Covering(
-        cells=tuple(cell for cell in cells if cell.name in kept),
-        left_out=tuple(cell for cell in cells if cell.name not in kept),
-        pairs=len(wanted),
-    )
-
-
-def _varying(cells: Iterable[Cell]) -> list[str]:
-    cells = tuple(cells)
-    axes = dict.fromkeys(axis for cell in cells for axis in cell.choice)
-    return [axis for axis in axes if len({_value(cell, axis) for cell in cells}) > 1]
-
-
-def _value(cell: Cell, axis: str) -> _Value:
-    """Return a cell's value on an axis. A missing axis counts as a value: the repro's default."""
-    return axis, json.dumps(cell.choice.get(axis))
-
-
-def _pairs(cell: Cell, varying: Iterable[str]) -> frozenset[_Pair]:
-    return frozenset(itertools.combinations([_value(cell, axis) for axis in varying], 2))

@@ -76,7 +76,7 @@ class Sessions:
     def probe(self, cell: Cell, *, run: bool = True) -> Probe:
         """Make the probe of one cell; without `run`, a first step that was not run before is not run now either.
 
-        Raises `BadRepro`, `UserMistake`, `NoInput`, `UnknownProject` and `NoNetwork`.
+        Raises `BadRepro`, `UserMistake`, `UnknownProject` and `NoNetwork`.
         """
         session = self.by_python[cell.python]
         repro = find_repro(cell.repro).with_params(dict(cell.params)).within(session.settings.timeout)
@@ -165,7 +165,7 @@ def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
     """The Pythons of a matrix's cells; None is the harness's own."""
     axis = matrix.axes.get("python", (None,))
     of_cells = axis[0] if len(axis) == 1 else None
-    named = [*axis, *(one.choice.get("python", of_cells) for one in matrix.include)]
+    named = [*axis, *(one.get("python", of_cells) for one in matrix.include)]
     return tuple(dict.fromkeys(None if python is None else str(python) for python in named))
 
 

@@ -6,16 +6,14 @@ from collections import Counter
 from typing import TYPE_CHECKING, Any
 
 from harness.model.signature import normalized_message
-from harness.model.text import counted, listed, picked
+from harness.model.text import counted
 from harness.nightly.record import FOLDER, Break, CellRecord, CellStatus, Night, NightArchive, Past
 from harness.redact import Private, redacted
 from harness.report.page import Page
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.model import Change
     from harness.store import Store
 
 
@@ -82,34 +80,6 @@ def exit_code(night: Night, past: Past) -> int:
     return NOTHING_NEW if any(cell.standing.is_judged for cell in night.cells) else NOT_JUDGED
 
 
-def as_json(night: Night, past: Past, breaks: Mapping[str, Break]) -> dict[str, Any]:
-    """Return the night as `harness nightly --json` prints it (schema 1)."""
-    touched = {known.id for known in night.breaks} | {cell.broken_by for cell in night.cells if cell.broken_by}
-    return {
-        "schema": 1,
-        **picked(night, "matrix start left ran wall_s gpu_s"),
-        "first_night": past.last is None,
-        "exit_code": exit_code(night, past),
-        "news": {heading: list(lines) for heading, lines in news_of(night, past).items()},
-        "cells": [
-            {**picked(cell, "name choice commits standing reason observation"), "broken_by": cell.broken_by or None}
-            for cell in night.cells
-        ],
-        "breaks": [_break_json(breaks[name]) for name in sorted(touched)],
-    }
-
-
-def _break_json(known: Break) -> dict[str, Any]:
-    return {
-        **picked(known, "id title sentence cells first_seen last_seen"),
-        "culprit": [str(change) for change in known.culprit],
-        "commits": [commit.as_json() for commit in known.commits],
-        "fixes": [{"cell": fix.cell, "by": fix.by, "night": fix.night} for fix in known.fixes],
-        "closed": known.closed or None,
-        "report": report_of(known),
-    }
-
-
 def _broken(known: Break) -> str:
     return f"{known.sentence} Seen in {'; '.join(known.cells)}"
 
@@ -124,12 +94,8 @@ def _is_back(known: Break, night: Night, past: Past) -> bool:
 
 
 def _fixed(known: Break, start: str) -> str:
-    """Return a sentence about a break's fixes in a night, "" if there are none."""
-    by: dict[str, list[str]] = {}
-    for fix in known.fixes:
-        if fix.night == start:
-            by.setdefault(fix.by, []).append(fix.cell)
-    parts = [f"{what} fixed {'; '.join(cells)}" for what, cells in by.items()]
+    """Return a sentence about the cells of a break that are good again in a night, "" if there are none."""
+    parts = [f"{'; '.join(cells)} good again with {what}" for (what, night), cells in _fixes(known) if night == start]
     if known.closed == start:
         parts.append("no cell is broken by it any more")
     return f"{known.title}: {', and '.join(parts)}" if parts else ""
@@ -159,28 +125,26 @@ def _was_flaky(past: Past, cell: CellRecord) -> bool:
     return before is not None and before.standing is CellStatus.FLAKY and before.observation == cell.observation
 
 
-def releases_of(packages: tuple[Change, ...]) -> str:
-    """List the releases of a change: "numpy 2.0.0 and the removal of six"."""
-    return listed(f"{one.name} {one.after}" if one.after else f"the removal of {one.name}" for one in packages)
-
-
 def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
     """Return the facts that nights add to a break's report, as label and text."""
     facts = [("Seen in", "; ".join(known.cells)), ("First seen", f"in the night of {known.first_seen[:10]}")]
-    if known.similar:
-        facts.append(("Looks like the known regression", known.similar))
     if known.last_seen != known.first_seen:
         facts.append(("Last spread", f"in the night of {known.last_seen[:10]}"))
-    by: dict[tuple[str, str], list[str]] = {}
-    for fix in known.fixes:
-        by.setdefault((fix.by, fix.night), []).append(fix.cell)
     facts += [
-        ("Fixed by", f"{what}, in the night of {night[:10]} ({'; '.join(cells)})")
-        for (what, night), cells in by.items()
+        ("Good again", f"with {what}, in the night of {night[:10]} ({'; '.join(cells)})")
+        for (what, night), cells in _fixes(known)
     ]
     if known.closed:
         facts.append(("Closed", f"in the night of {known.closed[:10]}: no cell is broken by it any more"))
     return tuple(facts)
+
+
+def _fixes(known: Break) -> list[tuple[tuple[str, str], list[str]]]:
+    """Return the cells that are good again, by what changed and the night."""
+    cells: dict[tuple[str, str], list[str]] = {}
+    for fix in known.fixes:
+        cells.setdefault((fix.changed, fix.night), []).append(fix.cell)
+    return list(cells.items())
 
 
 def write_page(store: Store, private: Private) -> Path:

@@ -7,16 +7,14 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.catalogue.matching import sentence_on
 from harness.culprit.trials import Trials
-from harness.errors import BadRepository
 from harness.events import Note
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import CellRun, run_cells
-from harness.model import Change, Lock, Observation, Outcome, Signature, Verdict, normalized_name
+from harness.model import Lock, Observation, Outcome, Signature, Verdict, normalized_name
 from harness.model.text import listed
-from harness.nightly.cause import Cause, CellChange, named_tags, newest_releases
-from harness.nightly.news import facts_of_break, releases_of
+from harness.nightly.cause import Cause, CellChange
+from harness.nightly.news import facts_of_break
 from harness.nightly.record import (
     Break,
     CellRecord,
@@ -48,6 +46,7 @@ if TYPE_CHECKING:
 
 # The share of the budget for cells once one has changed. The rest is for finding the cause, which matters more.
 _FOR_CELLS = 0.5
+_CHANGES = 6  # are named where a cell is good again
 _FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TIMED_OUT})
 
 
@@ -65,8 +64,6 @@ class Nightly:
     records: dict[str, CellRecord] = field(factory=dict, init=False)
     changed: dict[str, Break] = field(factory=dict, init=False)
     _turned: list[CellChange] = field(factory=list, init=False)
-    _fixed: list[CellChange] = field(factory=list, init=False)
-    _fixes_found: dict[str, list[tuple[Change, ...]]] = field(factory=dict, init=False)
 
     def run(self) -> Night:
         """Run until all cells are judged or the budget is spent.
@@ -127,22 +124,17 @@ class Nightly:
         compared = compare(_seen(run, captured, signature), past.cells, self._judged())
         record, baseline = compared.record, compared.baseline
         self.records[cell.name] = record
-        # Without an earlier night, a failing commit is compared with the newest release.
-        is_first = baseline is None and bool(record.pattern and cell.commits)
-        baseline = record if is_first else baseline
-        if baseline is None or (signature is None and not compared.is_fixed):
+        if baseline is None:
             return
-        is_fix, combination = compared.is_fixed, probe.combination
-        older = sessions.store.get(baseline.observation if is_fix else record.good)
-        # The stored observation may come from a question with other requirements or another date.
-        as_of = combination.as_of.isoformat() if combination.as_of else None
-        newer = evolve(run.observation, requirements=combination.requirements, as_of=as_of)
-        subject = _subject(cell, probe, baseline)
-        change = CellChange(record, cell, probe, older, newer, signature, baseline, subject, sessions, is_fix)
-        if is_first or record.standing is CellStatus.TURNED:
-            self._turned.append(change)
-        elif is_fix and baseline.broken_by:
-            self._fixed.append(change)
+        if compared.is_fixed:
+            self._good_again(record, baseline, run.observation)
+        elif record.standing is CellStatus.TURNED and signature is not None:
+            combination = probe.combination
+            # The stored observation may come from a question with other requirements or another date.
+            as_of = combination.as_of.isoformat() if combination.as_of else None
+            newer = evolve(run.observation, requirements=combination.requirements, as_of=as_of)
+            older, subject = sessions.store.get(record.good), _subject(cell, probe, baseline)
+            self._turned.append(CellChange(record, cell, probe, older, newer, signature, subject, sessions))
         elif record.standing is CellStatus.BROKEN and baseline.name != cell.name:
             self._join(past.breaks[baseline.broken_by], record)
 
@@ -150,13 +142,10 @@ class Nightly:
         return {name: record for name, record in self.records.items() if record.standing.is_judged}
 
     def _settle(self) -> None:
-        """Handle the cells that broke, smallest difference first; then those that were fixed."""
+        """Handle the cells that broke, smallest difference first."""
         for change in sorted(self._turned, key=lambda change: change.distance):
             self.records[change.record.name] = self._settle_turned(change)
-        for change in sorted(self._fixed, key=lambda change: change.distance):
-            self._settle_fixed(change)
         self._turned.clear()
-        self._fixed.clear()
 
     def _close(self) -> None:
         """Close the breaks by which no cell is broken any more."""
@@ -184,21 +173,17 @@ class Nightly:
             for name in mine
         )
 
-    # -- what broke or fixed a cell
+    # -- what broke a cell
 
     def known(self) -> dict[str, Break]:
         """Return every break in its current state, by id."""
         return {**self.past.breaks, **self.changed}
 
     def _settle_turned(self, change: CellChange) -> CellRecord:
-        """Settle a cell that was good, or never judged, and failed tonight; returns its record.
+        """Settle a cell that was good and failed tonight; returns its record.
 
         It stays as it is if the time budget runs out.
         """
-        if change.cell.commits and not change.record.good:
-            change = self._since_release(change)
-            if change.older is None:
-                return change.record
         try:
             return self._confirmed(change)
         except OutOfTimeError:
@@ -238,42 +223,22 @@ class Nightly:
             self._change(evolve(known, cells=cells, fixes=fixes, closed="", last_seen=self.start))
         return evolve(record, standing=CellStatus.BROKEN, broken_by=known.id)
 
-    def _settle_fixed(self, change: CellChange) -> None:
-        """Record which release fixed a cell of a known break; `change.baseline` is the broken record."""
-        known = self.known().get(change.baseline.broken_by)
-        if known is None:
+    def _good_again(self, record: CellRecord, baseline: CellRecord, run: Observation) -> None:
+        """Note that a cell of a known break is good again, and what changed since it was bad."""
+        known, label = self.known().get(baseline.broken_by), self._label(baseline)
+        if known is None or any(fix.cell == label for fix in known.fixes):
             return
-        label = self._label(change.baseline)
-        if any(fix.cell == label for fix in known.fixes):
-            return
-        self._note(f"{change.record.name} is good again")
-        self._change(evolve(known, fixes=(*known.fixes, Fix(label, self._fixed_by(change, known), self.start))))
-
-    def _fixed_by(self, change: CellChange, known: Break) -> str:
-        kept = Archive(self.sessions.store).known(known.id)
-        sides = change.sides
-        if sides is None or kept is None:
-            return "not known: the record of its last bad run is missing"
-        changes = sides.before.lock.diff(sides.after.lock)
-        if not changes and not change.moved:
-            return "no package: the same packages were bad before"
-        for packages in self._fixes_found.get(known.id, ()):
-            if not change.moved and came_between(packages, sides.before.lock, sides.after.lock):
-                return releases_of(packages)
-        try:
-            found = self._find(evolve(change, signature=kept.answer.signature), sides)
-        except OutOfTimeError:
-            among = "" if change.moved else f"one of {len(changes)} packages that changed; "
-            return f"{among}not bisected: the time budget ran out"
-        if found.culprit is None and change.moved:
-            return f"not known: {found.sentence}"
-        if found.culprit is None and len(found.lock_changes) != 1:
-            return f"one of: {releases_of(found.lock_changes)}"
-        if found.culprit is not None and (commits := found.culprit.finest.commits):
-            return listed(f"{found.subject} commit {commit.described}" for commit in commits)
-        packages = found.culprit.packages if found.culprit is not None else found.lock_changes
-        self._fixes_found.setdefault(known.id, []).append(packages)
-        return releases_of(packages)
+        self._note(f"{record.name} is good again")
+        was = self.sessions.store.get(baseline.observation)
+        changed = [
+            f"{project} {baseline.commits[project][:10]} -> {sha[:10]}"
+            for project, sha in record.commits.items()
+            if baseline.commits.get(project, sha) != sha
+        ]
+        if was is not None and was.lock is not None and run.lock is not None:
+            changed += map(str, was.lock.diff(run.lock))
+        fix = Fix(label, listed(changed, _CHANGES) or "the same packages", self.start)
+        self._change(evolve(known, fixes=(*known.fixes, fix)))
 
     def _new(self, change: CellChange, answer: Answer) -> CellRecord:
         record = change.record
@@ -292,7 +257,6 @@ class Nightly:
             last_seen=self.start,
             culprit=culprit or (answer.lock_changes if len(answer.lock_changes) == 1 else ()),
             commits=answer.culprit.finest.commits if answer.culprit is not None else (),
-            similar=_similar(change.newer),
         )
         self._change(new, evolve(kept_answer(answer, self.start), id=id_))
         self._note(answer.sentence)
@@ -306,7 +270,7 @@ class Nightly:
             write_reports(self.sessions.store, evolve(kept, facts=facts_of_break(known)))
 
     def _find(self, change: CellChange, sides: Sides, *, again: tuple[Observation, ...] = ()) -> Answer:
-        """Find the cause, or what fixed it. Raises `OutOfTimeError`."""
+        """Find the cause. Raises `OutOfTimeError`."""
         sessions, probe = self.sessions, change.probe
         self.budget.check(probe.combination.device)
         prober = sessions.probers.prober_of(probe)
@@ -317,27 +281,6 @@ class Nightly:
             return Trials(scope, prober, lanes, sessions.first.index, judge, sessions.reporter)
 
         return Cause(trials_of, change, sides, again).answer()
-
-    def _since_release(self, change: CellChange) -> CellChange:
-        """Compare a cell without a good run with the newest releases; it has turned bad if they are good."""
-        record = change.record
-        try:
-            releases = newest_releases(change.cell, self.sessions.first.index)
-        except BadRepository as error:
-            return evolve(change, record=evolve(record, reason=f"{record.reason}; {error.message}"))
-        commits, named = {project: sha for project, (_, sha) in releases.items()}, named_tags(releases)
-        try:
-            self.budget.check(change.probe.combination.device)
-            self._note(f"{record.name} is bad and was never good: running the newest release, {named}")
-            older = self._execute(self.sessions.probers.prepare(change.probe_at(commits)))
-        except OutOfTimeError:
-            return evolve(change, record=evolve(record, standing=CellStatus.LEFT))
-        judged = Judge(change.signature, self.sessions.store)(older)
-        if judged.verdict is Verdict.GOOD:
-            record = evolve(record, standing=CellStatus.TURNED, good=older.key, good_commits=commits)
-            return evolve(change, record=record, older=older)
-        said = "fails too" if judged.verdict is Verdict.BAD else f"can't be judged: {judged.reason}"
-        return evolve(change, record=evolve(record, reason=f"{record.reason}; the newest release, {named}, {said}"))
 
     def _again(self, probe: Probe, lock: Lock) -> Observation:
         """Run a lock again, unless a repeated run of it is already from this night. Raises `OutOfTimeError`."""
@@ -401,11 +344,3 @@ def _subject(cell: Cell, probe: Probe, baseline: CellRecord) -> str:
 
 def _not_judged(record: CellRecord, why: str) -> CellRecord:
     return evolve(record, standing=CellStatus.UNJUDGED, reason=f"{record.reason}; {why}")
-
-
-def _similar(observation: Observation) -> str:
-    """Return which known regression the failure looks like, "" for none."""
-    raised, lock = observation.exception, observation.lock
-    if raised is None or lock is None:
-        return ""
-    return sentence_on(list(raised.chain()), lock.version_of)

@@ -82,10 +82,10 @@ class CellRecord:
 
 @frozen
 class Fix:
-    """A cell that is good again: `by` names the release that fixed it, or says why that is not known."""
+    """A cell that is good again; `changed` names what changed since it was bad."""
 
     cell: str
-    by: str
+    changed: str
     night: str
 
 
@@ -95,7 +95,7 @@ class Break:
 
     `id` is also the id of its report, made from `pattern` and `culprit`; `cells` are "matrix: cell". `first_seen`,
     `last_seen` (when it last reached a cell) and `closed` (empty while a cell is broken) are the starts of nights
-    (ISO 8601, UTC). `similar` says which known regression it looks like, "" for none.
+    (ISO 8601, UTC).
     """
 
     id: str
@@ -110,7 +110,6 @@ class Break:
     fixes: tuple[Fix, ...] = ()
     closed: str = ""
     commits: tuple[Commit, ...] = ()
-    similar: str = ""
 
     @property
     def is_open(self) -> bool:

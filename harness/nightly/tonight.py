@@ -1,4 +1,4 @@
-"""What a night runs: the matrix with the newest releases and pre-releases, in which order, and for how long."""
+"""In which order the cells of a night run, and for how long."""
 
 from __future__ import annotations
 
@@ -6,52 +6,24 @@ import math
 import threading
 from typing import TYPE_CHECKING, TypeVar
 
-from attrs import define, evolve, field
+from attrs import define, field
 from packaging.version import Version
 
-from harness.matrix.cells import PACKAGES, Selection, Value, Word, selection
+from harness.matrix.cells import PACKAGES
 from harness.model import Device, Observation
 from harness.nightly.record import Past, version_on
 from harness.scheduling.scheduler import Lanes, Priority
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable, Sequence
+    from collections.abc import Callable, Iterable
     from concurrent.futures import Future
 
-    from harness.matrix import Cell, Matrix
+    from harness.matrix import Cell
 
 
 T = TypeVar("T")
 
 _NO_VERSION = Version("0")
-NEWEST: tuple[Value, ...] = (Word.LATEST.value, Word.PRERELEASES.value)
-
-
-def tonight(matrix: Matrix) -> tuple[Matrix, tuple[str, ...]]:
-    """Return the matrix of a night, and one sentence about each change.
-
-    A package axis that already follows the index (`latest`, `prereleases`) or has a single version is kept, and so are
-    commits on every axis.
-    """
-    axes, sentences = dict(matrix.axes), []
-    for axis, values in matrix.axes.items():
-        if not axis.startswith(PACKAGES):
-            continue
-        project = axis.removeprefix(PACKAGES)
-        selected = {value: selection(project, str(value)) for value in values}
-        releases = {value: one for value, one in selected.items() if not one.is_commit}
-        if _is_dated(tuple(releases.values())):
-            axes[axis] = (*NEWEST, *(value for value in values if value not in releases))
-            are_versions = all(one.is_version for one in releases.values())
-            named = f"{len(releases)} versions" if are_versions else " and ".join(map(str, releases))
-            sentences.append(f"{project}: latest and pre-releases instead of {named}")
-    return evolve(matrix, axes=axes), tuple(sentences)
-
-
-def _is_dated(releases: Sequence[Selection]) -> bool:
-    """Whether an axis names other releases than the newest: not a single version, which is held."""
-    is_held = len(releases) == 1 and releases[0].is_version
-    return bool(releases) and not is_held and not any(one.follows_the_index for one in releases)
 
 
 def in_order(cells: Iterable[Cell], past: Past) -> tuple[Cell, ...]:

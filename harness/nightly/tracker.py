@@ -1,6 +1,6 @@
 """The issues of this repository: which to open, update, close or reopen, and `gh`, which does it.
 
-It never writes to the tracker of another repository: an issue for a culprit's maintainers is text that a person sends.
+It never writes to the tracker of another repository: a report for a culprit's maintainers is text that a person sends.
 """
 
 from __future__ import annotations
@@ -16,7 +16,6 @@ from attrs import frozen
 
 from harness.errors import NoNetwork, UserMistake
 from harness.report.page import Page
-from harness.report.phrases import title_of
 from harness.repository.git import git_output
 
 if TYPE_CHECKING:
@@ -24,13 +23,11 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.nightly.record import Break
-    from harness.report.archive import KeptAnswer
 
 LABEL = "harness-nightly"
 MOST = 60_000  # GitHub's limit for an issue is 65,536 characters
 _LISTED = 1000
 _REMOTE = re.compile(r"(?:^|[/@:])(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?/?$")
-_ON_GITHUB = re.compile(r"^https://github\.com/([\w.-]+/[\w.-]+)$")
 
 
 @frozen
@@ -121,31 +118,20 @@ def _marker(known: Break) -> str:
     return f"<!-- harness-break: {known.id} -->"
 
 
-def this_repository(asked: str | None, environ: Mapping[str, str], folder: Path) -> str:
+def this_repository(environ: Mapping[str, str], folder: Path) -> str:
     """Return the only repository whose tracker may be written to, as "owner/name".
 
-    It is GITHUB_REPOSITORY in a workflow, else the git remote. Raises `UserMistake` if there is neither, or if
-    `asked` names another repository.
+    It is GITHUB_REPOSITORY in a workflow, else the git remote. Raises `UserMistake` if there is neither.
     """
-    own = [name for name in (environ.get("GITHUB_REPOSITORY", ""), _of_remote(folder)) if name]
-    if not own:
+    if named := environ.get("GITHUB_REPOSITORY"):
+        return named
+    match = _REMOTE.search(git_output(folder, "remote", "get-url", "origin"))
+    if match is None:
         raise UserMistake(
             "can't tell which repository this is: GITHUB_REPOSITORY is not set and there is no git remote",
             hint="run this in a checkout of the repository that gets the issues",
         )
-    if asked is None:
-        return own[0]
-    if asked.lower() not in map(str.lower, own):
-        raise UserMistake(
-            f"{asked} is not this repository, {own[0]}; the harness posts nothing to other trackers",
-            hint="harness upstream prints an issue that you can send yourself",
-        )
-    return asked
-
-
-def _of_remote(folder: Path) -> str:
-    match = _REMOTE.search(git_output(folder, "remote", "get-url", "origin"))
-    return f"{match['owner']}/{match['name']}" if match else ""
+    return f"{match['owner']}/{match['name']}"
 
 
 @frozen
@@ -193,37 +179,3 @@ class Gh:
             why = next(iter(ended.stderr.strip().splitlines()), f"exit status {ended.returncode}")
             raise NoNetwork(f"gh {words[0]} {words[1]} failed: {why}", hint="gh auth status says more")
         return ended.stdout
-
-
-@frozen
-class UpstreamIssue:
-    """An issue to send by hand. `repository` is "owner/name" on GitHub, "" if the metadata names none.
-
-    `package` is the distribution that it is about.
-    """
-
-    package: str
-    repository: str
-    title: str
-    body: str
-
-    def command(self, body_file: str) -> str:
-        """Return the command that sends it, with the body in a file; "" if the repository is not known."""
-        if not self.repository:
-            return ""
-        words = ["gh", "issue", "create", "--repo", self.repository, "--title", self.title, "--body-file", body_file]
-        return shlex.join(words)
-
-
-def upstream_issue(kept: KeptAnswer, repositories: Mapping[str, str], body: str) -> UpstreamIssue:
-    """Return the issue for an answer; `repositories` maps distributions to the URL in their metadata."""
-    answer = kept.answer
-    packages = answer.culprit.packages if answer.culprit is not None else ()
-    names = [change.name for change in packages] or [answer.subject]
-    name = answer.subject if answer.subject in names else names[0]
-    title = title_of(answer)
-    if name != answer.subject:
-        change = packages[0]
-        title = f"{name} {change.after or f'without {change.before}'} breaks {answer.repro}"
-    known = _ON_GITHUB.match(repositories.get(name, ""))
-    return UpstreamIssue(name, known[1] if known else "", title, body)

@@ -21,17 +21,16 @@ from harness.asking.ask import ask_inquiry
 from harness.asking.between import worlds_of
 from harness.asking.kinds import QuestionKind
 from harness.atomic import write_whole
-from harness.catalogue.matching import sentence_on
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
-from harness.model import Lock, Observation, Outcome, RaisedException
+from harness.model import Lock, Observation, Outcome
 from harness.model.text import listed
 from harness.nightly.tracker import MOST, DesiredIssue
 from harness.report.page import Page
 from harness.request.question import End, EndKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from harness.planning.inquiry import Inquiry
@@ -228,18 +227,9 @@ def marker(name: str) -> str:
 
 def watch_report(night: ProjectNight) -> str:
     """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
-    versions = {change["name"]: change.get("after") for change in night.answer.get("lock_changes") or ()}
-    groups = [(group, _similar(group, versions)) for group in night.answer.get("failures", ())]
     words = ["harness", "bisect", "--run", night.command, *(["--good", night.green] if night.green else [])]
     command = shlex.join([*words, "--bad", night.date])
-    return Page("watch", {"night": night, "groups": groups, "command": command}).markdown()
-
-
-def _similar(group: Mapping[str, Any], versions: Mapping[str, str | None]) -> str:
-    """Return which known regression a group of failing tests looks like, "" for none."""
-    signature = group.get("signature") or {}
-    raised = RaisedException(signature.get("exception") or "", signature.get("message") or "")
-    return sentence_on([raised], versions.get)
+    return Page("watch", {"night": night, "command": command}).markdown()
 
 
 def issue_of(night: ProjectNight) -> tuple[DesiredIssue, ...]:

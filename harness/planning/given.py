@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 
 from harness.environment.trees import Fetcher
-from harness.errors import NotMade, UserMistake
+from harness.errors import UserMistake
 from harness.model import Combination, Made, Repro
 from harness.model.repro import ARTIFACTS, USE, Given
 from harness.model.text import listed
@@ -40,14 +40,16 @@ class Giver:
     def given(self, repro: Repro, asked: Combination, as_of: str | None, made_with: tuple[str, ...] = ()) -> Repro:
         """Return the repro with its inputs, and with what its first step makes for the combination `asked`.
 
-        `as_of` is the text of the question's day. Raises `NotMade`, `NoInput` and `UserMistake`.
+        `as_of` is the text of the question's day. Raises `UserMistake`.
         """
         repro = self.given_if_made(repro, asked, as_of, made_with)
         for found in repro.given:
             if found.flaw:
                 log = self.prober.store.log_path(found.run) if found.run else None
                 shown = log is not None and log.is_file()
-                raise NotMade(found.flaw, hint=f"zcat {log} shows its output" if shown else "--made-with names another")
+                raise UserMistake(
+                    found.flaw, hint=f"zcat {log} shows its output" if shown else "--made-with names another"
+                )
         return repro
 
     def given_if_made(
@@ -60,7 +62,7 @@ class Giver:
         return repro.with_given(self.made(repro, made, asked, as_of, run=run), step=USE)
 
     def with_inputs(self, repro: Repro) -> Repro:
-        """Return the repro with the folder of its inputs, fetched unless they are kept. Raises `NoInput`."""
+        """Return the repro with the folder of its inputs, fetched unless they are kept. Raises `UserMistake`."""
         if not repro.inputs:
             return repro
         fetcher = Fetcher(self.prober.trees, self.prober.builder.uv, Path(repro.path).absolute().parent)
@@ -112,7 +114,7 @@ def with_files(session: Session, inquiry: Inquiry) -> tuple[Session, Inquiry]:
     """Return a session and a question whose runs find the files of the repro's first step, and its inputs.
 
     With `--made` the question is about the first step itself, and the session's prober lets one reader judge it.
-    Raises `NotMade`, `NoInput` and `UserMistake`.
+    Raises `UserMistake`.
     """
     repro, settings = inquiry.repro, session.settings
     giver = Giver(session.local, session.index)

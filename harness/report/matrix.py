@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from harness.matrix.cells import PACKAGES, project_of
+from harness.matrix.cells import PACKAGES
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
 from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.text import counted, listed, picked
@@ -18,7 +18,7 @@ from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.commands import asked_for
 from harness.report.excerpts import in_environment, tail, trimmed_traceback
-from harness.report.matrix_table import Pivot, axis_name, column_name, labels, neighbours, parts, pivot, tables
+from harness.report.matrix_table import MatrixTable, axis_name, labels, neighbours, tables
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of
@@ -67,21 +67,21 @@ def matrix_page(
     """Return the page of a matrix, without private data; `log_of` returns the output of a run."""
     standings = matrix.standings
     cells = [standing.cell for standing in standings]
-    laid = pivot(cells)
+    maps = tables(cells)
     runs = [standing.run for standing in standings if standing.run is not None]
     counts = Counter(standing.word for standing in standings)
-    is_timely = bool(project_of(laid.down)) or laid.down in ("python", "as-of")
     told = labels(cells)
     told_counts = ", ".join(f"{counts[word]} {in_words(word)}" for word in _WORDS if counts[word])
-    older = neighbours(laid) if is_timely else {}
+    timely = [one for one in maps if one.is_timely]
+    older = neighbours(timely)
     content = {
         "name": matrix.name,
         "about": " ".join(dict.fromkeys(run.probe.repro.summary for run in runs if run.probe.repro.summary)),
         "sentence": f"{counted(len(standings), 'cell')}: {told_counts}.",
         "counts": [(word, counts[word]) for word in _WORDS if counts[word]],
         "facts": [(label, text) for label, text in _facts(runs) if text],
-        "maps": tables(cells),
-        "plots": list(plots(laid, standings)) if is_timely else (),
+        "maps": maps,
+        "plots": list(plots(timely, standings)),
         "panels": [panel(position, standings, told, older, log_of) for position in range(len(standings))],
         "left_out": matrix.left_out,
         "command": matrix.command,
@@ -113,23 +113,23 @@ def _id(position: int) -> str:
     return f"cell-{position}"
 
 
-def plots(laid: Pivot, standings: Sequence[CellResult]) -> Iterator[tuple[str, str, list[ChartPoint]]]:
-    """Yield the points over the vertical axis of each part: its title, what is left out, and the points.
+def plots(maps: Iterable[MatrixTable], standings: Sequence[CellResult]) -> Iterator[tuple[str, str, list[ChartPoint]]]:
+    """Yield the points over the vertical axis of each table: its title, what is left out, and the points.
 
-    A part in which fewer than two values of that axis have metrics has none.
+    A table in which fewer than two values of that axis have metrics has none.
     """
-    for title, part in parts(laid):
+    for table in maps:
         points = [
-            ChartPoint(metric, row, value, standings[place[0]].word, column_name(part, column), f"#{_id(place[0])}")
-            for row in part.rows
-            for column in part.columns
-            if (place := part.places.get((row, column)))
-            for metric, value in _numbers(standings[place[0]]).items()
+            ChartPoint(metric, row, value, standings[place[0][0]].word, column, f"#{_id(place[0][0])}")
+            for row, places in table.rows
+            for column, place in zip(table.columns, places, strict=True)
+            if place
+            for metric, value in _numbers(standings[place[0][0]]).items()
         ]
         lines = list(dict.fromkeys(point.series for point in points))
         if len({point.label for point in points}) > 1:
             note = f"The first {_LINES} of {len(lines)} columns are drawn." if len(lines) > _LINES else ""
-            yield title, note, [point for point in points if point.series in lines[:_LINES]]
+            yield table.title, note, [point for point in points if point.series in lines[:_LINES]]
 
 
 def _numbers(standing: CellResult) -> dict[str, float]:

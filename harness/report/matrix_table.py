@@ -1,24 +1,22 @@
-"""A matrix as a table: the axis with the most values is vertical, the other varying axes are horizontal.
+"""A matrix as tables: the axis with the most values is vertical, the one with the second most horizontal.
 
-A table that is too wide becomes several. `Pivot` places the cells; `tables` are what every view shows, and
-`markdown_table` writes them for a README.
+Each combination of the other axes has a table of its own. `tables` are what every view shows, and `markdown_table`
+writes them for a README.
 """
 
 from __future__ import annotations
 
 import re
-from functools import cached_property
-from itertools import groupby
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 from harness.matrix.cells import MADE, PACKAGES, PARAMETERS, project_of
 from harness.model import Verdict, parsed_version
 from harness.model.text import listed, one_line, without_folders
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from packaging.version import Version
 
@@ -26,82 +24,7 @@ if TYPE_CHECKING:
     from harness.matrix.running import CellResult
 
 
-Choice = tuple[str, ...]
-
-_WIDE = 10  # columns in one table
 ABSENT = ""  # shown if a cell has no value on an axis
-
-
-@frozen
-class Pivot:
-    """Cells by row and column, both in the order of their values.
-
-    `down` and `across` are names of axes, `orders` their values as text, and `texts` the values of each cell, by its
-    position. `rows` and `columns` are values (a column has one for each axis in `across`). `places` maps row and column
-    to the positions of their cells: more than one if cells differ in something that is not an axis.
-    """
-
-    down: str
-    across: tuple[str, ...]
-    orders: Mapping[str, Sequence[str]]
-    texts: Mapping[int, Mapping[str, str]]
-
-    @cached_property
-    def places(self) -> dict[tuple[str, Choice], tuple[int, ...]]:
-        """The positions of the cells at each row and column."""
-        found: dict[tuple[str, Choice], tuple[int, ...]] = {}
-        for position, texts in self.texts.items():
-            place = texts[self.down], tuple(texts[axis] for axis in self.across)
-            found[place] = (*found.get(place, ()), position)
-        return found
-
-    @cached_property
-    def rows(self) -> Choice:
-        """The values of the vertical axis."""
-        known = {row for row, _ in self.places}
-        return tuple(row for row in self.orders[self.down] if row in known)
-
-    @cached_property
-    def columns(self) -> tuple[Choice, ...]:
-        """The values of the horizontal axes."""
-
-        def rank(column: Choice) -> list[int]:
-            return [self.orders[axis].index(value) for axis, value in zip(self.across, column, strict=True)]
-
-        return tuple(sorted({column for _, column in self.places}, key=rank))
-
-    def of(self, positions: Collection[int]) -> Pivot:
-        """Return the pivot with only these cells."""
-        return evolve(self, texts={position: texts for position, texts in self.texts.items() if position in positions})
-
-
-def pivot(cells: Sequence[Cell]) -> Pivot:
-    """Pivot cells: releases in version order, dates in time order, other values as in the file."""
-    varying = _varying(cells)
-    down = max(varying, key=lambda axis: len(set(_texts(cells, axis))), default="repro")
-    texts = {axis: _texts(cells, axis) for axis in (down, *varying)}
-    return Pivot(
-        down,
-        tuple(axis for axis in varying if axis != down),
-        {axis: _ordered(axis, found) for axis, found in texts.items()},
-        {position: {axis: found[position] for axis, found in texts.items()} for position in range(len(cells))},
-    )
-
-
-def parts(laid: Pivot) -> list[tuple[str, Pivot]]:
-    """Split a pivot with too many columns into one part for each value of an axis; returns titles and parts."""
-    if len(laid.columns) <= _WIDE or len(laid.across) < 2:
-        return [("", laid)]
-    values = {axis: list(dict.fromkeys(one[level] for one in laid.columns)) for level, axis in enumerate(laid.across)}
-    split = min((axis for axis in laid.across if len(values[axis]) > 1), key=lambda axis: len(values[axis]))
-    across = tuple(axis for axis in laid.across if axis != split)
-    found = []
-    for value in values[split]:
-        part = laid.of({position for position, texts in laid.texts.items() if texts[split] == value})
-        named = f"{axis_name(split)} = {value}" if value else f"without {axis_name(split)}"
-        ways = parts(evolve(part, across=across))
-        found += [(f"{named}, {title}" if title else named, one) for title, one in ways]
-    return found
 
 
 def axis_name(axis: str) -> str:
@@ -109,11 +32,6 @@ def axis_name(axis: str) -> str:
     if axis.startswith(MADE):
         return f"made with {axis.removeprefix(MADE)}"
     return axis.removeprefix(PACKAGES).removeprefix(PARAMETERS)
-
-
-def column_name(laid: Pivot, column: Choice) -> str:
-    """A column as text: "python=3.11, case=lora"."""
-    return ", ".join(f"{axis_name(axis)}={value}" for axis, value in zip(laid.across, column, strict=True) if value)
 
 
 def differences(cells: Sequence[Cell]) -> tuple[str, ...]:
@@ -133,18 +51,6 @@ def labels(cells: Sequence[Cell]) -> tuple[str, ...]:
     return tuple(
         text if text and short.count(text) == 1 else cell.name for text, cell in zip(short, cells, strict=True)
     )
-
-
-def neighbours(laid: Pivot) -> dict[int, tuple[int, ...]]:
-    """Map each cell to the older cells that differ only on the vertical axis (positions, the nearest last)."""
-    found: dict[int, tuple[int, ...]] = {}
-    for column in laid.columns:
-        older: tuple[int, ...] = ()
-        for row in laid.rows:
-            here = laid.places.get((row, column), ())
-            found |= dict.fromkeys(here, older)
-            older = (*older, *here[:1])
-    return found
 
 
 def _told(axis: str, value: Value) -> str:
@@ -184,44 +90,78 @@ def _release_order(text: str) -> tuple[bool, Version | str]:
 
 @frozen
 class MatrixTable:
-    """One table of cells. `heads` are its levels of headings: each an axis, and its values with how many columns each
-    has; without a horizontal axis there are none, and the rows may wrap like words. `columns` are the same headings as
-    one text for each column. A row is a value of the vertical axis with its places; a place has the positions of its
-    cells, each with what tells it from the others there.
+    """One table of cells; its `title` has the values of the axes that are neither vertical nor horizontal.
+
+    `down` is the vertical axis, and `is_timely` says whether its values are in the order of time. `columns` are the
+    headings, or one empty text without a horizontal axis: then the rows may wrap like words. A row is a value of the
+    vertical axis with its places; a place has the positions of its cells, each with what tells it from the others.
     """
 
     title: str
     down: str
-    heads: tuple[tuple[str, tuple[tuple[str, int], ...]], ...]
+    is_timely: bool
     columns: tuple[str, ...]
     rows: tuple[tuple[str, tuple[tuple[tuple[int, str], ...], ...]], ...]
 
 
 def tables(cells: Sequence[Cell], shown: Collection[int] | None = None) -> tuple[MatrixTable, ...]:
-    """Return the tables of cells, with all of them or those at the positions `shown`."""
-    laid = pivot(cells)
-    return tuple(_table(title, part, cells) for title, part in parts(laid if shown is None else laid.of(shown)))
+    """Return the tables of cells, with all of them or those at the positions `shown`.
+
+    Releases are in version order, dates in time order, other values as in the file.
+    """
+    varying = _varying(cells)
+    texts = {axis: _texts(cells, axis) for axis in (*varying, "repro")}
+    orders = {axis: _ordered(axis, found) for axis, found in texts.items()}
+    longest = sorted(varying, key=lambda axis: len(orders[axis]), reverse=True) or ["repro"]
+    down, across = longest[:1], longest[1:2]
+    apart = [axis for axis in varying if axis not in longest[:2]]
+
+    def values(position: int, axes: Sequence[str]) -> tuple[str, ...]:
+        return tuple(texts[axis][position] for axis in axes)
+
+    def seen(axes: Sequence[str], positions: Collection[int]) -> list[tuple[str, ...]]:
+        """The values of some axes in these cells, in the order of a table."""
+        found = {values(position, axes) for position in positions}
+        return sorted(found, key=lambda one: [orders[axis].index(v) for axis, v in zip(axes, one, strict=True)])
+
+    def table(title: tuple[str, ...], inside: Sequence[int]) -> MatrixTable:
+        columns = seen(across, inside)
+        places: dict[tuple[str, ...], list[int]] = {}
+        for position in inside:
+            places.setdefault(values(position, (*down, *across)), []).append(position)
+        return MatrixTable(
+            ", ".join(
+                f"{axis_name(axis)} = {value}" if value else f"without {axis_name(axis)}"
+                for axis, value in zip(apart, title, strict=True)
+            ),
+            axis_name(down[0]),
+            bool(project_of(down[0])) or down[0] in ("python", "as-of"),
+            tuple(f"{axis_name(across[0])}={column[0] or '-'}" if column else "" for column in columns),
+            tuple(
+                (row[0] or "-", tuple(_told_apart(places.get((*row, *column), []), cells) for column in columns))
+                for row in seen(down, inside)
+            ),
+        )
+
+    wanted = range(len(cells)) if shown is None else sorted(shown)
+    return tuple(table(title, [i for i in wanted if values(i, apart) == title]) for title in seen(apart, wanted))
 
 
-def _table(title: str, laid: Pivot, cells: Sequence[Cell]) -> MatrixTable:
-    rows = []
-    for row in laid.rows:
-        places = [laid.places.get((row, column), ()) for column in laid.columns]
-        apart = (zip(place, differences([cells[i] for i in place]), strict=True) for place in places)
-        rows.append((row or "-", tuple(map(tuple, apart))))
-    return MatrixTable(
-        title,
-        axis_name(laid.down),
-        tuple((axis_name(axis), _level(laid.columns, level)) for level, axis in enumerate(laid.across)),
-        tuple(column_name(laid, column) for column in laid.columns),
-        tuple(rows),
-    )
+def _told_apart(place: Sequence[int], cells: Sequence[Cell]) -> tuple[tuple[int, str], ...]:
+    return tuple(zip(place, differences([cells[position] for position in place]), strict=True))
 
 
-def _level(columns: Sequence[Choice], level: int) -> tuple[tuple[str, int], ...]:
-    """One level of headings; equal neighbours under the same heading are merged."""
-    grouped = groupby(columns, key=lambda column: column[: level + 1])
-    return tuple((key[level] or "-", len(list(below))) for key, below in grouped)
+def neighbours(maps: Iterable[MatrixTable]) -> dict[int, tuple[int, ...]]:
+    """Map each cell to the older cells that differ only on the vertical axis (positions, the nearest last)."""
+    found: dict[int, tuple[int, ...]] = {}
+    for table in maps:
+        for number in range(len(table.columns)):
+            older: tuple[int, ...] = ()
+            for _, places in table.rows:
+                here = [position for position, _ in places[number]]
+                found |= dict.fromkeys(here, older)
+                older = (*older, *here[:1])
+    return found
 
 
 _REASON, _REASONS = 120, 3  # characters of one reason, and how many of them are told
@@ -229,15 +169,12 @@ WORKS, FAILS, UNKNOWN, NOT_RUN = "works", "**fails**", "?", ""
 _OF = {Verdict.GOOD: WORKS, Verdict.BAD: FAILS, Verdict.SKIP: UNKNOWN, None: NOT_RUN}
 
 
-def markdown_table(
-    standings: Sequence[CellResult], meant: Collection[str], command: str, elsewhere: Mapping[str, str] | None = None
-) -> str:
+def markdown_table(standings: Sequence[CellResult], meant: Collection[str], command: str) -> str:
     """Return a table for each part of a matrix, and a line on where it comes from.
 
-    `meant` are the names of the cells to show; `command` made it. `elsewhere` maps names of cells to what is known of
-    them from another place, such as the last night; it counts where a cell has no verdict of its own.
+    `meant` are the names of the cells to show; `command` made it.
     """
-    words = [_word(standing, elsewhere or {}) for standing in standings]
+    words = [_OF[standing.verdict] for standing in standings]
     shown = [i for i, standing in enumerate(standings) if standing.cell.name in meant]
     lines: list[str] = []
     for table in tables([standing.cell for standing in standings], shown):
@@ -253,11 +190,6 @@ def markdown_table(
         lines += [f"?: it could not be judged: {told}", ""]
     lines.append(_source([standings[i] for i in shown], command))
     return "\n".join(lines) + "\n"
-
-
-def _word(standing: CellResult, elsewhere: Mapping[str, str]) -> str:
-    own = _OF[standing.verdict]
-    return elsewhere.get(standing.cell.name, own) if own in (NOT_RUN, UNKNOWN) else own
 
 
 def _row(head: str, cells: Sequence[str]) -> str:

@@ -160,20 +160,6 @@ def tagged_up_to(repository: Repository, project: str, sha: str) -> dict[Version
     }
 
 
-def newest_tag(
-    repository: Repository, project: str, sha: str, released: Container[Version] | None = None
-) -> tuple[str, str] | None:
-    """Return the tag of the newest release up to a commit, and the tag's commit; None if there is no such tag.
-
-    A pre-release counts only if there is no other release. `released` are the versions that were released (None: all
-    that have a tag). Raises `BadRepository`.
-    """
-    tagged = tagged_up_to(repository, project, sha)
-    found = [version for version in tagged if released is None or version in released]
-    final = [version for version in found if not version.is_prerelease]
-    return tagged[max(final or found)] if found else None
-
-
 def tree_of(repository: Repository, sha: str) -> dict[str, str]:
     """Return a commit's regular files: path -> hash of the content."""
     return {path: entry.blob for path, entry in repository.tree(sha).items() if entry.is_regular}

@@ -47,12 +47,12 @@ def as_of(text: str | None) -> AsOf:
     return found
 
 
-def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
-    """Parse the date of an option as a time in UTC; `takes` says what the option accepts. Raises `UserMistake`."""
+def day(text: str, option: str) -> datetime:
+    """Parse the date of an option as a time in UTC. Raises `UserMistake`."""
     try:
         return moment_of(text)
     except (ValueError, OverflowError) as error:
-        raise UserMistake(f"{option} takes {takes}, not {text!r}") from error
+        raise UserMistake(f"{option} takes a date such as 2025-06-27, not {text!r}") from error
 
 
 def read_duration(text: str, option: str = "") -> float:

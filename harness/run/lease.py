@@ -20,7 +20,7 @@ from harness.model.text import size_in_words
 from harness.run.devices import Gpu, find_gpus
 from harness.run.process import Cancelled
 
-DEFAULT_WAIT_S = 600.0
+DEFAULT_WAIT_S, WAIT_VARIABLE = 600.0, "HARNESS_GPU_WAIT"
 # A CUDA context with library workspaces takes several hundred MiB before the first tensor.
 DEFAULT_NEED = 2**30
 _LOOK_S = 2.0  # nvidia-smi itself may take a second
@@ -92,7 +92,7 @@ class GpuPool:
                 return NoGpu(f"{_shortage(listed, needed)}, for {self.wait_s:g} s")
             if not has_told:
                 has_told = True
-                why = f"at most {self.wait_s:g} s for memory (--gpu-wait changes it): {_shortage(listed, needed)}"
+                why = f"at most {self.wait_s:g} s for memory ({WAIT_VARIABLE} changes it): {_shortage(listed, needed)}"
                 if in_use:
                     why = "for another probe to end: each GPU runs one at a time"
                 self.reporter.report(Note(f"waiting {why}"))

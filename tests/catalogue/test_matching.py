@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.catalogue.entries import all_entries
-from harness.catalogue.matching import exceptions_in, matches, version_in
+from harness.catalogue.matching import exceptions_in, installed_in, matches
 
 ROOT = Path(__file__).parents[2]
 ENTRIES = all_entries(ROOT)
@@ -16,7 +16,7 @@ SITE = "/opt/venv/lib/python3.12/site-packages/"
 
 
 def found_in(text: str) -> list[str]:
-    return [one.entry.name for one in matches(exceptions_in(text), ENTRIES, lambda project: version_in(text, project))]
+    return [one.entry.name for one in matches(exceptions_in(text), ENTRIES, installed_in(text).get)]
 
 
 def written(*frames: str, error: str) -> str:
@@ -108,7 +108,7 @@ def test_every_form_of_a_log_is_read(form: str) -> None:
     ],
 )
 def test_versions_are_read_from_a_log(text: str, version: str | None) -> None:
-    assert version_in(text, "numpy") == version
+    assert installed_in(text).get("numpy") == version
 
 
 def test_a_version_outside_of_the_window_is_said_and_comes_last() -> None:

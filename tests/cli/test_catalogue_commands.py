@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import sys
-
 LOG = """numpy==1.26.4
 Traceback (most recent call last):
   File "/srv/train.py", line 3, in <module>
@@ -34,8 +31,9 @@ def test_all_are_listed_and_one_is_shown(harness):
 
 
 def test_words_choose_and_nothing_found_is_a_mistake(harness):
-    found = json.loads(harness("repros", "numpy", "attribute", "--json").stdout)["entries"]
-    assert {entry["subject"] for entry in found} == {"numpy"}
+    *found, _, counted = harness("repros", "numpy", "attribute").stdout.splitlines()
+    assert all("numpy" in line for line in found)
+    assert counted == f"{len(found)} known regressions; harness repros NAME shows one"
     none = harness("repros", "numpy", "quaternion")
     assert none.code == 2
     assert "no known regression with 'numpy quaternion'" in none.stderr
@@ -45,20 +43,12 @@ def test_a_known_traceback(harness):
     found = matched(harness, LOG)
     assert found.code == 0
     assert found.stdout.startswith("looks like a known regression of numpy: 1.26.4 has it\nnumpy_int_alias: ")
-    told = json.loads(matched(harness, LOG, "--json").stdout)["matches"][0]
-    assert (told["name"], told["installed"], told["affected"]) == ("numpy_int_alias", "1.26.4", True)
 
 
 def test_an_installed_version_that_does_not_have_it(harness):
     found = matched(harness, LOG.replace("1.26.4", "1.23.0"))
     assert found.code == 3
     assert "but 1.23.0 does not have it" in found.stdout
-
-
-def test_versions_of_an_environment(harness):
-    found = matched(harness, LOG, "--python", sys.executable)
-    assert found.code in (0, 3)
-    assert "1.26.4" not in found.stdout.splitlines()[0]
 
 
 def test_an_unrelated_traceback_and_a_log_without_one(harness):
@@ -69,4 +59,3 @@ def test_an_unrelated_traceback_and_a_log_without_one(harness):
     missing = harness("match", "gone.log")
     assert missing.code == 2
     assert "can't read gone.log" in missing.stderr
-    assert "is not a Python" in matched(harness, LOG, "--python", "2024-01-01").stderr

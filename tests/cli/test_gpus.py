@@ -91,11 +91,11 @@ def test_two_lanes_use_one_gpu_each_and_leave_out_another_model(harness, write_r
 
 def test_a_full_gpu_is_an_unstored_skip_with_a_reason(harness, write_repro, smi):
     write_repro("brittle", tool=f'device = "cuda"\ngpu-memory = "4 GiB"\n{SIGNED}')
-    command = ["probe", "brittle_step", "--with", "brittle==1.6", "--gpu-wait", "0"]
-    full = harness(*command, PATH=smi(("NVIDIA T4", 1229)), CUDA_VISIBLE_DEVICES=None)
+    command = ["probe", "brittle_step", "--with", "brittle==1.6"]
+    full = harness(*command, PATH=smi(("NVIDIA T4", 1229)), CUDA_VISIBLE_DEVICES=None, HARNESS_GPU_WAIT="1")
     assert full.code == 3
     assert (
-        "skipped device-failed: GPU 0 (NVIDIA T4) has 1.2 GiB of memory free, 4.0 GiB are needed, for 0 s"
+        "skipped device-failed: GPU 0 (NVIDIA T4) has 1.2 GiB of memory free, 4.0 GiB are needed, for 1 s"
         in full.stdout
     )
     assert records(harness) == []

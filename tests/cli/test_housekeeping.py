@@ -97,13 +97,8 @@ def test_doctor_reports_a_failed_check_and_continues(harness, tmp_path):
     assert "ok    gpu" in ended.stdout
 
 
-def test_clean_needs_an_option(own, tmp_path):
-    ended = own("clean")
-    assert (ended.code, "nothing chosen to remove" in ended.stderr, len(environments(tmp_path))) == (2, True, 2)
-
-
 def test_a_dry_run_removes_nothing(own, tmp_path):
-    ended = own("clean", "--all", "--dry-run")
+    ended = own("clean", "--dry-run")
     assert ended.stdout.startswith("would remove 2 environments")
     assert len(environments(tmp_path)) == 2
 
@@ -115,23 +110,19 @@ def test_long_unused_environments_are_removed(own, tmp_path):
     assert len(left) == 1
     assert set(left) < set(before)
     assert own("clean", "--older-than", "9").stdout.startswith("removed 0 environments")
-
-
-def test_keep_removes_what_exceeds_the_limit(own, tmp_path):
-    assert own("clean", "--keep", "100").stdout.startswith("removed 0 environments")
-    assert own("clean", "--keep", "0").stdout.startswith("removed 2 environments")
+    assert own("clean").stdout.startswith("removed 1 environments")
     assert environments(tmp_path) == []
 
 
-def test_clean_all_removes_built_wheels(own, tmp_path):
+def test_built_wheels_are_removed_with_the_rest(own, tmp_path):
     kept = tmp_path / "cache" / "built" / "left"
     kept.mkdir(parents=True, exist_ok=True)
-    assert own("clean", "--all").code == 0
+    assert own("clean").code == 0
     assert not kept.exists()
 
 
 def test_results_survive_a_clean_and_still_answer(own, tmp_path):
-    assert own("clean", "--all").code == 0
+    assert own("clean").code == 0
     assert environments(tmp_path) == []
     assert list((tmp_path / "cache" / "building").iterdir()) == []
     assert own("probe", "brittle_step", "--with", "brittle==1.1", "--json").json["attempt"] == 0

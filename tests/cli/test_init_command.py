@@ -9,7 +9,6 @@ import pytest
 from support import Harness
 from wheelhouse import Wheelhouse
 
-COMMIT = "0123456789012345678901234567890123456789"
 PARSE = """
 class InvalidVersion(ValueError): pass
 class Old(str): pass
@@ -51,12 +50,12 @@ def test_a_matrix_comes_with_its_repro(here: Harness) -> None:
 
 
 def test_a_workflow_follows_the_schema(here: Harness) -> None:
-    assert here("init", "workflow", "--action", f"me/regression-harness@{COMMIT}").code == 0
+    assert here("init", "workflow").code == 0
     path = here.folder / ".github" / "workflows" / "newest-packages.yml"
     words = ["--builtin-schema", "vendor.github-workflows", str(path)]
     ended = subprocess.run([sys.executable, "-m", "check_jsonschema", *words], capture_output=True, text=True)
     assert ended.returncode == 0, ended.stdout
-    assert f"uses: me/regression-harness/.github/workflows/newest-packages.yml@{COMMIT}" in path.read_text()
+    assert "uses: OWNER/regression-harness/.github/workflows/newest-packages.yml@COMMIT" in path.read_text()
 
 
 def test_nothing_is_replaced_unless_told(here: Harness) -> None:
@@ -73,10 +72,8 @@ def test_nothing_is_replaced_unless_told(here: Harness) -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (("repo",), "did you mean 'repro'?"),
+        (("repo",), "'repo' is not one of 'repro', 'matrix', 'workflow'"),
         (("repro", "../up"), "can't be the name of a file"),
-        (("workflow", "--action", "me/it@main"), "all 40 digits"),
-        (("repro", "--action", "x"), "goes with harness init workflow"),
     ],
 )
 def test_mistakes_are_one_sentence(here: Harness, words: tuple[str, ...], said: str) -> None:

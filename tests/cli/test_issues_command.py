@@ -1,4 +1,4 @@
-"""`harness issues` keeps one issue per break with `gh`; `harness upstream` prints one and sends nothing."""
+"""`harness issues` keeps one issue per break, or the one of a watch, with `gh`."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from fake_gh import write_fake_gh
 
 from harness.model import Change
 from harness.nightly.record import Break, Fix, Night, NightArchive
-from harness.store import Store
+from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight
+from harness.store import Store, as_record
 
 FIRST, SECOND = "2024-02-01T00:00:00+00:00", "2024-02-02T00:00:00+00:00"
 BREAK = Break(
@@ -67,11 +68,11 @@ def test_an_issue_is_opened_updated_closed_and_reopened(tracker):
     wider = evolve(BREAK, cells=("nightly: a", "nightly: b"))
     tracker.night(wider, start=SECOND)
     assert tracker.run("issues").stdout == "update: helper 1.2 breaks step\n"
-    tracker.night(evolve(wider, fixes=(Fix("nightly: a", "helper 1.3", SECOND),), closed=SECOND), start=SECOND)
+    tracker.night(evolve(wider, fixes=(Fix("nightly: a", "helper 1.2 -> 1.3", SECOND),), closed=SECOND), start=SECOND)
     assert tracker.run("issues").stdout == "update: helper 1.2 breaks step\nclose: helper 1.2 breaks step\n"
     (issue,) = tracker.issues
     assert issue["state"] == "CLOSED"
-    assert "by helper 1.3" in issue["body"]
+    assert "with helper 1.2 -> 1.3" in issue["body"]
     tracker.night(wider, start=SECOND)
     assert tracker.run("issues").stdout == "reopen: helper 1.2 breaks step\nupdate: helper 1.2 breaks step\n"
     assert [issue["state"] for issue in tracker.issues] == ["OPEN"]
@@ -88,15 +89,6 @@ def test_a_dry_run_prints_the_commands_and_changes_nothing(tracker):
     assert [call.split()[:2] for call in tracker.calls] == [["issue", "list"]]
 
 
-def test_another_repository_is_refused_before_anything_is_called(tracker):
-    tracker.night(BREAK)
-    ended = tracker.run("issues", "--repository", "huggingface/transformers")
-    assert ended.code == 2
-    assert "is not this repository" in ended.stderr
-    assert "harness upstream" in ended.stderr
-    assert tracker.calls == []
-
-
 def test_errors_of_gh_are_shown(tracker):
     (tracker.folder / "offline").touch()
     ended = tracker.run("issues")
@@ -110,17 +102,15 @@ def test_without_gh_it_says_so(tracker):
     assert "gh is not installed" in ended.stderr
 
 
-def test_upstream_prints_an_issue_also_as_json_and_does_not_call_gh(tracker, write_repro):
-    """The target is the repository in the culprit's metadata; here there is none."""
-    write_repro("brittle")
-    tracker.run("bisect", "brittle", "--good", "1.5", "--bad", "1.6", "--confirm", "1")
-    ended = tracker.run("upstream")
-    assert ended.code == 1
-    lines = ended.stdout.splitlines()
-    assert lines[0].startswith("repository: unknown: the metadata of brittle names no repository on GitHub")
-    assert lines[1] == "title: brittle 1.6 breaks brittle_step"
-    assert lines[3].startswith("**brittle 1.6 broke it")
-    assert tracker.calls == []
-    told = tracker.run("upstream", "--format", "json").json
-    assert (told["package"], told["repository"], told["command"]) == ("brittle", None, None)
-    assert told["body"].startswith("**brittle 1.6 broke it")
+def test_the_state_of_a_watch_has_an_issue_of_its_own(tracker):
+    night = ProjectNight("Newest", "pytest", "2025-07-31", NightStatus.BROKEN, "2 tests fail since numpy 2.0.0.")
+    folder = Path.cwd() / "state"
+    folder.mkdir()
+    (folder / "night.json").write_text(json.dumps(as_record(night, SCHEMA)), encoding="utf-8")
+    assert tracker.run("issues", "--state", "state").stdout == "open: Newest: 2 tests fail since numpy 2.0.0\n"
+    assert any("harness-watch" in call for call in tracker.calls)
+    passes = evolve(night, status=NightStatus.PASSES, sentence="The tests pass.")
+    (folder / "night.json").write_text(json.dumps(as_record(passes, SCHEMA)), encoding="utf-8")
+    assert tracker.run("issues", "--state", "state").stdout == "close: Newest: 2 tests fail since numpy 2.0.0\n"
+    missing = tracker.run("issues", "--state", "nowhere")
+    assert (missing.code, "there is no night of harness watch" in missing.stderr) == (2, True)

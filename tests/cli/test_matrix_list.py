@@ -57,16 +57,6 @@ def test_cells_of_a_missing_python_are_listed(listed):
     assert ended.stdout.splitlines() == ["step-brittle-2.0", "step-brittle-2.0-py3.99"]
 
 
-def test_a_pairwise_list_says_what_it_leaves_out(listed):
-    axes = "\n[axes.parameters]\na = [1, 2]\nb = [1, 2]\n"
-    ended = listed('["1.0", "2.0"]', "--cover", "pairs", more=axes)
-    assert len(ended.stdout.splitlines()) == 4
-    assert "4 of 8 cells have all 12 pairs of values; left out: step-brittle-" in ended.stderr
-    document = listed('["1.0", "2.0"]', "--cover", "pairs", "--json", more=axes).json
-    names = {row["cell"] for row in document["left_out"]} | {cell["name"] for cell in document["cells"]}
-    assert len(names) == 8
-
-
 @pytest.mark.parametrize(
     ("versions", "sentence"),
     [

@@ -20,7 +20,6 @@ transformers 4.53.0, torch 2.7.1
 from transformers import AutoModelForCausalLM
 model = AutoModelForCausalLM.from_pretrained("gpt2")
 model.to("cuda")
-open("/etc/passwd", "w")
 ```
 
 ```
@@ -58,13 +57,13 @@ def run(*words, text=None):
     return CliRunner().invoke(cli, ["new", *words], input=text)
 
 
-def test_a_file_becomes_a_repro_that_is_shown_with_its_risks(here):
+def test_a_file_becomes_a_repro_that_is_shown(here):
     (here / "an-issue.md").write_text(BODY, encoding="utf-8")
     ended = run("an-issue.md")
     assert ended.exit_code == 0, ended.output
     source = (here / "an_issue.py").read_text("utf-8")
     assert all(line in ended.output for line in source.splitlines()[-5:])
-    assert "writes outside its own folder" in ended.output
+    assert "run it in the sandbox" in ended.output
     assert "harness bisect transformers --repro an_issue.py" in ended.output
     assert 'from_pretrained(tiny_model("gpt2"))' in source
     assert 'model.to("cuda")' in source
@@ -76,13 +75,11 @@ def test_a_file_becomes_a_repro_that_is_shown_with_its_risks(here):
 def test_gh_fetches_an_issue(here, name):
     report = read_report(name)
     assert (report.title, report.repository, report.number) == ("A title", "some/transformers", 12)
-    ended = run(name, "--json")
-    told = json.loads(ended.output)
-    assert told["repro"] == "transformers_12.py"
-    assert told["report"] == "https://github.com/some/transformers/issues/12"
+    assert "wrote transformers_12.py" in run(name).output
     text = Path("transformers_12.py").read_text("utf-8")
     assert '# good = "4.52.4"' in text
     assert '# bad = "4.53.0"' in text
+    assert "From https://github.com/some/transformers/issues/12\n" in text
 
 
 def test_an_issue_that_gh_cannot_reach_is_one_sentence(here):
@@ -95,18 +92,15 @@ def test_an_issue_that_gh_cannot_reach_is_one_sentence(here):
         read_report("https://example.org/a")
 
 
-def test_both_forms_of_githubs_json_are_read():
-    rest = {"title": "T", "body": BODY, "comments": 3, "number": 7,
-            "url": "https://api.github.com/repos/a/peft/issues/7"}  # fmt: skip
-    report = parse_report(json.dumps([rest, {"body": "a comment"}]))
-    assert (report.repository, report.number, report.comments) == ("a/peft", 7, ("a comment",))
-    graph = {
+def test_the_json_of_gh_is_read():
+    told = {
         "title": "T",
         "body": BODY,
         "comments": [{"body": "a comment"}],
         "url": "https://github.com/a/peft/issues/7",
     }
-    assert parse_report(json.dumps(graph)) == report
+    report = parse_report(json.dumps(told))
+    assert (report.repository, report.number, report.comments) == ("a/peft", 7, ("a comment",))
 
 
 def test_standard_input_and_what_is_no_issue(here):

@@ -33,7 +33,6 @@ def test_a_mistake_gives_one_sentence_and_records_no_night(harness, matrix, word
 def test_json_is_alone_on_stdout_and_lists_the_results(harness, matrix):
     ended = harness("nightly", matrix, "--date", "2024-03-01", "--json")
     assert ended.stderr == ""
-    assert ended.json["first_night"] is True
     assert [(cell["name"], cell["standing"]) for cell in ended.json["cells"]] == [("brittle_step-brittle-1.5", "good")]
     assert ended.json["start"] == "2024-03-01T00:00:00+00:00"
 
@@ -43,7 +42,7 @@ def test_without_a_date_the_night_begins_now_and_the_next_one_later(harness, mat
     again = harness("nightly", matrix, "--json").json
     assert first["start"].endswith("+00:00")
     assert again["start"] >= first["start"]
-    assert again["ran"] == 0
+    assert "ran" not in again
 
 
 def test_cells_of_a_missing_python_are_not_judged(harness, matrix):

@@ -68,7 +68,7 @@ def test_clean_all_does_not_break_a_running_bisection(own, write_repro):
     process = own.start(*[option for option in BISECT if option not in ("--depth", "release")])
     cleaned = 0
     while process.poll() is None:
-        ended = own("clean", "--all")
+        ended = own("clean")
         assert (ended.code, ended.stderr) == (0, "")
         cleaned += 1
         time.sleep(0.1)

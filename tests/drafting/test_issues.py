@@ -9,7 +9,7 @@ from attrs import frozen
 
 from harness.drafting.draft import MARK, draft
 from harness.drafting.source import read_report, tree_of
-from harness.drafting.tracebacks import stable_part, tracebacks_of
+from harness.drafting.tracebacks import tracebacks_of
 from harness.model.repro import Repro, parse_repro
 
 ISSUES = Path(__file__).parent / "issues"
@@ -214,7 +214,10 @@ def test_the_bare_text_of_a_page_is_read(tmp_path):
     repro = parse_repro(found.source, name="page")
     assert tuple(repro.subjects) == ("unsloth-zoo", "unsloth")
     assert repro.reported == "unsloth_zoo/gradient_checkpointing.py, line 598, in backward"
-    assert repro.signature.message == "Trying to backward through the graph a second time (or worse)"
+    assert (
+        repro.signature.message
+        == "Trying to backward through the graph a second time (or worse). Saved values are 2.00% freed."
+    )
     assert found.script.code.startswith("from unsloth import FastModel")
     assert found.script.code.endswith("# Training start\nmodel.train_all()")
     assert 'optim = "adamw_torch"' in found.source
@@ -235,26 +238,6 @@ def test_pinned_versions_are_dependencies():
     assert repro.subjects["unsloth"].hold == ("torch==2.7.0",)
 
 
-def test_what_is_risky_is_told_with_its_line():
-    _, found = drafted("risky")
-    lines = found.source.splitlines()
-    assert {one.what for one in found.hazards} >= {
-        "runs code from a text",
-        "uses the network",
-        "runs another program",
-        "runs another program through a shell",
-        "deletes files",
-        "writes outside its own folder",
-    }
-    assert all(lines[one.line - 1].strip() == one.code for one in found.hazards)
-    assert "hf_abc" not in found.source
-
-
-def test_code_that_a_model_brings_is_risky():
-    _, found = drafted("from_main")
-    assert any("trust_remote_code" in one.what for one in found.hazards)
-
-
 def test_an_excerpt_of_the_library_and_a_fix_are_not_the_script():
     _, found = drafted("several_blocks")
     assert "class Rows" in found.script.code
@@ -267,27 +250,16 @@ def test_a_model_of_the_hub_becomes_a_tiny_one_and_data_are_generated():
     assert 'SFTTrainer(tiny_model("Qwen/Qwen3-0.6B"), ' in found.source
     assert 'generated_dataset("trl-lib/Capybara", split="train[:1%]")' in found.source
     assert '"Qwen/Qwen3-0.6B": ["qwen3", "AutoModelForCausalLM"],' in found.source
-    kept = draft(read_report(str(ISSUES / "table.txt")), "table", stand_ins=False)
-    assert "tiny_model" not in kept.source
 
 
-@pytest.mark.parametrize(
-    ("message", "part"),
-    [
-        ("mat1 and mat2 shapes cannot be multiplied (4x8 and 16x4)", "mat1 and mat2 shapes cannot be multiplied"),
-        ("Can't load /home/a/b/c.json: it is not a JSON file", "it is not a JSON file"),
-        ("CUDA error at 0x7f01: an illegal memory access was encountered", "an illegal memory access was encountered"),
-        ("'NoneType' object is not callable", "'NoneType' object is not callable"),
-        ("cannot import name 'thing' from 'a.b' (/home/a/b.py)", "cannot import name 'thing' from 'a.b'"),
-        ("it can't be read at 0x7f01ab", "it can't be read at"),
-        ("takes 2 positional arguments but 3 were given", "takes 2 positional arguments but 3 were given"),
-        ("'NoneType' object has no attribute 'shape'.", "'NoneType' object has no attribute 'shape'"),
-        ("'the whole of it'", "the whole of it"),
-        ("", ""),
-    ],
-)
-def test_what_changes_from_run_to_run_is_left_out_of_a_signature(message, part):
-    assert stable_part(message) == part
+def test_the_signature_has_the_first_line_of_the_message(tmp_path):
+    """Numbers, paths and addresses in it count as the same when runs are compared."""
+    path = tmp_path / "issue.md"
+    path.write_text("peft 0.16.0\n\nTraceback (most recent call last):\n  File \"a.py\", line 1, in f\n"
+                    "ValueError: can't read /home/a/b.json at 0x7f01\nhint: try again\n")  # fmt: skip
+    signature = parse_repro(draft(read_report(str(path)), "r").source, name="r").signature
+    assert signature is not None
+    assert signature.message == "can't read /home/a/b.json at 0x7f01"
 
 
 def test_what_the_error_names_is_suspected_before_what_only_loads_the_data(tmp_path):

@@ -34,8 +34,3 @@ def test_a_value_is_read(value, meant):
 def test_a_project_can_have_a_keyword_as_its_name():
     """The rest decides: a word comes first."""
     assert selection("latest", "latest latest >=2") == Selection(Word.LATEST, 1, SpecifierSet(">=2"))
-
-
-def test_only_latest_and_prereleases_follow_the_index():
-    follows = {value: selection("x", value).follows_the_index for value in ("latest", "prereleases", "monthly", ">=1")}
-    assert follows == {"latest": True, "prereleases": True, "monthly": False, ">=1": False}

@@ -140,17 +140,13 @@ def test_an_included_cell_inherits_axes_with_one_value(matrix):
         packages.torch = ["1.0", "2.0"]
         [[include]]
         parameters.lora = true
-        hold = ["numpy<2"]
-        with = ["pytest"]
-        name = "the odd one"
         """
     ).cells[-1]
     assert cell == Cell(
-        name="the odd one",
+        name="step-py3.11-lora=true",
         repro="step",
         python="3.11",
-        requirements=("pytest",),
-        hold=("numpy<2",),
+        hold=("numpy<2.3",),
         params={"lora": True},
     )
 

@@ -16,7 +16,6 @@ from harness.matrix.reading import choose
 from harness.matrix.running import CommitLookup, known_as
 from harness.model.culprit import PinnedCommit
 from harness.model.lock import moment_of
-from harness.nightly.tonight import tonight
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "matrix.schema.json").read_text(encoding="utf-8"))
@@ -63,9 +62,9 @@ def test_two_revisions_of_one_commit_are_one_cell(matrix, monkeypatch) -> None:
 
 def test_exclusions_and_inclusions_accept_commits(matrix) -> None:
     pinned = 'packages.shop = "@v1.0"\n'
-    more = f'[[exclude]]\n{pinned}[[include]]\nname = "extra"\n{pinned}device = "cpu"\n'
+    more = f'[[exclude]]\n{pinned}[[include]]\n{pinned}device = "cpu"\n'
     cells = with_commits(matrix(TEXT + more)).cells
-    assert [cell.label for cell in cells[2:]] == ["step-shop-main@abc1234", "extra (v1.0@1234567)"]
+    assert [cell.label for cell in cells[2:]] == ["step-shop-main@abc1234", "step-shop-v1.0@1234567-cpu"]
 
 
 def test_a_range_does_not_exclude_commits(matrix) -> None:
@@ -92,13 +91,6 @@ def test_keywords_select_commits_by_name(matrix) -> None:
 )
 def test_an_invalid_commit_is_refused(refused, text: str, said: str) -> None:
     assert said in refused(text)
-
-
-def test_a_night_keeps_commits_beside_the_newest_releases(matrix) -> None:
-    night, _ = tonight(matrix(TEXT))
-    assert night.axes["packages.shop"] == ("latest", "prereleases", "main", "@v1.0")
-    alone, told = tonight(matrix(TEXT.replace('"1.0", "1.1", ', "")))
-    assert (alone.axes["packages.shop"], told) == (("main", "@v1.0"), ())
 
 
 def test_a_branch_is_resolved_as_it_was_that_day(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""The workflow or the git remote names this repository; any other is refused."""
+"""The workflow or the git remote names this repository."""
 
 from __future__ import annotations
 
@@ -32,20 +32,14 @@ def checkout(tmp_path):
     ],
 )
 def test_the_remote_names_the_repository(checkout, address):
-    assert this_repository(None, {}, checkout(address)) == "some-one/a.project"
+    assert this_repository({}, checkout(address)) == "some-one/a.project"
 
 
 def test_the_workflow_takes_precedence(checkout):
     folder = checkout("git@github.com:some-one/fork.git")
-    assert this_repository(None, {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "some-one/project"
-    assert this_repository("Some-One/Fork", {"GITHUB_REPOSITORY": "some-one/project"}, folder) == "Some-One/Fork"
-
-
-def test_any_other_repository_is_refused(checkout):
-    with pytest.raises(UserMistake, match="huggingface/transformers is not this repository"):
-        this_repository("huggingface/transformers", {}, checkout("git@github.com:some-one/project.git"))
+    assert this_repository({"GITHUB_REPOSITORY": "some-one/project"}, folder) == "some-one/project"
 
 
 def test_without_either_no_repository_is_known(tmp_path):
     with pytest.raises(UserMistake, match="can't tell which repository"):
-        this_repository("some-one/project", {}, tmp_path)
+        this_repository({}, tmp_path)

@@ -7,8 +7,6 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from commit_project import BACKEND, app, needs
-from git_project import new_project
 from night_cells import FIRST, SECOND, THIRD
 from simulation import BROKEN, MESSAGE, REPRO
 from support import make_parts, sessions_of
@@ -18,7 +16,6 @@ from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
 from harness.matrix.running import Sessions
 from harness.model import Verdict
-from harness.model.culprit import PinnedCommit
 from harness.nightly.night import Nightly
 from harness.nightly.record import CellStatus, Past
 from harness.nightly.tonight import Budget
@@ -154,34 +151,3 @@ def test_remaining_cells_come_first_the_next_night(night):
     assert left.left == ("cell 3",)
     night(SECOND, Clock(), 1, 2, 3)
     assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
-
-
-def test_a_commit_not_compared_for_lack_of_time_is_compared_the_next_night(night, nights, tmp_path):
-    """It failed in the first night; whether the newest release fails too was not asked."""
-    project = new_project(tmp_path / "clone")
-    project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
-    project.git("tag", "v1.0")
-    guilty = project.commit("Rework the step", app(BROKEN))
-    clone = str(project.folder)
-    commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
-    first = night(FIRST, Clock(a_cell=61), 1, commits=commits)
-    assert standings(first) == [CellStatus.LEFT]
-    assert first.left == ("cell 1",)
-    second = night(SECOND, Clock(), 1, commits=commits)
-    assert standings(second) == [CellStatus.BROKEN]
-    assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]
-
-
-def test_a_compared_commit_whose_cause_no_time_was_left_for_is_searched_in_the_next_night(night, nights, tmp_path):
-    project = new_project(tmp_path / "clone")
-    project.commit("Begin", {**app(), **needs("helper", "other"), "backend.py": BACKEND})
-    project.git("tag", "v1.0")
-    for word in ("one", "two", "three", "four"):  # more than one run is needed between them
-        project.commit(f"Talk of {word}", {"README": f"{word}\n"})
-    guilty = project.commit("Rework the step", app(BROKEN))
-    clone = str(project.folder)
-    commits = (PinnedCommit("app", "main", guilty, clone, clone, "2024-01-02T00:00:00+00:00"),)
-    first = night(FIRST, Clock(a_try=61), 1, commits=commits)
-    assert standings(first) == [CellStatus.TURNED]
-    second = night(SECOND, Clock(), 1, commits=commits)
-    assert [commit.sha for known in second.breaks for commit in known.commits] == [guilty]

@@ -69,7 +69,7 @@ def test_each_kind_of_news_has_its_heading():
             known("22", last_seen=SECOND, cells=("nightly: a", "nightly: x")),
             known(
                 "33",
-                fixes=(Fix("nightly: d", "helper 1.3", SECOND), Fix("nightly: e", "helper 1.2", FIRST)),
+                fixes=(Fix("nightly: d", "helper 1.2 -> 1.3", SECOND), Fix("nightly: e", "tool 1 -> 2", FIRST)),
                 closed=SECOND,
             ),
         ),
@@ -80,7 +80,8 @@ def test_each_kind_of_news_has_its_heading():
         "broken, cause not found yet": ("a: bad",),
         "known breaks that reached more cells": ("helper 1.2 broke it. Seen in nightly: a; nightly: x",),
         "fixed": (
-            "helper 1.2 breaks step: helper 1.3 fixed nightly: d, and no cell is broken by it any more",
+            "helper 1.2 breaks step: nightly: d good again with helper 1.2 -> 1.3, "
+            "and no cell is broken by it any more",
             "d is good now; it was broken before the first night",
         ),
         "flaky": ("c: now and then",),

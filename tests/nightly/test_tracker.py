@@ -36,7 +36,7 @@ states = st.builds(
         id_,
         cells=("nightly: a", "nightly: b")[: 1 + more],
         closed=SECOND if is_closed else "",
-        fixes=(Fix("nightly: a", "helper 1.3", SECOND),) if is_closed else (),
+        fixes=(Fix("nightly: a", "helper 1.2 -> 1.3", SECOND),) if is_closed else (),
     ),
     st.sampled_from(["ab", "cd", "ef"]),
     st.booleans(),
@@ -60,9 +60,9 @@ def test_each_break_has_at_most_one_issue_in_the_matching_state(nights):
 
 
 def test_an_issue_describes_the_break_and_contains_its_report():
-    body = body_of(known(fixes=(Fix("nightly: a", "helper 1.3", SECOND),), closed=SECOND), REPORT)
+    body = body_of(known(fixes=(Fix("nightly: a", "helper 1.2 -> 1.3", SECOND),), closed=SECOND), REPORT)
     assert body.startswith("<!-- harness-break: ab -->\n\nhelper 1.2 broke it.\n")
-    assert "- `nightly: a` by helper 1.3, in the night of 2024-02-02" in body
+    assert "- `nightly: a` with helper 1.2 -> 1.3, in the night of 2024-02-02" in body
     assert body.endswith("---\n\n**It broke.**\n")
 
 

@@ -146,14 +146,3 @@ def test_the_exit_code_tells_how_sure_it_is():
         NightStatus.NOT_PACKAGES: 3,
         NightStatus.UNKNOWN: 3,
     }
-
-
-def test_the_report_says_which_known_regression_it_looks_like():
-    assert "known regression" not in watch_report(BROKEN)
-    signature = {"exception": "AttributeError", "message": "module 'numpy' has no attribute 'int'"}
-    failure = {"tests": ["test_a.py::test_b"], "signature": signature, "culprits": []}
-    changes = [{"name": "numpy", "before": "1.23.5", "after": "1.26.4"}]
-    night = evolve(BROKEN, answer={"failures": [failure], "lock_changes": changes})
-    assert "It looks like the known regression numpy_int_alias (numpy from 1.24.0 on). Write int" in watch_report(night)
-    older = [{"name": "numpy", "before": "1.21.0", "after": "1.22.0"}]
-    assert "known regression" not in watch_report(evolve(night, answer={"failures": [failure], "lock_changes": older}))

@@ -113,7 +113,7 @@ def test_a_release_that_does_not_write_is_skipped_with_the_reason(harness, repro
 
 def test_a_first_step_that_fails_is_one_sentence(harness, repro):
     ended = harness("probe", repro, "--made-with", "box==0.9")
-    assert ended.code == 9
+    assert ended.code == 2
     assert "box 0.9 did not write the files" in ended.stderr
     assert "no ink" in ended.stderr
     assert "Traceback" not in ended.stderr

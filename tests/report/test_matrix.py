@@ -16,7 +16,7 @@ from test_redact import HERE, PLANT, SECRETS
 from harness.matrix.running import CellResult
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
 from harness.report.matrix import matrix_page, plots
-from harness.report.matrix_table import pivot
+from harness.report.matrix_table import tables
 from harness.report.page import metric_charts
 from harness.report.privacy import private_here
 
@@ -181,7 +181,7 @@ def test_without_redaction_the_page_shows_the_planted_data(planted):
 
 def plots_of(standings):
     cells = [standing.cell for standing in standings]
-    return list(plots(pivot(cells), standings))
+    return list(plots(tables(cells), standings))
 
 
 def test_metrics_are_drawn_beside_time_and_memory():
@@ -223,7 +223,7 @@ def test_more_lines_than_colours_are_reported():
 
 def test_a_matrix_of_several_tables_has_charts_for_each():
     titles = [title for title, _, _ in plots_of(large(4).standings)]
-    assert titles == ["till = 2.0", "till = 3.0"]
+    assert titles == [f"till = {till}, case = {case}" for till in ("2.0", "3.0") for case in ("whole", "half")]
 
 
 def test_nan_and_infinity_are_named():

@@ -14,8 +14,6 @@ from harness.report.matrix_table import (
     labels,
     markdown_table,
     neighbours,
-    parts,
-    pivot,
     tables,
 )
 
@@ -23,55 +21,75 @@ CELLS = [standing.cell for standing in SMALL.standings]
 VALUES = st.sampled_from(["1.9", "1.10", "2.0rc1", "2.0", ">=2", "1.10.post1"])
 
 
+def rows_of(cells):
+    return [row for one in tables(cells) for row, _ in one.rows]
+
+
 def test_releases_are_in_version_order_and_cases_in_file_order():
     cells = [cell_of(shop=shop, case=case) for shop in ("2.0", "1.10", "2.0rc1", "1.9") for case in ("whole", "half")]
-    laid = pivot(cells)
-    assert laid.rows == ("1.9", "1.10", "2.0rc1", "2.0")
-    assert laid.columns == (("whole",), ("half",))
-    assert laid.places["1.10", ("half",)] == (3,)
+    (only,) = tables(cells)
+    assert [row for row, _ in only.rows] == ["1.9", "1.10", "2.0rc1", "2.0"]
+    assert only.columns == ("case=whole", "case=half")
+    assert only.rows[1][1] == (((2, ""),), ((3, ""),))
+    assert only.is_timely
 
 
 def test_pythons_are_in_version_order_and_dates_in_time_order():
-    pythons = [cell_of(python=python) for python in ("3.10", "3.9", "3.11")]
-    assert pivot(pythons).rows == ("3.9", "3.10", "3.11")
+    assert rows_of([cell_of(python=python) for python in ("3.10", "3.9", "3.11")]) == ["3.9", "3.10", "3.11"]
     days = [cell_of(as_of=day) for day in ("2025-03-01", "none", "2024-12-01")]
-    assert pivot(days).rows == ("2024-12-01", "2025-03-01", "none")
+    assert rows_of(days) == ["2024-12-01", "2025-03-01", "none"]
 
 
 def test_the_longest_axis_becomes_the_rows():
-    assert (pivot(CELLS).down, pivot(CELLS).across) == ("packages.shop", ("parameters.case",))
+    (only,) = tables(CELLS)
+    assert (only.title, only.down, only.columns) == ("", "shop", ("case=whole", "case=half"))
     assert axis_name("packages.shop") == axis_name("parameters.shop") == "shop"
 
 
 def test_a_single_axis_has_one_column():
-    laid = pivot([cell_of(shop="1.0"), cell_of(shop="1.1")])
-    assert (laid.columns, laid.places) == (((),), {("1.0", ()): (0,), ("1.1", ()): (1,)})
-    alone = pivot([cell_of(shop="1.0")])
-    assert (alone.down, alone.rows, alone.places) == ("repro", ("sale",), {("sale", ()): (0,)})
+    (only,) = tables([cell_of(shop="1.0"), cell_of(shop="1.1")])
+    assert (only.columns, only.rows) == (("",), (("1.0", (((0, ""),),)), ("1.1", (((1, ""),),))))
+    (alone,) = tables([cell_of(shop="1.0")])
+    assert (alone.down, alone.rows, alone.is_timely) == ("repro", (("sale", (((0, ""),),)),), False)
 
 
 def test_booleans_and_numbers_are_shown_as_in_the_file():
     cells = [Cell(str(value), "sale", choice={"parameters.fast": value}) for value in (True, False, 1)]
-    assert pivot(cells).rows == ("true", "false", "1")
+    assert rows_of(cells) == ["true", "false", "1"]
 
 
-@given(st.lists(st.tuples(VALUES, VALUES, st.sampled_from(["a", "b", ""])), min_size=1, max_size=12))
-def test_every_cell_has_one_place(choices):
-    """Whatever the values, no cell is lost or shown twice, in the whole and in its parts."""
-    cells = [cell_of(shop=shop, till=till, **({"case": case} if case else {})) for shop, till, case in choices]
-    laid = pivot(cells)
-    assert sorted(i for place in laid.places.values() for i in place) == list(range(len(cells)))
-    assert all(row in laid.rows and column in laid.columns for row, column in laid.places)
-    assert sorted(i for _, part in parts(laid) for place in part.places.values() for i in place) == list(
-        range(len(cells))
-    )
+def positions_in(maps) -> list[int]:
+    return sorted(position for one in maps for _, places in one.rows for place in places for position, _ in place)
+
+
+@given(
+    st.lists(
+        st.tuples(VALUES, VALUES, st.sampled_from(["a", "b", ""]), st.sampled_from(["3.11", "3.12", ""])),
+        min_size=1,
+        max_size=12,
+    ),
+    st.data(),
+)
+def test_every_cell_has_one_place(choices, data):
+    """Whatever the values, no cell is lost or shown twice, and a subset of the cells keeps its places."""
+    cells = [
+        cell_of(shop=shop, till=till, **({"case": case} if case else {}), **({"python": python} if python else {}))
+        for shop, till, case, python in choices
+    ]
+    maps = tables(cells)
+    assert positions_in(maps) == list(range(len(cells)))
+    assert all(len(places) == len(one.columns) for one in maps for _, places in one.rows)
+    some = data.draw(st.sets(st.sampled_from(range(len(cells))), min_size=1))
+    assert positions_in(tables(cells, some)) == sorted(some)
+    named = {(one.title, one.down, column) for one in maps for column in one.columns}
+    assert {(one.title, one.down, column) for one in tables(cells, some) for column in one.columns} <= named
 
 
 def test_cells_in_one_place_are_distinguished_by_their_commands():
     plain = cell_of(shop="1.0")
     held = evolve(plain, hold=("coin<2",), name="old coin")
-    assert pivot([plain, held]).places == {("sale", ()): (0, 1)}
-    assert differences([plain, held]) == ("", "coin<2")
+    (only,) = tables([plain, held])
+    assert only.rows == (("sale", (((0, ""), (1, "coin<2")),)),)
     assert differences([plain]) == ("",)
 
 
@@ -81,29 +99,32 @@ def test_a_cell_is_labelled_by_what_varies_or_by_its_name():
     assert labels([plain, evolve(plain, name="old coin")]) == (plain.name, "old coin")
 
 
-def test_too_many_columns_become_several_tables():
-    laid = pivot([standing.cell for standing in large(20).standings])
-    assert [(title, len(part.columns), part.across) for title, part in parts(laid)] == [
-        ("till = 2.0", 6, ("python", "parameters.case")),
-        ("till = 3.0", 6, ("python", "parameters.case")),
+def test_each_combination_of_the_other_axes_has_a_table():
+    maps = tables([standing.cell for standing in large(20).standings])
+    assert [(one.title, one.columns) for one in maps] == [
+        (f"till = {till}, case = {case}", ("python=3.10", "python=3.11", "python=3.12"))
+        for till in ("2.0", "3.0")
+        for case in ("whole", "half")
     ]
-    assert parts(pivot(CELLS)) == [("", pivot(CELLS))]
+    assert positions_in(maps) == list(range(240))
+
+
+def test_a_missing_value_is_named():
+    cells = [cell_of(shop=s, till=t, **case) for s in "123" for t in "78" for case in ({"case": "a"}, {})]
+    assert [one.title for one in tables(cells)] == ["case = a", "without case"]
+    (only,) = tables([cell_of(shop=s, **case) for s in "123" for case in ({"case": "a"}, {})])
+    assert only.columns == ("case=a", "case=-")
 
 
 def test_a_subset_of_cells_keeps_its_places():
-    laid = pivot(CELLS).of([1, 2])
-    assert (laid.down, laid.rows, laid.columns) == ("packages.shop", ("1.10",), (("whole",), ("half",)))
-    assert laid.places == {("1.10", ("whole",)): (1,), ("1.10", ("half",)): (2,)}
-    assert pivot(CELLS).of(range(len(CELLS))) == pivot(CELLS)
-
-
-def maps_of(standings):
-    return tables([standing.cell for standing in standings])
+    (only,) = tables(CELLS, [1, 2])
+    assert (only.down, only.columns) == ("shop", ("case=whole", "case=half"))
+    assert only.rows == (("1.10", (((1, ""),), ((2, ""),))),)
+    assert tables(CELLS, range(len(CELLS))) == tables(CELLS)
 
 
 def test_every_cell_is_in_its_place():
-    (only,) = maps_of(SMALL.standings)
-    assert (only.down, only.heads) == ("shop", (("case", (("whole", 1), ("half", 1))),))
+    (only,) = tables(CELLS)
     words = [
         (text, [[SMALL.standings[position].word for position, _ in place] for place in places])
         for text, places in only.rows
@@ -111,31 +132,8 @@ def test_every_cell_is_in_its_place():
     assert words == [("1.9", [["good"], []]), ("1.10", [["bad"], ["bad"]]), ("1.11", [["skip"], ["not run"]])]
 
 
-def test_equal_adjacent_headings_are_merged():
-    cells = [cell_of(shop=s, till=t, case=c) for s in ("1", "2", "3") for t in ("7", "8") for c in ("a", "b")]
-    (only,) = maps_of(stand("g" * 12, cells))
-    assert only.heads == (
-        ("till", (("7", 2), ("8", 2))),
-        ("case", (("a", 1), ("b", 1), ("a", 1), ("b", 1))),
-    )
-
-
-def test_a_wide_matrix_is_split_without_losing_cells():
-    maps = maps_of(large(20).standings)
-    assert [one.title for one in maps] == ["till = 2.0", "till = 3.0"]
-    positions = [position for one in maps for _, places in one.rows for place in places for position, _ in place]
-    assert sorted(positions) == list(range(240))
-
-
-def test_cells_in_one_place_are_distinguished():
-    plain = cell_of(shop="1.0")
-    (only,) = maps_of(stand("gb", [plain, evolve(plain, hold=("coin<2",), name="old coin")]))
-    assert only.rows[0][1][0] == ((0, ""), (1, "coin<2"))
-
-
 def test_neighbours_differ_only_in_the_row_axis():
-    laid = pivot([standing.cell for standing in SMALL.standings])
-    assert neighbours(laid) == {0: (), 1: (0,), 2: (), 3: (0, 1), 4: (2,)}
+    assert neighbours(tables(CELLS)) == {0: (), 1: (0,), 2: (), 3: (0, 1), 4: (2,)}
 
 
 def test_a_cell_that_could_not_be_judged_is_told_with_its_reason():

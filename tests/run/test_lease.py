@@ -116,7 +116,7 @@ def test_the_lease_waits_for_memory_to_be_freed(pool_of):
         assert gpu == T4
     assert time.now == 4.0
     assert heard.notes == [
-        "waiting at most 600 s for memory (--gpu-wait changes it): "
+        "waiting at most 600 s for memory (HARNESS_GPU_WAIT changes it): "
         "GPU 0 (NVIDIA T4) has 1.0 GiB of memory free, 4.0 GiB are needed"
     ]
 
