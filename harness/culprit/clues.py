@@ -6,14 +6,12 @@ weight is a product of factors, and each factor can save a few bisection steps.
 
 from __future__ import annotations
 
-import ast
 import contextlib
 import keyword
 import math
 import re
-import textwrap
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -21,10 +19,9 @@ from packaging.requirements import Requirement
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
-from harness.culprit.regions import lines_of, used_names
+from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
-from harness.culprit.syntax import outline_of, parsed
-from harness.model import Change, Observation, RaisedException, Returned, StackFrame, Trace, normalized_name
+from harness.model import Change, Observation, RaisedException, StackFrame, Trace, normalized_name
 from harness.model.culprit import Evidence
 from harness.planning.inquiry import Scope
 
@@ -36,23 +33,15 @@ _QUIET = 0.02  # comments, docstrings, layout, imports
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _FEW_UNITS = 100
 _LATE = 2.0
-_PARTED, _PARTED_LATER = 40.0, 6.0
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines a name used in the repro
 _SPOKEN_OF = 16.0  # a region with a word that the failure says and no other region has
-_READ = 200.0  # a region with a word that no other region has, of a function that read something else
-_SHORT = 12  # lines of such a function
-_PLAIN = re.compile(r"True|False|-?\d[\d.e+-]*|'.*'\d+", re.DOTALL)  # as a trace tells results
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _PROSE = ("are", "does", "expected", "got", "has", "have", "instead", "must", "self", "should", "that", "the", "this")
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
-_APART = "\u241f"
-_OBJECT = re.compile(r"(?!dict\d+\{)[A-Za-z_][\w.<>]*(dict\d+\{|\()")
 
 _NEW_MESSAGE, _CHANGED_PARAMETERS, _REMOVED = "new-message", "changed-parameters", "removed-name"
-
-Function = tuple[str, str]  # file and qualified name
 
 
 @frozen
@@ -115,39 +104,14 @@ class Clues:
         """The likelihood of each edit, relative to a changed line without any evidence."""
         frames = _frames(self.sides)
         quiet = edits.quiet()
-        parted = {place: rank for rank, place in enumerate(first_parted(self.before, self.after, edits.homes))}
         last = _last_rank(self.before), _last_rank(self.after)
         wanted = used_names(self.source)
         asked_for = {
             path for path, found in edits.differences.items() if not wanted.isdisjoint(_DEFINED.findall(found.after))
         }
-        spoken_of = _rarity(edits, _words_of(self.sides), lambda unit: "".join(sum(edits.lines(unit), ())))
-        read = _rarity(edits, self._words_read(edits, parted), edits.statements)
-        scale = _Scale(self, edits, frames, parted, last, frozenset(asked_for), spoken_of, read)
+        spoken_of = _rarity(edits, _words_of(self.sides))
+        scale = _Scale(self, edits, frames, last, frozenset(asked_for), spoken_of)
         return {unit: scale.weight(unit) * (_QUIET if unit in quiet else 1.0) for unit in sorted(edits.all)}
-
-    def _words_read(self, edits: Edits, parted: Iterable[Function]) -> frozenset[str]:
-        """The words of the first short function that computes nothing, is the same, but returned another plain value.
-
-        It reads a setting, which has often changed at the top of another module.
-        """
-        returned = self.after.returned if self.after is not None else ()
-        plain = {(one.file, one.function) for one in returned if _PLAIN.fullmatch(one.result)}
-        for path, function in (one for one in parted if one in plain):
-            difference = edits.differences.get(path)
-            text = difference.after if difference else (edits.after.read(path) or b"").decode(errors="replace")
-            for one in outline_of(text).definitions:
-                blocks = difference.blocks if difference else ()
-                is_changed = any(c < one.last and one.first <= d for _, _, c, d in blocks)
-                source = "".join(lines_of(text)[one.first - 1 : one.last])
-                if (
-                    one.qualname == function
-                    and one.last - one.first < _SHORT
-                    and not is_changed
-                    and _only_reads(source)
-                ):
-                    return frozenset(_WORD.findall(source))
-        return frozenset()
 
     def idle(self, edits: Edits) -> frozenset[Unit]:
         """The regions in functions that neither side called; none of files that were not traced on both sides."""
@@ -171,11 +135,9 @@ class _Scale:
     clues: Clues
     edits: Edits
     frames: tuple[StackFrame, ...]
-    parted: Mapping[Function, int]
     last: tuple[int, int]
     asked_for: frozenset[str]
     spoken_of: Mapping[Unit, float]
-    read: Mapping[Unit, float]
 
     def weight(self, unit: Unit) -> float:
         if not self.edits.is_region(unit):
@@ -184,10 +146,7 @@ class _Scale:
         a, b, c, d = self.edits.block(unit)
         weight = self._by_run(path, function, (a + 1, b), (c + 1, d))
         if weight > _NEVER_CALLED:
-            weight *= (1 + _SPOKEN_OF * self.spoken_of.get(unit, 0.0)) * (1 + _READ * self.read.get(unit, 0.0))
-        rank = self.parted.get((path, function))
-        if rank is not None:
-            weight *= _PARTED if rank == 0 else max(_PARTED_LATER / rank, 1.5)
+            weight *= 1 + _SPOKEN_OF * self.spoken_of.get(unit, 0.0)
         weight *= self._by_frames(path, function, (a + 1, b), (c + 1, d))
         if self.clues.pointers.point_to(self.edits, unit):
             weight *= _POINTED_TO
@@ -247,83 +206,19 @@ def _words_of(sides: Sides) -> frozenset[str]:
     return frozenset(_WORD.findall("\n".join(said)))
 
 
-def _only_reads(function: str) -> bool:
-    """Whether a function calls nothing and compares nothing, so that no other function can change what it returns."""
-    tree = parsed(textwrap.dedent(function))
-    computing = ast.Call | ast.Compare | ast.BinOp | ast.Await | ast.For | ast.comprehension
-    return tree is not None and not any(isinstance(node, computing) for node in ast.walk(tree))
-
-
-def _rarity(edits: Edits, said: frozenset[str], text_of: Callable[[Unit], str]) -> dict[Unit, float]:
-    """How rare, from 0 to 1, the rarest of these words is that a region has in its text.
+def _rarity(edits: Edits, said: frozenset[str]) -> dict[Unit, float]:
+    """How rare, from 0 to 1, the rarest of these words is that a region has in its lines.
 
     The measure is the square of the inverse document frequency (Sparck Jones, 1972), which also localises bugs from
     reports (Zhou, Zhang and Lo, 2012).
     """
     wanted = said.difference(keyword.kwlist, _PROSE)
     regions = [unit for unit in edits.all if edits.is_region(unit)]
-    words = {unit: wanted & frozenset(_WORD.findall(text_of(unit))) for unit in regions} if wanted else {}
+    words = {unit: wanted & edits.words(unit) for unit in regions} if wanted else {}
     counts = Counter(word for found in words.values() for word in found)
     most = math.log(max(len(regions), 2))
     rarest = {unit: min(counts[word] for word in found) for unit, found in words.items() if found}
     return {unit: (1 - math.log(count) / most) ** 2 for unit, count in rarest.items()}
-
-
-def first_parted(before: Trace | None, after: Trace | None, homes: Mapping[str, str]) -> tuple[Function, ...]:
-    """Functions that returned different values for equal arguments, in the order of their return on the newer side.
-
-    A function returns before its caller does, so the first one is the innermost. Functions of which only the arguments
-    with plain data are equal come last: an object such as `self` may contain a version, a time or the name of a
-    temporary folder. Returns () if a trace is missing.
-    """
-    if before is None or after is None:
-        return ()
-    known: dict[Function, list[Returned]] = {}
-    by_name: dict[str, list[Returned]] = {}
-    for one in before.returned:
-        known.setdefault((one.file, one.function), []).append(one)
-        by_name.setdefault(one.function, []).append(one)
-    surely: dict[Function, None] = {}
-    perhaps: dict[Function, None] = {}
-    for one in after.returned:
-        others = known.get((homes.get(one.file, one.file), one.function)) or by_name.get(one.function, [])
-        if _gave_something_else(one, [other for other in others if _are_alike(one.given, other.given)]):
-            surely.setdefault((one.file, one.function))
-        elif not _is_object(one.result):
-            alike = [other for other in others if _have_equal_data(one.given, other.given)]
-            if _gave_something_else(one, [other for other in alike if not _is_object(other.result)]):
-                perhaps.setdefault((one.file, one.function))
-    return tuple({**surely, **perhaps})
-
-
-def _gave_something_else(one: Returned, alike: Sequence[Returned]) -> bool:
-    return bool(alike and one.result and all(other.result and other.result != one.result for other in alike))
-
-
-def _are_alike(one: str, other: str) -> bool:
-    """Whether all arguments that both calls have in common are equal."""
-    first, second = _arguments(one), _arguments(other)
-    common = first.keys() & second.keys()
-    return (bool(common) or not first or not second) and all(first[name] == second[name] for name in common)
-
-
-def _have_equal_data(one: str, other: str) -> bool:
-    """Whether both calls have arguments in common that are plain data, and all of these are equal."""
-    first, second = (
-        {name: told for name, told in _arguments(text).items() if not _is_object(told)} for text in (one, other)
-    )
-    common = first.keys() & second.keys()
-    return bool(common) and all(first[name] == second[name] for name in common)
-
-
-def _arguments(text: str) -> dict[str, str]:
-    """The recorded arguments of a call by name."""
-    return dict(part.partition("=")[::2] for part in text.split(_APART) if part)
-
-
-def _is_object(told: str) -> bool:
-    """Whether a recorded value is an instance of some class, rather than a number, text, tensor or container."""
-    return _OBJECT.match(told) is not None
 
 
 def _last_rank(trace: Trace | None) -> int:

@@ -98,11 +98,6 @@ class Edits:
         a, b, c, d = self.block(unit)
         return lines_of(difference.before)[a:b], lines_of(difference.after)[c:d]
 
-    def statements(self, unit: Unit) -> str:
-        """The lines of a region, with the rest of the simple statements that they are part of; "" for a whole file."""
-        path, _, number = unit.rpartition("#")
-        return self.differences[path].statements(int(number)) if self.is_region(unit) else ""
-
     def words(self, unit: Unit) -> frozenset[str]:
         """The identifiers and keywords in the lines of a region, of both sides."""
         before, after = self.lines(unit)

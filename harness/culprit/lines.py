@@ -25,6 +25,7 @@ from harness.culprit.line_search import (
     REST,
     Advanced,
     LineSearch,
+    advance,
     advanced,
     advanced_alone,
     belongs,
@@ -34,6 +35,7 @@ from harness.culprit.line_search import (
     opened,
     parts_of,
     prepared,
+    proved_forth,
     reverted_in_words,
 )
 from harness.culprit.pursuit import Candidate, Reduced
@@ -136,10 +138,19 @@ def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Cand
     if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)):
         likeliest = core
         core, fine = _narrowed(search, reduced.units, core)
-        alone = advanced_alone(search, likeliest, core) if fine is None and likeliest < core else None
-        if alone is not None:
-            return likeliest, None, alone
+        ranked = sorted(core, key=lambda unit: (-search.weights.get(unit, 0.0), unit))[:_FEW]
+        for part in dict.fromkeys((likeliest, *(frozenset({unit}) for unit in ranked))) if fine is None else ():
+            alone = advanced_alone(search, part, core) if part < core else None
+            if alone is not None and (part == likeliest or _is_needless(search, core - part, part)):
+                return part, None, alone
     return core, fine, advanced(search, core, reduced.units)
+
+
+def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
+    """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
+    if not part.isdisjoint(search.consistency.advanced(units)):
+        return True
+    return not proved_forth(search, units, advance(search, units)).holds
 
 
 def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:

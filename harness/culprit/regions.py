@@ -8,7 +8,6 @@ imports, decorators, definitions that were added or removed, and the statements 
 from __future__ import annotations
 
 import ast
-import bisect
 import difflib
 import functools
 import itertools
@@ -85,19 +84,6 @@ class FileDifference:
     def is_function(self, name: str) -> bool:
         """Whether a qualified name is that of a function in either text."""
         return name in functions(self.after) or name in functions(self.before)
-
-    def statements(self, number: int) -> str:
-        """The lines of a region before and after, with the rest of the simple statements that they are part of."""
-        a, b, c, d = self.blocks[number]
-        told: list[str] = []
-        for text, first, last in ((self.before, a, b), (self.after, c, d)):
-            around = outline_of(text).simple if self.path.endswith(".py") else ()
-            at = bisect.bisect_right(around, first, key=lambda one: one[1])
-            until = bisect.bisect_left(around, max(last, first + (first == last)), at, key=lambda one: one[0] - 1)
-            whole = [(top - 1, end) for top, end in around[at:until] if last > first or top <= first]
-            ends = [line for one in whole for line in one]
-            told += lines_of(text)[min([first, *ends]) : max([last, *ends])]
-        return "".join(told)
 
     def flipped(self) -> FileDifference:
         """The same difference with both texts swapped; its regions keep their numbers."""

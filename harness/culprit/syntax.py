@@ -84,8 +84,7 @@ class Outline:
 
     `decorators` have their first and last line, and their syntax tree as text. `quiet` are the lines that are empty,
     comments or docstrings, None without valid Python. `bound` are the names that the module binds, with their lines.
-    `simple` are the lines of the statements that contain no others, `inner` those of all statements in functions, the
-    outer ones first.
+    `inner` are the lines of all statements in functions, the outer ones first.
     """
 
     definitions: tuple[Definition, ...] = ()
@@ -93,7 +92,6 @@ class Outline:
     decorators: tuple[tuple[int, int, str], ...] = ()
     quiet: frozenset[int] | None = None
     bound: tuple[tuple[str, int], ...] = ()
-    simple: tuple[Span, ...] = ()
     inner: tuple[Span, ...] = ()
     uses: Uses = field(factory=Uses)
 
@@ -138,7 +136,6 @@ def outline_of(source: str) -> Outline:
         decorators=tuple(reader.decorators),
         quiet=frozenset(reader.docstrings.union(empty)),
         bound=tuple(bound_names(tree.body)),
-        simple=tuple(sorted(walk.simple)),
         inner=tuple(sorted(walk.inner, key=lambda span: (span[0], -span[1]))),
         uses=walk.uses,
     )
@@ -148,7 +145,6 @@ def outline_of(source: str) -> Outline:
 class _Walk:
     """Reads all nodes of a tree once: the lines of statements, and what the code uses."""
 
-    simple: set[Span] = field(factory=set)
     inner: set[Span] = field(factory=set)
     uses: Uses = field(factory=Uses)
 
@@ -157,12 +153,8 @@ class _Walk:
         left: list[tuple[ast.AST, tuple[ast.AST, ...]]] = [(tree, ())]
         while left:
             node, functions = left.pop()
-            if isinstance(node, ast.stmt):
-                span = span_of(node)
-                if functions:
-                    self.inner.add(span)
-                if not hasattr(node, "body") and not isinstance(node, ast.Match):
-                    self.simple.add(span)
+            if isinstance(node, ast.stmt) and functions:
+                self.inner.add(span_of(node))
             self._note(node, functions)
             inside = (*functions, node) if isinstance(node, Function) else functions
             left += [(one, inside) for one in ast.iter_child_nodes(node) if not isinstance(one, ast.expr_context)]

@@ -5,7 +5,6 @@ from harness.model.observation import (
     Observation,
     Outcome,
     RaisedException,
-    Returned,
     StackFrame,
     TestOutcome,
     TestResult,

@@ -22,7 +22,7 @@ import cattrs
 from attrs import asdict, evolve, field, fields, frozen, resolve_types
 from cattrs.gen import make_dict_structure_fn, override
 
-from harness.model import Device, Outcome, RaisedException, Returned, TestResult, Trace
+from harness.model import Device, Outcome, RaisedException, TestResult, Trace
 from harness.model.text import listed, one_line, plain
 from harness.run.devices import outcome_of_text
 from harness.run.launch import LOG_KEPT, METRICS_LIMIT, Limits
@@ -219,7 +219,6 @@ def _made_converter() -> cattrs.Converter:
         is_sequence, lambda kind: lambda told, _: tuple(_valid(told, get_args(kind)[0]))
     )
     made.register_structure_hook_factory(is_mapping, mapping)
-    made.register_structure_hook(Returned, lambda row, _: Returned(*_valid(row, str)))
     made.register_structure_hook(
         RaisedException, make_dict_structure_fn(RaisedException, made, cause=override(omit=True))
     )

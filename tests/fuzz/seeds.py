@@ -77,7 +77,7 @@ REPORT = {
     "installed": [["p", "1.0"]],
     "machine": {"cores": 2},
     "python": "3.11.7",
-    "trace": {"called": {"p.py": {"f": 1}}, "lines": {"p.py": [1]}, "returned": [["p.py", "f", "x=1", "2"]]},
+    "trace": {"called": {"p.py": {"f": 1}}, "lines": {"p.py": [1]}},
 }
 ROW = {"project": "p", "version": "1.0", "uploaded": None, "yanked": None, "requires_python": None}
 MATRIX = '[axes]\nrepro = ["x"]\npackages.p = ["1.0", "every"]\n[[include]]\nrepro = "y"\n[[exclude]]\nrepro = "x"\n'

@@ -35,8 +35,7 @@ NEARLY = st.fixed_dictionaries(
     {"end": st.sampled_from(["completed", "exit", "raised", "forked"]) | ANYTHING},
     optional={
         **dict.fromkeys(("stage", "message", "python", "problems", "machine", "loaded"), ANYTHING),
-        "trace": ANYTHING
-        | st.fixed_dictionaries({}, optional=dict.fromkeys(("called", "lines", "returned"), ANYTHING)),
+        "trace": ANYTHING | st.fixed_dictionaries({}, optional=dict.fromkeys(("called", "lines"), ANYTHING)),
         "exception": EXCEPTION | ANYTHING,
         "chain": st.lists(st.lists(st.text(), max_size=3)) | ANYTHING,
         "installed": st.lists(st.lists(st.text(), max_size=3)) | ANYTHING,
