@@ -213,10 +213,7 @@ class Cause:
         )
 
     def _of_parts(self) -> Answer:
-        """Find the cause, a commit or a package: the one run of last night's commits with tonight's packages tells.
-
-        Raises as `answer` does.
-        """
+        """Find the cause, a commit or a package: last night's commits with tonight's packages tell which."""
         change, after = self.change, self.sides.after
         if self.sides.before.lock.id != after.lock.id:
             probe = evolve(change.earlier_probe, lock=after.lock)
@@ -226,10 +223,11 @@ class Cause:
                 return evolve(self, change=evolve(change, probe=change.earlier_probe), sides=sides).package()
             if mixed.verdict is not Verdict.GOOD:
                 return self._unsearched("last night's commits with tonight's packages can't be judged")
-        answers = (self._commits(commit) for commit in change.moved)
-        return next((answer for answer in answers if answer.culprit is not None), None) or self._unsearched(
-            f"no commit of {listed(commit.project for commit in change.moved)} made the difference alone"
-        )
+        for commit in change.moved[:-1]:
+            answer = self._commits(commit)
+            if answer.culprit is not None:
+                return answer
+        return self._commits(change.moved[-1])
 
     def _commits(self, pinned: PinnedCommit) -> Answer:
         """Find the commit of a project that made the difference, with tonight's packages and its other commits."""

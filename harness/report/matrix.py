@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from datetime import UTC, datetime
@@ -176,7 +175,6 @@ def _cell_record(standing: CellResult) -> dict[str, Any]:
 
 
 _SHOWN_FILES = 6
-_LINE = 90
 _LOG_CHARACTERS = 20_000  # per cell, because a page has hundreds
 
 
@@ -189,12 +187,10 @@ def panel(
 ) -> dict[str, Any]:
     """Return the details of one cell; `older_of` maps each position to the older ones to compare it with.
 
-    `label` distinguishes it from the others. `older` and `newer` are the ids of its neighbours in the heat map, ""
-    for none.
+    `label` distinguishes it from the others.
     """
     standing, older = standings[position], older_of.get(position, ())
     cell, run = standing.cell, standing.run
-    newer = [other for other, olders in older_of.items() if olders and olders[-1] == position]
     told: dict[str, Any] = {
         "id": _id(position),
         "name": cell.name,
@@ -202,9 +198,7 @@ def panel(
         "word": standing.word,
         "reason": standing.reason,
         "facts": (*_choice(cell), *(_facts_of_run(run) if run is not None else ())),
-        "command": _command(["harness", "probe", *cell.arguments, *_day(cell, run)]),
-        "older": _id(older[-1]) if older else "",
-        "newer": _id(newer[0]) if newer else "",
+        "command": shlex.join(["harness", "probe", *cell.arguments, *_day(cell, run)]),
     }
     if run is None:
         return {**told, **dict.fromkeys(("again", "versions", "compared", "drift", "took", "traceback", "log"), "")}
@@ -236,12 +230,6 @@ def _day(cell: Cell, run: CellRun | None) -> tuple[str, ...]:
     """The option for the date that applies to all cells, unless this cell has its own."""
     day = run.probe.combination.as_of if run is not None and cell.as_of is None else None
     return ("--as-of", day.isoformat()) if day is not None else ()
-
-
-def _command(words: Iterable[str]) -> str:
-    """A shell command; a long one has one option per line."""
-    line = shlex.join(words)
-    return line if len(line) <= _LINE else re.sub(r" (--[a-z-]+ )", r" \\\n    \1", line)
 
 
 def _choice(cell: Cell) -> tuple[tuple[str, str], ...]:

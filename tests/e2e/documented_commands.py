@@ -45,7 +45,6 @@ NEEDS = {
     "installing": "installs this project, or runs all its tests (--installing runs it)",
     "kubernetes": "needs a Kubernetes cluster",
     "machines": "needs other machines",
-    "break": "needs a night in which something broke",
     "forge": "clones from GitHub",
 }
 MY_PROJECT, TERMINAL = "my-project", "terminal"

@@ -73,7 +73,7 @@ def test_a_wheel_is_on_the_disk_once(parts, tmp_path):
 
 
 def test_a_wheel_that_environments_share_counts_for_the_last_used(parts):
-    """Otherwise nearly all of a large cache would count for none of them, and the limit of the cache would remove nothing."""
+    """Otherwise nearly all of a large cache would count for none of them, and its limit would remove nothing."""
     first, last = built(parts, "heavy==1.0"), built(parts, "heavy==1.0", "light==1.0")
     for age, made in ((20, first), (10, last)):
         moment = time.time() - age

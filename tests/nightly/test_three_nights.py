@@ -48,7 +48,8 @@ def test_a_dependency_breaks_it_and_its_next_release_fixes_it(nights):
     said = f"step-app-1.0-case=1 good again with {changed}, and no cell is broken by it any more"
     assert said in fixed.stdout
     (report,) = nights.reports().values()
-    assert f"- Good again: with {changed}, in the night of 2024-02-04 (nightly: step-app-1.0-case=1)" in report
+    told = changed.replace(">", "&gt;")
+    assert f"- Good again: with {told}, in the night of 2024-02-04 (nightly: step-app-1.0-case=1)" in report
     assert "- Closed: in the night of 2024-02-04" in report
     assert nights.run("2024-02-05").stdout.count("\n") == 1
 

@@ -24,6 +24,7 @@ from attrs import evolve
 
 from harness.asking.answer import Status
 from harness.asking.wording import culprit_sentence
+from harness.cli.results import recipient_package
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Culprit, Finding
 from harness.model.verdict import Step
@@ -185,7 +186,6 @@ def test_a_report_names_the_commit_and_links_it(render) -> None:
     assert COMMIT.pull_request_link in text
     assert COMMIT.author in text
     assert COMMIT.date in text
-    assert "git bisect start" in text
     if render is Page.html:
         assert "<b>price" not in text
 
@@ -272,3 +272,9 @@ def test_a_build_that_took_the_place_of_the_locks_is_told_and_not_in_the_command
     )
     assert page.content["sides"][1]["versions"]["till"] == "3.0+cpu"
     assert "+cpu" not in page.content["sides"][1]["command"] + page.content["sides"][1]["lock"]
+
+
+def test_the_report_is_for_the_subject_if_it_is_a_culprit_else_for_the_culprit():
+    assert recipient_package(KEPT.answer) == "shop"
+    other = kept(culprit=found(REVERTED, ADVANCED, package=Change("till", "3.0", "3.1")))
+    assert recipient_package(other.answer) == "till"

@@ -54,7 +54,7 @@ def test_every_cell_has_a_labelled_chip():
 
 def test_rows_without_releases_are_not_described_as_releases():
     content = content_of(matrix_of(stand("gb", [cell_of(case="a"), cell_of(case="b")])))
-    assert all(panel["older"] == panel["newer"] == panel["compared"] == "" for panel in content["panels"])
+    assert all(panel["compared"] == "" for panel in content["panels"])
 
 
 def test_a_cell_has_its_reason_and_command():
@@ -78,12 +78,6 @@ def test_a_cell_names_the_files_changed_by_its_run():
     assert dict(panel["facts"])["changed in its environment"] == "till/data.py"
 
 
-def test_a_long_command_has_one_option_per_line():
-    cell = evolve(cell_of(shop="1.10"), hold=("a-long-name==1.0", "another-long-name==2.0", "a-third-name==3.0"))
-    (panel,) = content_of(matrix_of(stand("g", [cell])))["panels"]
-    assert panel["command"].splitlines()[:2] == ["harness probe sale \\", "    --with shop==1.10 \\"]
-
-
 def test_the_day_of_the_matrix_is_part_of_the_command():
     run = run_of(cell_of(shop="1.0"), Verdict.GOOD)
     dated = evolve(run.probe, combination=evolve(run.probe.combination, as_of=datetime(2024, 2, 1, tzinfo=UTC)))
@@ -101,8 +95,6 @@ def test_locks_are_compared_where_the_verdict_changes():
     cells = [cell_of(shop=f"1.{n}") for n in (0, 1, 2, 3)]
     told = content_of(matrix_of(stand("gsbb", cells)))["panels"]
     assert [panel["compared"] for panel in told] == ["", "shop 1.0 (good)", "shop 1.0 (good)", ""]
-    assert [panel["older"] for panel in told] == ["", *(panel["id"] for panel in told[:-1])]
-    assert [panel["newer"] for panel in told] == [*(panel["id"] for panel in told[1:]), ""]
 
 
 def test_a_cell_not_run_has_only_its_command():
@@ -298,16 +290,6 @@ def test_verdicts_do_not_rely_on_colour(open_page):
         assert [chip.inner_text() for chip in chips] == ["good", "bad", "bad", "skipped", "not run"]
         style = "e => { const s = getComputedStyle(e); return s.backgroundColor + s.borderStyle; }"
         assert len({chip.evaluate(style) for chip in chips}) == 4
-
-
-def test_a_panel_links_to_the_older_and_newer_cell(open_page):
-    opened, _ = open_page(text_of(SMALL))
-    opened.locator(".chip.bad").first.click()
-    title = opened.locator("dialog[open] h2")
-    opened.locator("dialog[open] a[rel=prev]").click()
-    assert "shop 1.9, case=whole" in title.inner_text()
-    opened.keyboard.press("ArrowRight")
-    assert "shop 1.10, case=whole" in title.inner_text()
 
 
 def test_an_address_with_a_cell_opens_it(open_page):

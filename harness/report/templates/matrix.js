@@ -30,12 +30,6 @@
       forget();
       if (from) from.focus();
     });
-    panel.addEventListener("keydown", (event) => {
-      if (event.target.closest("pre")) return;
-      const way = { ArrowLeft: "prev", ArrowRight: "next" }[event.key];
-      const link = way && panel.querySelector(`a[rel=${way}]`);
-      if (link) link.click();
-    });
   }
   addEventListener("hashchange", () => show(name()));
   if (panels.has(name())) show(name());
