@@ -25,7 +25,7 @@ from harness.search import BisectionStatus, FewestChanges, Noise, SureBisection,
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
 PASSES = 7  # runs of a bad end before nothing fails
-SCAN_DOUBT = 0.01
+SCAN_DOUBT = 0.01  # of each change
 
 
 class Ended(NamedTuple):
@@ -111,13 +111,9 @@ def investigate_windows(number: int, seed: int) -> Ended:
         search.tell(asked[0], Verdict.BAD if fails else Verdict.GOOD)
         runs += 1
     result = search.result
-    changes: set[tuple[int | None, int | None]] = {
-        (window.started_after, window.first_bad) for window in result.windows
-    }
-    changes |= {(window.last_bad, window.fixed_at) for window in result.windows}
-    named = [pair for pair in changes if None not in pair and not set(pair) & set(result.doubtful)]
+    named = [change for change in result.changes if not set(change) & set(result.doubtful)]
     end = "none" if not named else "right" if named == [(first - 1, first)] else "wrong"
-    return Ended("windows", (int(before * 10) / 10, 1.0), end, SCAN_DOUBT if named else 0.0, runs)
+    return Ended("windows", (int(before * 10) / 10, 1.0), end, SCAN_DOUBT * len(named), runs)
 
 
 def investigate_packages(number: int, seed: int) -> Ended:

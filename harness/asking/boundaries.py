@@ -61,6 +61,8 @@ def search_line(
     with contextlib.ExitStack() as stack:
         if find is not None and sides is not None and judge.signature is not None and is_steady:
             missing = searched.search.repetitions(_PROOFS, _PROOFS)
+            if repeating is not None:  # one run of it is enough
+                scope = evolve(scope, policy=evolve(scope.policy, flaky=False, confirm=0))
             spare = SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in missing))
             stack.enter_context(contextlib.closing(spare))
             trials = Trials(scope, repeating or line.prober, line.lanes, index, judge, line.reporter, spare=spare)

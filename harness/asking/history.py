@@ -234,7 +234,6 @@ def notes_for(history: History) -> tuple[str, ...]:
             reasons = listed(dict.fromkeys(window.left_out.values()), _NAMED)
             of = f"the window from {window.first_bad} on"
             notes.append(f"{listed(window.left_out, _NAMED)} {lie} at an edge of {of} and {were} left out: {reasons}.")
-    notes += _beyond(history)
     if history.signature is not None and history.signature.captured:
         first = next((step.release for step in history.steps if step.verdict is Verdict.BAD), "")
         notes.append(f"No signature was given, so it was captured from {first}; other failures are skipped.")
@@ -243,24 +242,6 @@ def notes_for(history: History) -> tuple[str, ...]:
 
 def _verbs(count: int) -> tuple[str, str]:
     return ("lies", "was") if count == 1 else ("lie", "were")
-
-
-def _beyond(history: History) -> list[str]:
-    """Return notes on the releases before and after all judged ones, which were skipped or not run."""
-    rows = [row for row in history.rows if row.state is not RowState.LEFT_OUT]
-    judged = [i for i, row in enumerate(rows) if row.state in (RowState.GOOD, RowState.BAD)]
-    if not judged:
-        return []
-    ends = [("before", rows[: judged[0]], rows[judged[0]]), ("after", rows[judged[-1] + 1 :], rows[judged[-1]])]
-    notes = []
-    for side, missing, near in ends:
-        skipped = [row.release for row in missing if row.state is RowState.SKIP]
-        unrun = [row.release for row in missing if row.state is not RowState.SKIP]
-        if skipped:
-            notes.append(f"{listed(skipped, _NAMED)}, {side} {near.release}, could not be judged.")
-        if unrun:
-            notes.append(f"{listed(unrun, _NAMED)}, {side} {near.release}, {_verbs(len(unrun))[1]} not run.")
-    return notes
 
 
 def advice_for(history: History, typed: Sequence[str]) -> str:

@@ -151,8 +151,7 @@ def scanned(plan: Plan, prober: Probing, lanes: Lanes, reporter: Reporter) -> Hi
     for trial, observation, judgement in known:
         reporter.report(Judged(axis.label_of(trial), judgement, observation, cached=True, progress=progress()))
     engine.drive(search)
-    runs = runs_of_positions(record, search.is_settled)
-    return history_of(plan, scan.result, record, runs, time.monotonic() - begun)
+    return history_of(plan, scan.result, record, search.is_settled, time.monotonic() - begun)
 
 
 @frozen
@@ -162,16 +161,6 @@ class ReleaseRuns:
     judgement: Judgement
     observation: Observation
     is_flaky: bool = False
-
-
-def runs_of_positions(record: RunLog, is_settled: Callable[[int], bool]) -> dict[int, ReleaseRuns]:
-    """Return the runs of each release that has a verdict, by position."""
-    found: dict[int, ReleaseRuns] = {}
-    for position in sorted({trial.position for trial in record.observations}):
-        if is_settled(position):
-            runs = [record.observations[trial] for trial in sorted(record.observations) if trial.position == position]
-            found[position] = _together(record.judge, runs)
-    return found
 
 
 def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
@@ -186,9 +175,14 @@ def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
 
 
 def history_of(
-    plan: Plan, result: WindowsResult, record: RunLog, runs: Mapping[int, ReleaseRuns], wall_s: float
+    plan: Plan, result: WindowsResult, record: RunLog, is_settled: Callable[[int], bool], wall_s: float
 ) -> History:
-    """Build the history of a finished scan; `runs` are the releases that have a verdict, `wall_s` is in seconds."""
+    """Build the history of a finished scan; `is_settled` says which positions have a verdict, `wall_s` is seconds."""
+    seen_at: dict[int, list[Observation]] = {}
+    for trial, seen in sorted(record.observations.items()):
+        if is_settled(trial.position):
+            seen_at.setdefault(trial.position, []).append(seen)
+    runs = {position: _together(record.judge, seen) for position, seen in seen_at.items()}
     verdicts = {position: run.judgement.verdict for position, run in runs.items()}
     drift = {plan.names[trial.position]: seen.drift for trial, seen in record.observations.items() if seen.drift}
     ran = {seen.key for seen in record.observations.values() if seen.outcome.ran}

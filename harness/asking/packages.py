@@ -21,7 +21,7 @@ from harness.asking.failures import (
     packages_of_log,
     seen_by,
 )
-from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
+from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Sides
 from harness.events import LevelBegan, Progress
@@ -212,9 +212,8 @@ class PackageSearch:
         later = evolve(axis, good=searched.search.result.first_bad)
         told = f"since which release of {axis.subject} is the message that of the bad end?"
         observer.reporter.report(LevelBegan(Level.RELEASE, told))
-        known = {trial: run for trial, run in searched.record.observations.items() if trial.attempt == 0}
-        line = AxisSearch(later, judge, observer.prober, observer.lanes, observer.reporter, ONE_RUN)
-        searched = line.run(line.begin(known))
+        line = AxisSearch(later, judge, observer.prober, observer.lanes, observer.reporter, observer.policy)
+        searched = line.run(line.begin(searched.record.observations))
         observer.tally.ran_now += searched.record.ran
         first = searched.search.result.first_bad
         return axis.names[first] if first is not None else None

@@ -56,9 +56,6 @@ class Axis:
         return run_label(name, trial.attempt)
 
 
-ONE_RUN = Policy(confirm=0)
-
-
 @define
 class RunLog:
     """The runs of a search so far, in order; `ran` counts those that did not come from the store.

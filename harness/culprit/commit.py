@@ -3,8 +3,8 @@
 A commit of a pure Python package needs no build: it runs in the newer side's environment with the package's files as
 in that commit; a package with compiled parts is built, put on the search path, and left out of the lock. The history of
 the changed lines (blame, pickaxe) suggests which commit to run first. If that commit and its parent show the change,
-two runs are enough. Otherwise the first-parent history is searched as a line, as with `git bisect --first-parent`. If
-the commit found is a merge, the merged branch is searched too.
+only these two are run again, until luck is unlikely. Otherwise the first-parent history is searched as a line, as with
+`git bisect --first-parent`. If the commit found is a merge, the merged branch is searched too.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
+from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.sides import PackageFiles, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
@@ -63,7 +63,7 @@ def find_commit(trials: Trials, sides: Sides, found: Finding, git: str, cache: P
     trials.begin(Level.COMMIT, f"{len(chain)} commits between {between}: which one?")
     notes = (*source.newer.notes, *source.older.notes)
     try:
-        pair = bisected(source, chain, found.files)
+        pair = bisected(source, chain, found.files, trials.scope.policy)
     except BadRepository as error:  # a partial clone lacks the files of some commits
         return _words_of(error)
     if isinstance(pair, str):
@@ -226,7 +226,7 @@ def linked(commit: Commit, url: str) -> Commit:
 
 
 def bisected(
-    source: CommitSource, chain: tuple[str, ...], files: Iterable[str], policy: Policy = ONE_RUN
+    source: CommitSource, chain: tuple[str, ...], files: Iterable[str], policy: Policy
 ) -> tuple[str, str] | str:
     """Search a chain of commits (oldest first), and the merged branch if the result is a merge.
 
@@ -244,7 +244,7 @@ def bisected(
     return pair if isinstance(pair, str) else inside_merge(source, pair, policy)
 
 
-def inside_merge(source: CommitSource, pair: tuple[str, str], policy: Policy = ONE_RUN) -> tuple[str, str]:
+def inside_merge(source: CommitSource, pair: tuple[str, str], policy: Policy) -> tuple[str, str]:
     """If the second commit of a pair is a merge that brought the change, return the pair inside the merged branch."""
     parents = source.repository.describe(pair[1]).parents
     for other in parents[1:]:
@@ -257,7 +257,7 @@ def inside_merge(source: CommitSource, pair: tuple[str, str], policy: Policy = O
     return pair
 
 
-def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy = ONE_RUN) -> Searched:
+def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy) -> Searched:
     """Search the line of these commits, oldest first, with what is known of them."""
     find_fix = source.sides.before.verdict is Verdict.BAD
     last = len(commits) - 1
@@ -280,6 +280,7 @@ def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy 
     }
     searched = line.run(line.begin(known))
     trials.tally.ran_now += searched.record.ran
+    trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
     for trial, observation in sorted(searched.record.observations.items()):
         verdict = searched.record.judge(observation)
         sha = commits[trial.position]

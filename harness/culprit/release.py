@@ -12,7 +12,7 @@ from attrs import evolve
 from packaging.requirements import Requirement
 from packaging.version import Version
 
-from harness.culprit.axis import ONE_RUN, Axis, AxisSearch, Searched
+from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.trials import Trials
@@ -42,7 +42,7 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
         return package, sides
     is_upgrade = _is_upgrade(change)
     axis = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
-    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, ONE_RUN)
+    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, trials.scope.policy)
     changed = "fixed" if axis.find_fix else "broke"
     begun = line.begin()
     line.announce(
@@ -55,6 +55,7 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     trials.tally.searched = searched
     trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
     trials.tally.ran_now += searched.record.ran
+    trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
     older, newer = searched.sides if len(searched.sides) == 2 else (None, None)
     if older is None or newer is None or older.lock is None or newer.lock is None:
         note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"

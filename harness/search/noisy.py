@@ -9,6 +9,7 @@ number of runs.
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import accumulate
 
@@ -21,6 +22,7 @@ from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior, Prior
 
 _MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
 PASSES = 12  # passes of the bad end that show that there is no bug: at a rate of 0.3, 99 % would have failed once
+_DIGITS = 9  # precision of comparisons: further digits depend on how this Python adds
 _NO_CHANGE = (BisectionStatus.NO_FAILURE, BisectionStatus.NOT_A_REGRESSION, BisectionStatus.NOT_FIXED)
 
 
@@ -76,7 +78,7 @@ class NoisySearch:
         """Up to n positions that have not run and may be requested next."""
         if self.done:
             return ()
-        bits = self._choice.worths()
+        bits = self._worths()
         seen = {trial.position for trial in (*self._told, *self._asked)}
         likely = sorted(range(self._length), key=lambda i: -bits[i])
         fresh = [self._at(i) for i in likely if bits[i] > 0 and self._at(i) not in seen]
@@ -93,7 +95,7 @@ class NoisySearch:
             return 0
         cuts = self._knowledge.posterior.cuts
         left = -sum(w * math.log2(w) for w in cuts if w > 0) + math.log2(1 / (1 - self._confidence))
-        bits = max(self._choice.worths(), default=0.0)
+        bits = max(self._worths(), default=0.0)
         return max(1, min(_MOST - len(self._told), math.ceil(left / bits) if bits > 0 else _MOST))
 
     @property
@@ -160,9 +162,27 @@ class NoisySearch:
             self._known = Knowledge.of(self._length, told, self._prior)
         return self._known
 
-    @property
-    def _choice(self) -> NextRuns:
-        return NextRuns(self._knowledge, self._confidence, lambda index: self._seconds(self._at(index)))
+    def _worths(self) -> list[float]:
+        """Bits per second of a run at each index, 0 where it can't be run.
+
+        Whether there is a change matters only once its location would be known; until then every run informs about
+        both. The expected value is low next to a skip, because untestable releases are often consecutive.
+        """
+        known = self._knowledge
+        cuts, none = known.posterior.cuts, known.posterior.none
+        if not known.fails:
+            first = next((i for i in reversed(range(known.length)) if i not in known.untestable), None)
+            return [float(i == first) for i in range(known.length)]
+        there = sum(cuts)
+        if there > 0.2 and max(cuts) < self._confidence * there:
+            bits = informs([w / there for w in cuts], 0.0, known.posterior)
+        else:
+            bits = informs(cuts, none, known.posterior)
+        seconds = [max(self._seconds(self._at(i)), 1e-3) for i in range(known.length)]
+        return [
+            0.0 if i in known.untestable else (value + 1e-9) * known.chance_of_a_verdict(i) / seconds[i]
+            for i, value in enumerate(bits)
+        ]
 
     def _ended(self, best: range | None) -> BisectionStatus:
         known = self._knowledge
@@ -201,14 +221,21 @@ class NoisySearch:
         return tuple(sorted(self._at(cut - 1 if self._find_fix else cut) for cut in cuts))
 
     def _new(self, running: Sequence[Trial], n: int) -> list[Trial]:
-        """The next attempts at the n positions that are most informative together."""
+        """The next attempts at the n positions that are most informative.
+
+        A further run at a position counts half, a third, and so on: it tells less before the others have ended.
+        """
         following: dict[int, int] = {}
         for trial in (*self._told, *self._asked, *running):
             following[trial.position] = max(following.get(trial.position, 0), trial.attempt + 1)
+        times = Counter(self._index(trial.position) for trial in running)
+        unshown = [index for index in self._unshown if not times[index]]
+        worths = self._worths()
         chosen: list[Trial] = []
-        busy = [self._index(trial.position) for trial in running]
-        unshown = [index for index in self._unshown if index not in busy][:n]
-        for index in (*unshown, *self._choice.choose([*busy, *unshown], n - len(unshown))):
+        for _ in range(n):
+            shares = [round(worth / (1 + times[index]), _DIGITS) for index, worth in enumerate(worths)]
+            index = unshown.pop(0) if unshown else max(range(self._length), key=lambda i: (shares[i], i))
+            times[index] += 1
             position = self._at(index)
             chosen.append(Trial(position, following.get(position, 0)))
             following[position] = chosen[-1].attempt + 1
@@ -314,67 +341,6 @@ class Knowledge:
         return distance / (distance + 2)
 
 
-_BRANCHES = 8
-_DIGITS = 9  # precision of comparisons: further digits depend on how this Python adds
-
-_Branch = tuple[float, "Sequence[float]", float]  # its probability; in it, those of the boundaries and of no change
-
-
-@frozen
-class NextRuns:
-    """Chooses runs by what is known. Indexes run from the good end (0) to the bad end.
-
-    `confidence` is the one at which the search ends; `seconds` returns the duration of a run at an index.
-    """
-
-    known: Knowledge
-    confidence: float
-    seconds: Callable[[int], float]
-
-    def worths(self) -> list[float]:
-        """The current value of a run at each index."""
-        return self._worths(self.known.posterior.cuts, self.known.posterior.none)
-
-    def choose(self, running: Sequence[int], n: int) -> list[int]:
-        """The indexes of the n runs that are most informative together, besides those in progress.
-
-        Each is chosen by its average value over the possible outcomes of the others.
-        """
-        posterior, length = self.known.posterior, self.known.length
-        branches: list[_Branch] = [(1.0, posterior.cuts, posterior.none)]
-        for index in running:
-            branches = _split(branches, index, posterior)
-        chosen: list[int] = []
-        for left in reversed(range(n)):
-            worth = [0.0] * length
-            for weight, cuts, none in branches:
-                for i, value in enumerate(self._worths(cuts, none)):
-                    worth[i] += weight * value
-            chosen.append(max(range(length), key=lambda i: (round(worth[i], _DIGITS), i)))
-            branches = _split(branches, chosen[-1], posterior) if left else []
-        return chosen
-
-    def _worths(self, cuts: Sequence[float], none: float) -> list[float]:
-        """Bits per second of a run at each index, 0 where it can't be run.
-
-        Whether there is a change matters only once its location would be known; until then every run informs about
-        both. The expected value is low next to a skip, because untestable releases are often consecutive.
-        """
-        known = self.known
-        if not known.fails:
-            first = next((i for i in reversed(range(known.length)) if i not in known.untestable), None)
-            return [float(i == first) for i in range(known.length)]
-        there = sum(cuts)
-        if there > 0.2 and max(cuts) < self.confidence * there:
-            bits = informs([w / there for w in cuts], 0.0, known.posterior)
-        else:
-            bits = informs(cuts, none, known.posterior)
-        return [
-            0.0 if i in known.untestable else (value + 1e-9) * known.chance_of_a_verdict(i) / max(self.seconds(i), 1e-3)
-            for i, value in enumerate(bits)
-        ]
-
-
 def informs(cuts: Sequence[float], none: float, rates: Posterior) -> tuple[float, ...]:
     """The information in bits of a run at each index, for these probabilities and the rates of a posterior.
 
@@ -393,20 +359,3 @@ def informs(cuts: Sequence[float], none: float, rates: Posterior) -> tuple[float
         left = bad_left[x + 1] + good_left[-1] - good_left[x + 1] + same_left
         told.append(max(0.0, entropy(rate) - left))
     return tuple(told)
-
-
-def _split(branches: Sequence[_Branch], index: int, rates: Posterior) -> list[_Branch]:
-    """Split each branch by the outcome of a run at an index, bad or good; returns the likeliest few."""
-    split: list[_Branch] = []
-    for weight, cuts, none in branches:
-        for bad in (True, False):
-            chances = [
-                w * (rate if bad else 1 - rate)
-                for cut, w in enumerate(cuts)
-                for rate in (rates.bad[cut] if index >= cut else rates.good[cut],)
-            ]
-            same = none * (rates.same if bad else 1 - rates.same)
-            total = sum(chances) + same
-            if total > 0:
-                split.append((weight * total, [c / total for c in chances], same / total))
-    return sorted(split, key=lambda branch: -branch[0])[:_BRANCHES]

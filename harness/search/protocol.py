@@ -149,7 +149,7 @@ class Repeated:
 
     def ask(self, n: int = 1) -> tuple[Trial, ...]:
         """Up to n runs to make now; earlier requests that still matter come first."""
-        missing = [trial for position in self._search.ask(n) for trial in self._missing(position)] or self._further()
+        missing = [trial for position in self._search.ask(n) for trial in self._missing(position)] or self._further(n)
         still = [trial for trial in self._asked if trial in missing]
         wanted = tuple(dict.fromkeys((*still, *missing)))[: max(n, 0)]
         self._asked = tuple(dict.fromkeys((*still, *wanted)))
@@ -168,8 +168,8 @@ class Repeated:
         """The runs that a position needs before it has a verdict."""
         raise NotImplementedError
 
-    def _further(self) -> list[Trial]:
-        """The runs that are needed once no position is left to settle."""
+    def _further(self, n: int) -> list[Trial]:  # noqa: ARG002 - for subclasses
+        """The runs that are needed once no position is left to settle; up to n at a time are enough."""
         return []
 
 

@@ -16,7 +16,7 @@ from functools import lru_cache
 from itertools import accumulate
 from operator import mul
 
-from attrs import evolve, frozen
+from attrs import frozen
 
 CONFIDENCE = 0.99
 
@@ -136,16 +136,6 @@ TRUSTED_ENDS = Prior(
     _SAME,
     no_change=0.0,
 )
-
-
-def wary(prior: Prior) -> Prior:
-    """The prior with three quarters of its weight on any pair of rates.
-
-    Where good releases fail now and then, a few runs in a row look like a bug that shows every time.
-    """
-    kinds = tuple(evolve(kind, weight=kind.weight / 4) for kind in prior.kinds)
-    anything = _kinds(BugKind(1.0, _ANY, _ANY))[0]
-    return evolve(prior, kinds=(*kinds, evolve(anything, weight=anything.weight * 3 / 4)))
 
 
 _LOG = tuple(math.log(rate) if rate else -math.inf for rate in RATES)

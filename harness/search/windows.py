@@ -4,28 +4,26 @@ A coarse scan runs first, so that no gap between neighbouring runs is wider than
 found, from good to bad or back, is bisected down to neighbours. A window that is narrower than the stride can hide
 between two runs.
 
-`SureScan` is a scan that no lucky run decides: it runs the releases on both sides of each change again. A release is
-bad if any of its runs is, and good only after enough passes. While no two runs of a release disagree, one pass is
-enough, except next to a window: there the chance that a flaky bug, with any failure rate, shows in all bad runs of the
-window and in none of these passes has to be small. After a disagreement the failure rate of the bad releases is known,
-and each good release is run as often as that rate asks for. Good releases may fail now and then, too, so each change
-then has to be likely by all runs beside it, whatever the two failure rates are (`rates.py`).
+`SureScan` is a scan that no lucky run decides: a `SureBisection` makes each change sure. It knows all runs from the
+change before to the one after, and repeats runs as if only this change were asked for. A release is bad if any of its
+runs is. While no two runs of a release disagree, one pass of the others is enough. After a disagreement the failure
+rate of the bad releases is known, and each good release is run as often as that rate asks for.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
-from math import comb, exp, lgamma
-from typing import NamedTuple
+from math import exp, lgamma
 
 from attrs import evolve, frozen
 
 from harness.model.verdict import Verdict
 from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
 from harness.search.protocol import PositionState, Repeated, Trial, foresee, record, state_of
-from harness.search.rates import FLAKY, UNKNOWN, Counts, Posterior, wary
+from harness.search.rates import CONFIDENCE, Noise
+from harness.search.sure import SureBisection
 
 
 @frozen
@@ -54,6 +52,16 @@ class WindowsResult:
     windows: tuple[Window, ...]
     suspects: tuple[int, ...]
     doubtful: tuple[int, ...] = ()
+
+    @property
+    def changes(self) -> tuple[tuple[int, int], ...]:
+        """The older and the newer side of each change that has both, the oldest change first."""
+        sides = [
+            side
+            for window in self.windows
+            for side in ((window.started_after, window.first_bad), (window.last_bad, window.fixed_at))
+        ]
+        return tuple((older, newer) for older, newer in sides if older is not None and newer is not None)
 
 
 @frozen
@@ -230,26 +238,10 @@ def stride_for(count: int) -> int:
     return 1 if 2 * (scan + 2 * each) > count else cheapest
 
 
-_DOUBT = 0.01  # for all changes together
-_CHANCE = 1 - _DOUBT / 2  # of each change by the runs beside it; half of the doubt is kept for a prior that is wrong
-_PRIORS = {True: wary(FLAKY), False: wary(UNKNOWN)}
-_BAD_AGAIN = (
-    2  # failures of the bad release at a change: one failure of a release that hardly ever fails proves nothing
-)
-_COMPARED = 6  # runs of it once a disagreement was seen: a good release that fails now and then shows by its rate
-_RARE = 0.005  # the chance below which two parts of a window have two failure rates
-_MOST = 24  # runs of one release
+_DOUBT = 0.01  # that a release is called good by luck, for all of them together
+_MOST = 24  # passes of one release
 _REPEATED = range(1, _MOST + 1)
 _LOST = 4  # repetitions that may be skipped
-
-
-class _Edge(NamedTuple):
-    """A change between the positions `good` and `bad`, and how far the runs beside it go on both sides."""
-
-    good_end: int
-    bad_end: int
-    good: int
-    bad: int
 
 
 class SureScan(Repeated):
@@ -261,6 +253,7 @@ class SureScan(Repeated):
         super().__init__(WindowScan(count, max_gap=max_gap))
         self._count, self._max_gap = count, max_gap
         self._counts: dict[int, Counter[Verdict]] = {}
+        self._bisections: dict[tuple[range, bool, bool], _Part] = {}
 
     def tell(self, candidate: Trial, verdict: Verdict) -> None:
         """Record the verdict of one run. Raises ValueError for an unknown position or a second, different verdict."""
@@ -269,7 +262,7 @@ class SureScan(Repeated):
         if candidate not in self._told:
             self._counts.setdefault(candidate.position, Counter())[verdict] += 1
         record(self._told, candidate, verdict)
-        settled = {p: side for p in self._positions() if (side := self._side(p)) is not None}
+        settled = {p: side for p in sorted(self._counts) if (side := self._side(p)) is not None}
         if self._settled.items() <= settled.items():
             for position in settled.keys() - self._settled.keys():
                 self._search.tell(position, settled[position])
@@ -279,34 +272,29 @@ class SureScan(Repeated):
 
     @property
     def done(self) -> bool:
-        """Whether all windows are found and all changes were run again."""
-        return self._search.done and not self._further()
+        """Whether all windows are found, and each change is sure or can't be."""
+        return self._search.done and not self._further(1)
 
     def remaining(self) -> int:
         """Upper estimate of the runs left, if no two runs of a release disagree from now on."""
         if self._search.done:
-            return len(self._further())
+            return len(self._once()) + sum(part.search.remaining() for part in self._open())
         return self._search.remaining() * (self._needed() if self.is_flaky else 1)
 
     @property
     def result(self) -> WindowsResult:
-        """The windows found so far. `doubtful` are the good and bad positions at changes that runs did not confirm."""
+        """The windows found so far. `doubtful` are releases whose runs don't show their side of a change."""
         found = self._search.result
-        doubtful = {p for window in found.windows for p in self._edges(window) if not self._is_sure(window, p)}
-        doubtful |= {window.first_bad for window in found.windows if self._has_two_rates(window)}
-        doubtful |= {position for edge in self._unlikely() for position in (edge.good, edge.bad)}
+        doubtful = {side for change, part in self._parts().items() if not part.shows(change) for side in change}
+        doubtful |= {p for p in self._outermost() if self._fails(p) + self._passes(p) == 1}
         if self.is_flaky and Verdict.GOOD not in self._settled.values():
-            doubtful |= {p for p in self._settled if self._passes(p)}
+            doubtful |= {position for position in self._settled if self._passes(position)}
         return evolve(found, doubtful=tuple(sorted(doubtful)))
 
     @property
     def is_flaky(self) -> bool:
         """Whether a position has both passed and failed."""
         return any(self._fails(p) and self._passes(p) for p in self._counts)
-
-    def rate(self, position: int) -> tuple[int, int]:
-        """How many runs of a position failed, of how many that could be judged."""
-        return self._fails(position), self._fails(position) + self._passes(position)
 
     @property
     def states(self) -> tuple[PositionState, ...]:
@@ -317,17 +305,11 @@ class SureScan(Repeated):
             for p, state in enumerate(self._search.states)
         )
 
-    def _positions(self) -> list[int]:
-        return sorted(self._counts)
-
-    def _of(self, position: int, verdict: Verdict) -> int:
-        return self._counts[position][verdict] if position in self._counts else 0
-
     def _fails(self, position: int) -> int:
-        return self._of(position, Verdict.BAD)
+        return self._counts[position][Verdict.BAD]
 
     def _passes(self, position: int) -> int:
-        return self._of(position, Verdict.GOOD)
+        return self._counts[position][Verdict.GOOD]
 
     def _side(self, position: int) -> Verdict | None:
         """The verdict of a position, None while runs are missing."""
@@ -339,135 +321,86 @@ class SureScan(Repeated):
 
     def _missing(self, position: int) -> tuple[Trial, ...]:
         """The runs that a position needs before it has a verdict."""
-        if self._fails(position):
-            return ()
-        return self._more(position, (self._needed() if self.is_flaky else 1) - self._passes(position))
-
-    def _more(self, position: int, runs: int) -> tuple[Trial, ...]:
-        """The next runs of a position, none if too many were lost or made."""
-        is_judged = self._passes(position) + self._fails(position)
-        if position in self._counts and (self._of(position, Verdict.SKIP) > _LOST or not is_judged):
+        runs = self._counts.get(position, Counter())
+        if runs[Verdict.BAD] or runs[Verdict.SKIP] > _LOST:
             return ()
         fresh = (trial for attempt in range(_MOST) if (trial := Trial(position, attempt)) not in self._told)
-        return tuple(islice(fresh, max(0, runs)))
+        return tuple(islice(fresh, max(0, (self._needed() if self.is_flaky else 1) - runs[Verdict.GOOD])))
 
     def _needed(self) -> int:
         """How many passes show that a position is good, by the failure rate of the bad ones (uniform prior)."""
-        bad = [p for p in self._positions() if self._fails(p)]
+        bad = [p for p in self._counts if self._fails(p)]
         fails, passes = sum(map(self._fails, bad)), sum(map(self._passes, bad))
-        doubt = _DOUBT / max(1, len(self._positions()) - len(bad))
+        doubt = _DOUBT / max(1, len(self._counts) - len(bad))
         chances = (exp(_beta(fails, passes + more) - _beta(fails, passes)) for more in _REPEATED)
         return next((more for more, chance in zip(_REPEATED, chances, strict=True) if chance <= doubt), _MOST + 1)
 
-    def _further(self) -> list[Trial]:
-        """The runs that the changes still need."""
+    def _further(self, n: int) -> list[Trial]:
+        """The runs that the windows still need."""
+        return [*self._once(), *(trial for part in self._open() for trial in part.ask(n))]
+
+    def _once(self) -> list[Trial]:
+        """The second run of the outermost releases that failed."""
+        return [Trial(position, 1) for position in self._outermost() if self._counts[position].total() == 1]
+
+    def _outermost(self) -> set[int]:
+        """The bad positions at the open ends of windows. No bisection repeats them, and one failure may be luck."""
         windows = self._search.result.windows
-        wanted: dict[Trial, None] = {}
-        for window in windows:
-            for position in self._edges(window):
-                if not self._is_sure(window, position):
-                    wanted |= dict.fromkeys(self._more(position, self._lacking(window, position)))
-        if not wanted:
-            wanted = dict.fromkeys(trial for edge in self._unlikely() for trial in self._next_at(edge))
-        return list(wanted)
+        return {w.first_bad for w in windows if w.started_after is None} | {
+            w.last_bad for w in windows if w.fixed_at is None
+        }
 
-    def _unlikely(self) -> list[_Edge]:
-        """The changes that may well be elsewhere, if good releases fail now and then, too: by all runs beside them."""
-        windows = self._search.result.windows
-        found: list[_Edge] = []
-        for window, before, after in zip(windows, (None, *windows), (*windows[1:], None), strict=False):
-            if window.started_after is not None:
-                start = before.fixed_at if before is not None and before.fixed_at is not None else 0
-                found.append(_Edge(start, window.last_bad, window.started_after, window.first_bad))
-            if window.fixed_at is not None:
-                end = after.started_after if after is not None and after.started_after is not None else self._count - 1
-                found.append(_Edge(end, window.first_bad, window.fixed_at, window.last_bad))
-        return [edge for edge in found if self._chance(edge) < _CHANCE]
+    def _open(self) -> list[_Part]:
+        """The bisections that go on; none once the runs speak against a change, since the answer is not sure then."""
+        parts = self._parts()
+        if any(part.search.is_noisy and part.search.done and not part.shows(change) for change, part in parts.items()):
+            return []
+        return [part for part in parts.values() if not part.search.done]
 
-    def _chance(self, edge: _Edge, again: int | None = None) -> float:
-        """The probability that the failure rate changes at an edge, if it changes once between its ends.
+    def _parts(self) -> dict[tuple[int, int], _Part]:
+        """The bisection of each change, once the scan is done: from the change before it to the one after it."""
+        testable = [position for position, verdict in self._settled.items() if verdict is not Verdict.SKIP]
+        if not self._search.done or not testable:
+            return {}
+        changes = self._search.result.changes
+        starts = [testable[0], *(newer for _, newer in changes)]
+        ends = [*(older for older, _ in changes[1:]), testable[-1]]
+        parts = {}
+        for change, start, end in zip(changes, starts, ends, strict=False):
+            key = (range(start, end + 1), self._settled[change[0]] is Verdict.BAD, self.is_flaky)
+            parts[change] = self._bisections.setdefault(key, _Part(*key))
+            parts[change].hear(self._told)
+        return parts
 
-        With `again`, as if another run of that position had the same verdict as before.
-        """
-        step = 1 if edge.good_end <= edge.bad_end else -1
-        counts = {}
-        for number, position in enumerate(range(edge.good_end, edge.bad_end + step, step)):
-            bad, runs = self.rate(position)
-            more = int(position == again)
-            counts[number] = Counts(bad + (more if position == edge.bad else 0), runs + more)
-        cuts = Posterior.of(len(counts), counts, _PRIORS[self.is_flaky]).cuts
-        return sum(cuts[abs(edge.good - edge.good_end) + 1 : abs(edge.bad - edge.good_end) + 1])
 
-    def _next_at(self, edge: _Edge) -> tuple[Trial, ...]:
-        """The run at an edge that tells more, if it agrees with those before it."""
-        both = [trial for position in (edge.bad, edge.good) for trial in self._more(position, 1)]
-        if len(both) < 2 or self.is_flaky:
-            return tuple(both)
-        return (max(both, key=lambda trial: self._chance(edge, trial.position)),)
+class _Part:
+    """A sure bisection of a stretch of positions that has one change."""
 
-    def _edges(self, window: Window) -> Iterable[int]:
-        """The first and last position of a window, and the good ones next to them."""
-        ends = (window.started_after, window.first_bad, window.last_bad, window.fixed_at)
-        return dict.fromkeys(p for p in ends if p is not None)
+    def __init__(self, stretch: range, is_fix: bool, is_flaky: bool) -> None:
+        last = len(stretch) - 1
+        good, bad = (last, 0) if is_fix else (0, last)
+        self.search = SureBisection(len(stretch), good=good, bad=bad, find_fix=is_fix, noise=Noise(is_flaky))
+        self._stretch = stretch
+        self._heard = 0
 
-    def _is_sure(self, window: Window, position: int) -> bool:
-        return self._lacking(window, position) <= 0
+    def hear(self, told: Mapping[Trial, Verdict]) -> None:
+        """Tell it those runs of the scan that are new since the last call."""
+        for trial, verdict in islice(told.items(), self._heard, None):
+            if trial.position in self._stretch:
+                self.search.tell(evolve(trial, position=self._stretch.index(trial.position)), verdict)
+        self._heard = len(told)
 
-    def _lacking(self, window: Window, position: int) -> int:
-        """How many more runs with the same verdict a position at a change of a window needs."""
-        fails, runs = self.rate(position)
-        again, passes = self._needed_at(window)
-        if self._settled.get(position) is not Verdict.BAD:
-            return passes - runs
-        if self.is_flaky:
-            return max(_BAD_AGAIN - fails, _COMPARED - runs)
-        return max(_BAD_AGAIN - fails, again if position == window.first_bad else 0)
+    def ask(self, n: int) -> list[Trial]:
+        """Up to n runs to make now."""
+        return [evolve(trial, position=self._stretch[trial.position]) for trial in self.search.ask(n)]
 
-    def _needed_at(self, window: Window) -> tuple[int, int]:
-        """How many more failures a window needs, and how many passes each good position at its changes."""
-        if self.is_flaky:
-            return 0, self._needed()
-        bad = range(window.first_bad, window.last_bad + 1)
-        repeated = {window.first_bad, window.last_bad}
-        fails = sum(map(self._fails, bad)) + sum(max(0, _BAD_AGAIN - self._fails(p)) for p in repeated)
-        # Any of the runs so far may be the lucky one.
-        doubt = _DOUBT / (2 * len(self._search.result.windows) * len(self._counts))
-        goods = sum(good is not None for good in (window.started_after, window.fixed_at))
-        return min(_enough(fails, doubt), key=lambda both: both[0] + goods * both[1])
-
-    def _has_two_rates(self, window: Window) -> bool:
-        """Whether one part of a window fails far more often than the rest, so a failure alone does not show the bug."""
-        within = [self.rate(p) for p in self._positions() if window.first_bad <= p <= window.last_bad]
-        all_fails, all_runs = (sum(column) for column in zip(*within, strict=True))
-        fails = runs = 0
-        for here, of in within[:-1]:
-            fails, runs = fails + here, runs + of
-            if _as_far_apart(fails, runs, all_fails - fails, all_runs - runs) < _RARE:
-                return True
-        return False
+    def shows(self, change: tuple[int, int]) -> bool:
+        """Whether the runs show this change, and with the confidence that `bisect` asks for."""
+        result = self.search.result
+        is_there = result.boundary == tuple(map(self._stretch.index, change))
+        return is_there and (self.search.is_noisy or (result.confidence or 0.0) >= CONFIDENCE)
 
 
 def _beta(fails: int, passes: int) -> float:
     """The logarithm of the chance of these runs in this order, if all failure rates are alike before."""
     return lgamma(fails + 1) + lgamma(passes + 1) - lgamma(fails + passes + 2)
-
-
-def _enough(fails: int, doubt: float) -> list[tuple[int, int]]:
-    """The pairs of further failures and passes with which so much luck is unlikely, whatever the failure rate is."""
-    pairs = ((again, passes) for again in range(_MOST) for passes in _REPEATED)
-    return [(again, passes) for again, passes in pairs if _luck(fails + again, passes) <= doubt]
-
-
-def _luck(fails: int, passes: int) -> float:
-    """The chance of these runs in this order, at the failure rate for which it is highest."""
-    runs = fails + passes
-    return float((fails / runs) ** fails * (passes / runs) ** passes)
-
-
-def _as_far_apart(fails: int, runs: int, other_fails: int, other_runs: int) -> float:
-    """The chance that runs with one failure rate differ so much between two groups (Fisher's exact test, one side)."""
-    every, failed = runs + other_runs, fails + other_fails
-    fewest, most = max(0, failed - other_runs), min(runs, failed)
-    more = fails * other_runs > other_fails * runs
-    tail = range(fails, most + 1) if more else range(fewest, fails + 1)
-    return sum(comb(runs, k) * comb(other_runs, failed - k) for k in tail) / comb(every, failed)

@@ -47,18 +47,11 @@ def test_the_sentence_names_every_window():
     assert told == "shop with sale: broken 1.1 to 1.2, good from 1.3; broken from 1.4 and still in 1.4."
 
 
-def test_a_skip_before_an_open_end_is_only_noted():
+def test_a_skip_before_an_open_end_makes_nothing_unsure():
     window = BrokenWindow("1.1", "1.2", None, "1.3", unsure_before=("1.0",))
     found = history("SBBG", window)
     assert window.is_certain
     assert "Not sure" not in sentence_for(found)
-    assert notes_for(found) == ("1.0, before 1.1, could not be judged.",)
-
-
-def test_releases_not_run_are_kept_apart_from_skips():
-    found = history("GG?S", status=HistoryStatus.NEVER_BROKEN)
-    assert "1.3, after 1.1, could not be judged." in notes_for(found)
-    assert "1.2, after 1.1, was not run." in notes_for(found)
 
 
 def test_without_a_window_it_says_which_releases_were_judged():

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
-from harness.search import SureScan, Trial, WindowScan
+from harness.search import SureBisection, SureScan, Trial, WindowScan
 
 G, B, S = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
 
@@ -92,6 +92,31 @@ def test_repetitions_that_are_skipped_end_in_doubt():
     search = SureScan(10)
     drive(search, lambda trial: history[trial.position] if trial.attempt == 0 else S)
     assert search.result.doubtful == (4, 5, 9)
+
+
+def test_a_release_that_fails_once_at_the_end_of_the_range_opens_no_window():
+    """It is no bad release by a single failure, and no other release shows that it is one."""
+    search = SureScan(10)
+    drive(search, lambda trial: B if trial.position >= 4 or trial == Trial(0, 0) else G)
+    assert search.is_flaky
+    assert 0 in search.result.doubtful
+    alone = SureScan(1)
+    assert drive(alone, lambda trial: B) == 2
+    assert not alone.result.doubtful
+
+
+def test_each_change_is_run_again_as_often_as_a_bisection_would():
+    history = [G] * 8 + [B] * 8
+    search, bisection = SureScan(16, max_gap=1), SureBisection(16, good=0, bad=15)
+    runs = drive(search, lambda trial: history[trial.position])
+    for position, verdict in enumerate(history):
+        bisection.tell(Trial(position), verdict)
+    again = 0
+    while waiting := bisection.ask():
+        bisection.tell(waiting[0], history[waiting[0].position])
+        again += 1
+    assert runs == 16 + again + 1  # and the newest release, which has no good one after it
+    assert again >= 2
 
 
 def test_a_wrong_position_is_refused():
