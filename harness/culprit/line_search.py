@@ -190,7 +190,6 @@ class LineSearch:
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
             most=most,
-            serving=self.serving,
             told=after.told if after is not None else {},
             until=self.trials.until,
             parts=parts,
@@ -460,7 +459,6 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
     wholes = (frozenset(found) for found in (beside, near, compiled) if found)
     return Pursuit(
         trials=evolve(search.trials, forks=forks),
-        serving=search.serving,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=closed,
