@@ -16,7 +16,7 @@ from typing import NamedTuple
 from ddmin import DeltaDebugging
 
 from harness.model.verdict import Verdict
-from harness.search import AloneFirst, FewestChanges, Narrowing
+from harness.search import Narrowing
 
 Sets = frozenset[str]
 MOST_RUNS = 1000
@@ -75,18 +75,17 @@ def statements(count: int, needed: int, dice: Random) -> Puzzle:
     return Puzzle(tuple(map(str, range(count))), verdict, frozenset(map(str, chain)))
 
 
-def fewest(puzzle: Puzzle) -> tuple[int, Sets]:
-    """Runs and result of `FewestChanges`."""
-    search = FewestChanges(puzzle.units, flipped=Verdict.BAD)
+def galloping(puzzle: Puzzle) -> tuple[int, Sets]:
+    """Runs and result of `Narrowing` without parts, as packages are searched that must be held back."""
+    search = Narrowing(puzzle.units, leaves_out=False)
     runs = _drive(search, puzzle)
-    return runs, search.result.needed
+    return runs, search.result.minimal
 
 
 def alone_first(puzzle: Puzzle) -> tuple[int, Sets]:
-    """Runs and result of `AloneFirst` with `Narrowing`, as lines are searched."""
+    """Runs and result of `Narrowing` with each unit as a part, as lines are searched."""
     weights = {one: _LESS_LIKELY**rank for rank, one in enumerate(puzzle.units)}
-    parts = [frozenset({one}) for one in puzzle.units]
-    search = AloneFirst(parts, lambda part: part, Narrowing(puzzle.units, weights=weights), weights)
+    search = Narrowing(puzzle.units, weights=weights, parts=[frozenset({one}) for one in puzzle.units])
     runs = _drive(search, puzzle)
     return runs, search.result.minimal
 
@@ -99,8 +98,8 @@ def ddmin(puzzle: Puzzle) -> tuple[int, Sets]:
 
 
 SEARCHES: Mapping[str, Callable[[Puzzle], tuple[int, Sets]]] = {
-    "fewest changes": fewest,
-    "alone first, then narrowing": alone_first,
+    "galloping": galloping,
+    "alone first": alone_first,
     "delta debugging": ddmin,
 }
 KINDS: Mapping[str, tuple[Callable[[int, int, Random], Puzzle], tuple[tuple[int, int], ...]]] = {
@@ -110,7 +109,7 @@ KINDS: Mapping[str, tuple[Callable[[int, int, Random], Puzzle], tuple[tuple[int,
 }
 
 
-def _drive(search: FewestChanges[str] | AloneFirst[str] | DeltaDebugging[str], puzzle: Puzzle) -> int:
+def _drive(search: Narrowing[str] | DeltaDebugging[str], puzzle: Puzzle) -> int:
     runs = 0
     while not search.done and runs < MOST_RUNS:
         (candidate,) = search.ask(1)

@@ -20,7 +20,7 @@ from typing import NamedTuple
 from harness.asking.both_ends import RATE_FAILURES, RATE_RUNS
 from harness.asking.observing import MOST_PASSES, passes_needed
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, FewestChanges, Noise, SureBisection, SureScan
+from harness.search import BisectionStatus, Narrowing, Noise, SureBisection, SureScan
 
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
@@ -169,17 +169,16 @@ def _passes(fails: Callable[..., bool]) -> int | None:
 def _package(packages: list[str], guilty: str, passes: int, fails: Callable[..., bool]) -> str | None:
     """The one package that has to be held back; None if it is not one."""
 
-    def verdict(held: Collection[str]) -> Verdict:
-        failed = any(fails(is_bad=guilty not in held) for _ in range(passes))
-        return Verdict.BAD if failed else Verdict.GOOD
+    def passed(held: Collection[str]) -> bool:
+        return not any(fails(is_bad=guilty not in held) for _ in range(passes))
 
-    search = FewestChanges(packages)
+    search = Narrowing(packages, leaves_out=False)
     while asked := search.ask():
-        search.tell(asked[0], verdict(asked[0]))
-    result = search.result
-    if not result.shown and verdict(result.needed) is Verdict.BAD:
+        search.tell(asked[0], Verdict.BAD if passed(asked[0]) else Verdict.GOOD)  # a search calls what it looks for BAD
+    needed = search.result.minimal
+    if needed == set(packages) and not passed(needed):
         return None
-    return next(iter(result.needed)) if len(result.needed) == 1 else None
+    return next(iter(needed)) if len(needed) == 1 else None
 
 
 def _pair(dice: Random) -> tuple[float, float]:

@@ -6,6 +6,7 @@ if the failure names the package that it is about.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
@@ -23,22 +24,22 @@ from harness.asking.failures import (
 )
 from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
+from harness.culprit.pursuit import Pursuit
 from harness.culprit.sides import Sides
-from harness.events import LevelBegan, Progress
-from harness.model import Change, Judgement, Observation, Release, Repro, Verdict, name_of
+from harness.culprit.trials import Trials
+from harness.events import LevelBegan
+from harness.model import Change, Observation, Release, Repro, Verdict, name_of
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.planning.releases import releases_on_line
 from harness.planning.worlds import Versions, World
 from harness.probing import Probe
-from harness.scheduling.scheduler import Engine
-from harness.search import FewestChanges, Trial
+from harness.search import Trial
 
 if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.asking.observing import Observer
-    from harness.culprit.trials import Trials
     from harness.model.culprit import Culprit
 
 
@@ -123,28 +124,31 @@ class PackageSearch:
 
         `told` says what is searched, `how` what is done to the packages of a run.
         """
-        self.observer.reporter.report(LevelBegan(Level.PACKAGE, told))
+        observer, judge = self.observer, self.judge
+        prober = observer.repeating(judge)
+        trials = Trials(
+            self.bad.scope, prober, observer.lanes, observer.index, judge, observer.reporter, tally=observer.tally
+        )
+        trials.begin(Level.PACKAGE, told)
 
         def label_of(names: Names) -> str:
             return f"{how}: {listed(sorted(names))}"
 
-        search, observer = FewestChanges(order, flipped=flipped), self.observer
-
-        def judged(_: Names, observation: Observation, cached: bool) -> Judgement:
-            observer.tally.ran_now += not cached and observation.outcome.ran
-            return self.judge(observation)
-
-        def progress() -> Progress:
-            return Progress(candidates=len(order), tried=search.result.runs)
-
-        prober = observer.repeating(self.judge)
-        Engine(prober, observer.lanes, probe_of, label_of, judged, observer.reporter, progress).drive(search)
-        result = search.result
-        if not result.shown:  # the search assumed that all of them are enough
-            run = self.observe(label_of(result.needed), probe_of(result.needed))
-            if self.judge(run).verdict is not flipped:
+        reduced = Pursuit(
+            trials=trials,
+            flipped=flipped,
+            weights=dict.fromkeys(order, 1.0),
+            probe_of=probe_of,
+            label_of=label_of,
+            most=math.inf,
+            sets_at_once=None,
+            leaves_out=False,  # each is left out once its release is known
+        ).run()
+        if reduced.shown is None:  # the search assumed that all of them are enough
+            run = self.observe(label_of(reduced.units), probe_of(reduced.units))
+            if judge(run).verdict is not flipped:
                 return None
-        return result.needed
+        return reduced.units
 
     # -- since which release
 

@@ -24,7 +24,7 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
     if until is Level.RELEASE:
         return None
     package, narrowed = find_package(trials, sides, until)
-    if narrowed is sides and not all(proof.holds for proof in package.proofs):
+    if narrowed == sides and not all(proof.holds for proof in package.proofs):
         return Culprit((package,))  # a side had another verdict when it was repeated
     if package.is_shown_one_way and not are_neighbours:
         package, narrowed = narrow_release(trials, narrowed, package, until)

@@ -1,20 +1,21 @@
 """The package level: finds which of the packages that differ between two locks make the difference.
 
-First, some packages of the older lock are moved to their newer versions, and the resolver keeps the others where
-possible. Packages that moved together because of their requirements are then exchanged in the lock one by one, without
-the resolver. At the end the culprit is reverted in the newer environment.
+Packages of the newer side are put into the lock of the older one, the likeliest alone first. What could not be tested
+without others is then reverted in the newer environment, where it may run alone. At the end the culprit is reverted in
+the newer environment and advanced in the older one.
 
-Packages are exchanged without the resolver, because many work with versions that their requirements exclude. If a mixed
-lock fails, its unmet requirements, read from the installed metadata, say which packages must be exchanged too.
+Packages are exchanged in a lock without the resolver, because many work with versions that their requirements exclude.
+If a mixed lock fails, its unmet requirements, read from the installed metadata, say which packages must be exchanged
+too.
 """
 
 from __future__ import annotations
 
 import importlib.metadata
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Collection, Mapping
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field, frozen
+from attrs import define, evolve, field
 from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.clues import ranked_packages
@@ -26,10 +27,9 @@ from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties
 from harness.culprit.trials import Claim, Trials
 from harness.environment.workspace import site_packages
-from harness.model import Change, Lock, Verdict, normalized_name
+from harness.model import Change, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
-from harness.probing import Probe
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -68,42 +68,44 @@ class Required:
     other: Distributions
     ties: Ties = field(factory=Ties)
 
+    @classmethod
+    def between(cls, trials: Trials, sides: Sides) -> Required:
+        """For exchanging packages in the older side; nothing is required if an environment can't be built."""
+        older, newer = (trials.environment(side) for side in (sides.before, sides.after))
+        if older is None or newer is None:
+            return cls(Distributions({}, {}), Distributions({}, {}))
+        return cls(Distributions.of(older), Distributions.of(newer))
+
+    def reversed(self) -> Required:
+        """The same for the other direction.
+
+        Where a newer package failed with an older one, it will fail again when only the other is reverted.
+        """
+        return Required(self.other, self.base, self.ties.reversed())
+
     def closed(self, names: Collection[str]) -> frozenset[str]:
         """These packages, and all that are known to be needed with them."""
         return self.ties.closed(names)
 
     def lacking(self, names: Collection[str]) -> frozenset[str]:
         """What these packages require, directly or indirectly, and `base` does not have at all."""
-        found: set[str] = set()
-        left = list(names)
-        while left:
-            for required in self.other.needs.get(left.pop(), ()):
-                target = normalized_name(required.name)
-                if target in self.other.versions and target not in self.base.versions and target not in found:
-                    found.add(target)
-                    left.append(target)
-        return frozenset(found)
+        absent = self.other.versions.keys() - self.base.versions.keys()
+        targets = ((name, normalized_name(one.name)) for name, needs in self.other.needs.items() for one in needs)
+        return Ties.of(pair for pair in targets if pair[1] in absent).closed(names).difference(names)
 
     def learn(self, names: Collection[str]) -> bool:
         """Learn from a failure with these packages exchanged; returns whether any tie is new."""
-        found: set[tuple[str, str]] = set()
-        moved = self.ties.closed(names)
-        while True:
-            fresh = set(self._unmet(moved)) - found
-            if not fresh:
-                break
-            found |= fresh
-            moved = self.ties.and_also(found).closed(names)
-        is_new = any(other not in self.ties.needs.get(one, ()) for one, other in found)
-        self.ties = self.ties.and_also(found)
-        return is_new
+        known, moved, wider = self.ties, frozenset[str](), self.ties.closed(names)
+        while moved != wider:
+            moved = wider
+            self.ties = self.ties.and_also(self._unmet(moved))
+            wider = self.ties.closed(names)
+        return self.ties != known
 
     def _unmet(self, moved: frozenset[str]) -> Iterator[tuple[str, str]]:
         """Pairs "exchanging the first requires exchanging the second"."""
         for name in self.base.versions.keys() | self.other.versions.keys():
             side = self.other if name in moved else self.base
-            if name not in side.versions:
-                continue
             for required in side.needs.get(name, ()):
                 target = normalized_name(required.name)
                 source, rest = (self.other, self.base) if target in moved else (self.base, self.other)
@@ -111,11 +113,8 @@ class Required:
                     continue
                 if name in moved:
                     yield name, target
-                elif target in moved and self._differs(name):
+                elif target in moved and self.base.versions.get(name) != self.other.versions.get(name):
                     yield target, name
-
-    def _differs(self, name: str) -> bool:
-        return self.base.versions.get(name) != self.other.versions.get(name)
 
 
 def _meets(side: Distributions, name: str, required: Requirement) -> bool:
@@ -143,31 +142,8 @@ def _applying(text: str, context: Mapping[str, str]) -> Requirement | None:
         return None
 
 
-_MOST = 16
-_ALONE = 16  # packages that are tried alone first
+_ALONE = 8  # packages that are tried alone first
 _LESS_LIKELY = 0.7  # weight relative to the previous package in the ranking
-
-
-@frozen
-class _Known:
-    """The narrowed sides, the last search that narrowed them, and all searches.
-
-    `ties` says which packages can't be moved to the newer side without others, as far as failures have shown.
-    """
-
-    sides: Sides
-    search: Reduced | None = None
-    spent: tuple[Reduced, ...] = ()
-    ties: Ties = field(factory=Ties)
-
-    @property
-    def changes(self) -> dict[str, Change]:
-        """The packages that still differ, by name."""
-        return {change.name: change for change in self.sides.before.lock.diff(self.sides.after.lock)}
-
-    def narrowed(self, search: Reduced, sides: Sides | None) -> _Known:
-        """The state after another search; `sides` is None if no smaller set was sufficient."""
-        return evolve(self, sides=sides or self.sides, search=search, spent=(*self.spent, search))
 
 
 def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> tuple[Finding, Sides]:
@@ -176,196 +152,108 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
     If `until` is the file level or deeper, the runs that prove it are traced; if several packages differed, only if
     they are the sides between which lines are searched.
     """
-    known = _Known(sides)
-    changes = known.changes
+    changes = {change.name: change for change in sides.before.lock.diff(sides.after.lock)}
     if len(changes) == 1:
         trials.begin(Level.PACKAGE, f"only {listed(changes)} differs")
         return _only_one(trials, sides, tuple(changes.values()), until), sides
     trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which one makes the difference?")
-    known = _moved_by_resolver(trials, known)
-    strangers = _strangers(known, changes)
-    known = _apart_from_needs(trials, _without_ties(trials, known))
-    names = tuple(known.changes)
-    back, forward = _both_ways(trials, sides, known, until)
-    notes = strangers
+    advancing = Required.between(trials, sides)
+    search = _fewest(trials, sides, advancing, is_advanced=True)
+    spent, nearer = [search], evolve(sides, after=_shown(sides.after, search))
+    reverting = advancing.reversed()
+    if len(search.units) > 1 and (search.unproven or search.unresolved):
+        # Some could not be tested without others. Which of them must be reverted to remove the difference?
+        apart = _fewest(trials, sides, reverting, is_advanced=False, along=changes.keys() - search.units)
+        spent.append(apart)
+        nearer = evolve(nearer, before=_shown(sides.before, apart))
+        search = apart if apart.shown is not None else search
+    back, forward = _both_ways(trials, sides, nearer, reverting, until)
+    notes = trials.notes(search)
     if back.verdict is sides.after.verdict:
-        known, more = _with_all_that_bring_it(trials, sides, known)
-        notes = (
-            *notes,
-            f"{listed(names)} makes the difference alone, and so does {listed(more)}: both must be reverted",
-        )
-        back, forward = _both_ways(trials, sides, known, until)
-    search = known.search
+        found = search.units
+        search = _fewest(trials, sides, reverting, is_advanced=False, along=found)
+        spent.append(search)
+        alone, more = (listed(sorted(units)) for units in (found, search.units))
+        notes = (f"{alone} makes the difference alone, and so does {more}: both must be reverted",)
+        lock = exchanged(sides.before.lock, sides.after.lock, found | search.units)
+        both = trials.proof(f"with {alone} and {more}", trials.installed(sides.after, lock), sides.after.verdict)
+        shown = both.observation if both.holds else None
+        nearer = evolve(sides, after=Side(lock, sides.after.verdict, shown)) if shown is not None else sides
+        back, forward = _both_ways(trials, sides, nearer, reverting, until)
     finding = Finding(
         Level.PACKAGE,
-        tuple(known.changes.values()),
+        nearer.before.lock.diff(nearer.after.lock),
         proofs=(back, forward),
         candidates=len(changes),
-        runs=sum(search.runs for search in known.spent) + 1,
-        unresolved=sum(search.unresolved for search in known.spent),
-        is_minimal=search is None or search.is_minimal,
-        notes=(*(trials.notes(search) if search is not None else ()), *notes),
+        runs=sum(one.runs for one in spent) + 1,
+        unresolved=sum(one.unresolved for one in spent),
+        is_minimal=search.is_minimal,
+        notes=notes,
     )
-    return finding, known.sides
+    return finding, nearer
 
 
-def _moved_by_resolver(trials: Trials, known: _Known) -> _Known:
-    """Find the fewest packages that make the difference, together with all that the resolver moves with them."""
-    sides, changes = known.sides, known.changes
-    movable = {name: change for name, change in changes.items() if change.after is not None}
-    if len(movable) < 2:
-        return known
-
-    def probe_of(names: Candidate) -> Probe:
-        return trials.moved(sides, [changes[name] for name in names])
-
-    search = _alone_first(
-        trials, sides.after.verdict, movable, sides, probe_of, lambda names: f"with {_steps(names, changes)}"
-    )
-    reduced = search.run()
-    return known.narrowed(reduced, _advanced(sides, reduced))
+def _shown(side: Side, search: Reduced) -> Side:
+    """What a search has shown, with the verdict of a side; that side if no smaller set was enough."""
+    run = search.shown
+    return Side(run.lock, side.verdict, run) if run is not None and run.lock is not None else side
 
 
-def _without_ties(trials: Trials, known: _Known) -> _Known:
-    """Find which of the packages that moved together make the difference, by exchanging them without the resolver."""
-    sides, changes, search = known.sides, known.changes, known.search
-    if len(changes) == 1 or (search is not None and search.units == changes.keys() and not search.unproven):
-        return known
-
-    required = _required(trials, sides.before, sides.after)
-    reduced = _exchanged(trials, sides, sides.before, required, lambda names: f"with only {_steps(names, changes)}")
-    return evolve(known.narrowed(reduced, _advanced(sides, reduced)), ties=required.ties)
-
-
-def _apart_from_needs(trials: Trials, known: _Known) -> _Known:
-    """If packages could not be tested without others, find which of them must be reverted to remove the difference."""
-    sides, changes, search = known.sides, known.changes, known.search
-    if len(changes) == 1 or search is None or not (search.unproven or search.unresolved):
-        return known
-
-    # Where a newer package failed with an older one, it will fail again when only the other is reverted.
-    required = evolve(_required(trials, sides.after, sides.before), ties=known.ties.reversed())
-    reduced = _exchanged(trials, sides, sides.after, required, lambda names: f"reverted: {listed(sorted(names))}")
-    if reduced.shown is None or reduced.shown.lock is None:
-        return evolve(known, spent=(*known.spent, reduced))
-    before = Side(reduced.shown.lock, sides.before.verdict, reduced.shown)
-    return known.narrowed(reduced, evolve(sides, before=before))
-
-
-def _exchanged(
-    trials: Trials, sides: Sides, base: Side, required: Required, label_of: Callable[[Candidate], str]
+def _fewest(
+    trials: Trials, sides: Sides, required: Required, *, is_advanced: bool, along: Collection[str] = ()
 ) -> Reduced:
     """Find the fewest packages that, exchanged in the lock of one side, lead to the verdict of the other side.
 
-    Failures teach `required` which packages need each other. Packages that the older side lacks are usually only
-    required by others, so they are not tried alone while others are suspected.
+    They are advanced in the older side, or else reverted in the newer one; those in `along` are exchanged in each run.
+    Failures teach `required` which packages need each other. Packages that the side lacks are usually only required by
+    others, so they come last.
     """
-    changes = {change.name: change for change in sides.before.lock.diff(sides.after.lock)}
-    other = sides.after if base is sides.before else sides.before
-    search = _alone_first(
-        trials,
-        other.verdict,
-        changes,
-        sides,
-        lambda names: trials.installed(base, exchanged(base.lock, other.lock, names)),
-        label_of,
-    )
-    return evolve(
-        search,
-        closed=lambda names: required.closed(names).intersection(changes),
-        learn=lambda names, _: required.learn(names),
-        serving=[name for name, change in changes.items() if change.before is None and base is sides.before],
-        parts=(),
+    base, other = (sides.before, sides.after) if is_advanced else (sides.after, sides.before)
+    changes = {one.name: one for one in sides.before.lock.diff(sides.after.lock) if one.name not in along}
+    ranked = sorted(ranked_packages(changes, sides, trials.scope), key=lambda name: not base.lock.version_of(name))
+
+    def label_of(names: Candidate) -> str:
+        if is_advanced:
+            return f"with only {listed(str(changes[name]) for name in sorted(names))}"
+        return f"reverted: {listed(sorted(names))}"
+
+    def closed(names: Candidate) -> Candidate:
+        return required.closed(names).intersection(changes)
+
+    return Pursuit(
+        trials=trials,
+        flipped=other.verdict,
+        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
+        probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names.union(along))),
+        label_of=label_of,
+        closed=closed,
+        learn=lambda names, _: required.learn(names.union(along)),
+        judge=trials.searched,
+        parts=[frozenset({name}) for name in ranked[:_ALONE] if base.lock.version_of(name)],
+        complete=closed,
     ).run()
 
 
-def _alone_first(
-    trials: Trials,
-    flipped: Verdict,
-    changes: dict[str, Change],
-    sides: Sides,
-    probe_of: Callable[[Candidate], Probe],
-    label_of: Callable[[Candidate], str],
-) -> Pursuit:
-    """A search for the fewest packages; the likeliest are first tried alone."""
-    ranked = ranked_packages(changes, sides, trials.scope)
-    return Pursuit(
-        trials=trials,
-        flipped=flipped,
-        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
-        probe_of=probe_of,
-        label_of=label_of,
-        most=trials.most,
-        judge=trials.searched,
-        parts=[frozenset({name}) for name in ranked[:_ALONE]] if len(ranked) > 1 else (),
-    )
-
-
-def _required(trials: Trials, base: Side, other: Side) -> Required:
-    """The requirements between the packages of both sides; empty if an environment can't be built."""
-    here, there = (trials.environment(side) for side in (base, other))
-    if here is None or there is None:
-        return Required(Distributions({}, {}), Distributions({}, {}))
-    return Required(Distributions.of(here), Distributions.of(there))
-
-
-def _with_all_that_bring_it(trials: Trials, sides: Sides, known: _Known) -> tuple[_Known, tuple[str, ...]]:
-    """Find what else must be reverted, because more than one package makes the difference alone.
-
-    Returns the new state and the names of the additional packages.
-    """
-    found = frozenset(known.changes)
-    others = {change.name: change for change in sides.before.lock.diff(sides.after.lock) if change.name not in found}
-
-    def probe_of(names: Candidate) -> Probe:
-        return trials.installed(sides.after, exchanged(sides.after.lock, sides.before.lock, found | names))
-
-    search = _alone_first(
-        trials,
-        sides.before.verdict,
-        others,
-        sides,
-        probe_of,
-        lambda names: f"reverted: {listed(sorted(found | names))}",
-    )
-    reduced = evolve(search, most=_MOST).run()
-    lock = exchanged(sides.before.lock, sides.after.lock, found | reduced.units)
-    shown = trials.proof(
-        f"with {listed(sorted(found | reduced.units))}", trials.installed(sides.after, lock), sides.after.verdict
-    )
-    wider = sides
-    if shown.holds and shown.observation is not None:
-        wider = evolve(sides, after=Side(lock, sides.after.verdict, shown.observation))
-    return known.narrowed(reduced, wider), tuple(sorted(reduced.units))
-
-
-def _advanced(sides: Sides, reduced: Reduced) -> Sides | None:
-    """The older side, and as the newer one what a search has shown; None if no smaller set was sufficient."""
-    if reduced.shown is None or reduced.shown.lock is None:
-        return None
-    return evolve(sides, after=Side(reduced.shown.lock, sides.after.verdict, reduced.shown))
-
-
-def _both_ways(trials: Trials, sides: Sides, known: _Known, until: Level) -> tuple[Proof, Proof]:
+def _both_ways(trials: Trials, sides: Sides, nearer: Sides, reverting: Required, until: Level) -> tuple[Proof, Proof]:
     """Prove the culprit: reverted in the newer environment, and advanced in the older one as the search ran it."""
-    names = tuple(known.changes)
-    needed = _required(trials, sides.after, sides.before).lacking(names).difference(names)
-    lock: Lock = exchanged(sides.after.lock, sides.before.lock, (*names, *needed))
+    changes = nearer.before.lock.diff(nearer.after.lock)
+    names = [change.name for change in changes]
+    needed = reverting.lacking(names)
+    lock = exchanged(sides.after.lock, sides.before.lock, (*names, *needed))
     reverted = [change for change in sides.before.lock.diff(sides.after.lock) if change.name in names]
     back = f"the {sides.after.verdict.value} environment with {versions(reverted, newer=False)}"
     if needed:
         back += f", and with {listed(sorted(needed))}, which it can't run without"
-    forth = f"the {sides.before.verdict.value} environment with {versions(known.changes.values(), newer=True)}"
-    along = [change.name for change in sides.before.lock.diff(known.sides.before.lock)]
+    forth = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
+    along = [change.name for change in sides.before.lock.diff(nearer.before.lock)]
     if along:
         forth += f", and with {listed(along)} changed, which it can't run without"
     claims = (
         Claim(back, trials.installed(sides.after, lock), sides.before.verdict),
-        Claim(forth, trials.installed(sides.before, known.sides.after.lock), sides.after.verdict),
+        Claim(forth, trials.installed(sides.before, nearer.after.lock), sides.after.verdict),
     )
-    changes = tuple(known.changes.values())
     traced_to = Level.PACKAGE if can_narrow(trials, changes) else until
-    return proved(trials, known.sides, Finding(Level.PACKAGE, changes), claims, traced_to)
+    return proved(trials, nearer, Finding(Level.PACKAGE, changes), claims, traced_to)
 
 
 def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: Level) -> Finding:
@@ -374,16 +262,3 @@ def _only_one(trials: Trials, sides: Sides, changes: tuple[Change, ...], until: 
     forward = f"the {sides.before.verdict.value} environment with {versions(changes, newer=True)}"
     finding = Finding(Level.PACKAGE, changes, runs=2)
     return evolve(finding, proofs=proved_again(trials, sides, finding, (back, forward), until))
-
-
-def _steps(names: Candidate, changes: dict[str, Change]) -> str:
-    return listed(str(changes[name]) for name in sorted(names))
-
-
-def _strangers(known: _Known, changes: dict[str, Change]) -> tuple[str, ...]:
-    """Notes on packages that the resolver moved to a version that neither side has."""
-    return tuple(
-        f"{change} changed too, to a version that neither side has"
-        for change in known.changes.values()
-        if change.name not in changes or change.after != changes[change.name].after
-    )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -13,7 +13,7 @@ from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Probe
 from harness.scheduling.scheduler import Engine
-from harness.search import AloneFirst, Narrowing
+from harness.search import Narrowing
 
 if TYPE_CHECKING:
     from harness.culprit.trials import Trials
@@ -47,13 +47,13 @@ class Pursuit:
     """Finds which units make the verdict `flipped` when applied alone; all of them together do, the empty set does not.
 
     `weights` say how likely each unit is the cause. `closed` completes a set with everything that it needs. `learn` is
-    called with each skip and returns whether `closed` has learned from it. `serving` units matter only to others that
-    need them.
+    called with each skip and returns whether `closed` has learned from it.
 
-    `parts` are tried alone before sets are, `at_once` at a time (None: on all lanes), each completed by `complete`.
-    `together`: units may be enough only together, so that a skip of one says nothing about it.
-    With `are_alone`, sets are tried only in a part that was enough. `most` limits the runs of sets. `until` is the time
-    on the monotonic clock at which the search stops. `judge` defaults to the judge of the trials.
+    `parts` are tried alone before sets are, `at_once` at a time (None: on all lanes), each completed by `complete`; of
+    sets, `sets_at_once`. `together`: units may be enough only together, so that a skip of one says nothing about it. If
+    not `leaves_out`, the search ends without leaving out each unit of the result. With `are_alone`, sets are tried only
+    in a part that was enough. `most` limits the runs of sets. `until` is the time on the monotonic clock at which the
+    search stops. `judge` defaults to the judge of the trials.
     """
 
     trials: Trials
@@ -63,15 +63,16 @@ class Pursuit:
     label_of: Callable[[Candidate], str]
     closed: Callable[[Candidate], Candidate] = frozenset
     learn: Callable[[Candidate, Observation], bool] = lambda _moved, _observation: False
-    serving: Collection[Unit] = ()
     are_alone: bool = False
-    most: int = 40
+    most: float = 40
     until: float | None = None
     judge: Callable[[Observation], Judgement] | None = None
     parts: Sequence[Candidate] = ()
     complete: Callable[[Candidate], Candidate] = frozenset
     at_once: int | None = None
+    sets_at_once: int | None = 1  # each verdict decides the next set
     together: bool = False
+    leaves_out: bool = True
 
     def run(self) -> Reduced:
         """Run the search to its end or to a limit."""
@@ -111,12 +112,12 @@ class Pursuit:
             self._as_told,
         )
         engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
-        engine.drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set
+        engine.drive(search, width=self.sets_at_once, until=is_enough)
         self.trials.tally.ran_now += ran_now
         result = search.result
         return Reduced(
             units=result.minimal,
-            is_minimal=search.done,
+            is_minimal=result.is_minimal,
             unproven=result.unproven,
             runs=ran,
             ran_now=ran_now,
@@ -129,14 +130,16 @@ class Pursuit:
         """Up to `count` sets: the one to try next, then those that follow if the difference stays."""
         return self._search().ask(count)
 
-    def _search(self) -> AloneFirst[Unit]:
-        sets: Narrowing[Unit] = Narrowing(
+    def _search(self) -> Narrowing[Unit]:
+        return Narrowing(
             tuple(self.weights),
             weights=self.weights,
             closed=self.closed,
-            serving=self.serving,
+            parts=self.parts,
+            complete=self.complete,
+            together=self.together,
+            leaves_out=self.leaves_out,
         )
-        return AloneFirst(self.parts, self.complete, sets, self.weights, together=self.together)
 
     def _as_told(self, verdict: Verdict) -> Verdict:
         """The verdict for the search, which calls a set BAD if it has the verdict `flipped`."""

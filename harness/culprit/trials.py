@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from attrs import define, evolve, field, frozen
-from packaging.requirements import Requirement
-from packaging.version import InvalidVersion, Version
 
 from harness.culprit.axis import Searched
 from harness.culprit.pursuit import Reduced
@@ -16,7 +14,6 @@ from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
 from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
 from harness.model import (
-    Change,
     Combination,
     Judgement,
     Lock,
@@ -24,7 +21,6 @@ from harness.model import (
     Observation,
     Trace,
     Verdict,
-    normalized_name,
 )
 from harness.model.culprit import Level, Proof
 from harness.model.text import listed
@@ -107,30 +103,6 @@ class Trials:
     def searcher(self) -> Probing:
         """The prober for searches: `forks` if there is one. Proofs always use `prober`."""
         return self.forks or self.prober
-
-    def moved(self, sides: Sides, changes: Iterable[Change]) -> Probe:
-        """A probe with these distributions at their newer versions, resolved near the older lock.
-
-        The resolver also moves what they require. The subject stays between its two versions.
-        """
-        pins = {change.name: change.after for change in changes}
-        subject = self.scope.subject
-        older, newer = sides.before.lock.version_of(subject), sides.after.lock.version_of(subject)
-        between = f"{subject}>={_public(older)},<={_public(newer)}" if older and newer else subject
-        others = [
-            text for text in (*self.scope.requirements, between) if normalized_name(Requirement(text).name) not in pins
-        ]
-        as_of = sides.after.observation.as_of
-        combination = self.scope.combination(
-            (*others, *(f"{name}=={version}" for name, version in pins.items() if version is not None)),
-            datetime.fromisoformat(as_of) if as_of else None,
-            sides.before.lock,
-        )
-        combination = evolve(
-            combination,
-            prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
-        )
-        return Probe(self.scope.repro, combination, sides.before.lock)
 
     def installed(self, side: Side, lock: Lock) -> Probe:
         """A probe of a lock that was made from the lock of a side. The resolver is not used."""
@@ -240,15 +212,3 @@ class Trials:
         if reduced.unproven and len(reduced.units) > 1:
             told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
         return tuple(told)
-
-
-def _public(version: str) -> str:
-    """The version without its local label, which names a build and can't be used in a range."""
-    return version.partition("+")[0]
-
-
-def _is_prerelease(version: str) -> bool:
-    try:
-        return Version(version).is_prerelease
-    except InvalidVersion:
-        return False

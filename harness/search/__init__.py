@@ -1,9 +1,8 @@
 """Search algorithms: each only decides which candidate to try next. Pure, without I/O or clock."""
 
 from harness.search.bisection import Bisection, BisectionResult, BisectionStatus, MovedEnd
-from harness.search.fewest import FewestChanges, FewestResult
 from harness.search.measured import ByNumber, Effect, Gauges, Reading, Readings, readings_of
-from harness.search.narrowing import AloneFirst, DeltaResult, Narrowing
+from harness.search.narrowing import DeltaResult, Narrowing
 from harness.search.noisy import NoisySearch
 from harness.search.protocol import Grid, PositionState, Search, Trial
 from harness.search.rates import Counts, Noise

@@ -7,11 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
-from harness.search import AloneFirst, Narrowing
+from harness.search import Narrowing
 
 
 def _search(changes, parts, complete=lambda part: part):
-    return AloneFirst(parts, complete, Narrowing(tuple(changes), closed=complete))
+    return Narrowing(tuple(changes), closed=complete, parts=parts, complete=complete)
 
 
 @given(st.data())
@@ -62,7 +62,7 @@ def test_the_parts_in_a_folder_that_is_enough_are_tried_by_what_they_tell():
     """A folder is enough; of its files, the likeliest half comes first, then its lines."""
     parts = [frozenset("abcdefgh"), frozenset("ab"), frozenset("cdef"), frozenset("gh"), *map(frozenset, "abcdefgh")]
     weights = dict.fromkeys("abcdefghij", 1.0) | {"c": 2.0}
-    search = AloneFirst(parts, lambda part: part, Narrowing(tuple("abcdefghij")), weights)
+    search = Narrowing(tuple("abcdefghij"), weights=weights, parts=parts)
     told = []
     while not search.done:
         (candidate,) = search.ask(1)
@@ -98,8 +98,7 @@ def test_changes_that_cannot_be_judged_alone_are_part_of_the_smallest_set():
 def runs_until_found(changes, needed, skipped=()):
     """How many runs a search takes whose changes are only enough together; those in `skipped` never run."""
     weights = {change: 1 / (change + 1) for change in changes}
-    sets = Narrowing(changes, weights=weights)
-    search = AloneFirst([frozenset({one}) for one in changes], lambda part: part, sets, weights)
+    search = Narrowing(changes, weights=weights, parts=[frozenset({one}) for one in changes])
     runs = 0
     while not search.done and runs < 500:
         (candidate,) = search.ask(1)

@@ -88,15 +88,13 @@ def test_a_dominant_candidate_is_tried_alone():
     assert search.ask(1) == (frozenset("g"),)
 
 
-def test_equal_candidates_are_tried_in_halves():
-    search = Narrowing(CHANGES)
-    (first,) = search.ask(1)
-    assert 3 <= len(first) <= 7
-    asked = driven(search, lambda changes: Verdict.BAD if "j" in changes else Verdict.GOOD)
-    assert len(asked) <= 6
+def test_likelier_candidates_are_tried_first_and_any_is_found_in_logarithmically_many_runs():
+    search = Narrowing(range(1024))
+    assert search.ask(1) == (frozenset({0}),)
+    assert len(driven(search, lambda changes: Verdict.BAD if 777 in changes else Verdict.GOOD)) <= 21
 
 
-def test_a_skipped_set_is_split_and_a_skipped_single_is_dropped():
+def test_a_skipped_set_is_made_larger_and_then_smaller():
     search = Narrowing(CHANGES, weights={"a": 2.0})
     driven(search, lambda changes: Verdict.SKIP if "a" in changes else Verdict.BAD if "d" in changes else Verdict.GOOD)
     assert search.result.minimal == frozenset("d")
@@ -114,7 +112,7 @@ def test_several_lanes_get_different_candidates():
     asked = search.ask(3)
     assert len(set(asked)) == len(asked) == 3
     assert search.ask(1) == asked[:1]
-    assert search.foresee(2) == asked[1:2]
+    assert search.foresee(2) == asked[1:]
     assert search.remaining() > 0
 
 
@@ -131,19 +129,3 @@ def test_unknown_changes_and_contradictions_are_refused():
         search.tell(frozenset("z"), Verdict.GOOD)
     with pytest.raises(ValueError, match="before"):
         search.tell(frozenset("a"), Verdict.BAD)
-
-
-def test_what_only_serves_is_not_tried_alone_while_others_are_suspected():
-    closed = closing({"a": "bc"})
-    search = Narrowing(CHANGES, weights={"a": 9.0}, closed=closed, serving="bc")
-    asked = driven(search, lambda changes: Verdict.BAD if "a" in changes else Verdict.GOOD)
-    assert search.result.minimal == {"a", "b", "c"}
-    assert not any(candidate <= {"b", "c"} for candidate in asked)
-
-
-@given(SETS, WEIGHTS, NEEDS, st.frozensets(st.sampled_from(CHANGES)))
-def test_what_serves_is_found_where_it_is_no_part_of_what_another_change_needs(wanted, weights, needs, serving):
-    closed = closing({change: others - serving for change, others in needs.items()})
-    search = Narrowing(CHANGES, weights=weights, closed=closed, serving=serving)
-    driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
-    assert search.result.minimal == closed(wanted)
