@@ -14,6 +14,7 @@ from attrs import frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.environment.resolve import Resolution
+from harness.environment.uv import Uv
 from harness.errors import HarnessFault, UserMistake
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
@@ -148,11 +149,11 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
             probe, lock, ran, key=key, drift=packed.drift, setup_s=setup_s, started=started, log=""
         )
         observation = store.put_from_elsewhere(observation, log)
-    combination = probe.combination
-    if store.get_resolution(combination.resolution_key) is None:
+    resolution_key = Uv().resolution_key(probe.combination)
+    if store.get_resolution(resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
         resolution = Resolution(lock=packed.probe.lock, drift=packed.drift)
-        store.put_resolution(combination.resolution_key, resolution, question_of(combination))
+        store.put_resolution(resolution_key, resolution, question_of(probe.combination))
     signature = probe.repro.signature
     judgement = Judge(signature, store)(observation) if signature is not None else None
     return Taken(packed.label, observation, judgement, known)

@@ -17,16 +17,17 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
 
-from harness.culprit.clues import ranked_packages
+from harness.culprit.clues import failure_of
 from harness.culprit.edits import versions
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced
+from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
 from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties
 from harness.culprit.trials import Claim, Trials
 from harness.environment.workspace import site_packages
-from harness.model import Change, Lock, Verdict, normalized_name
+from harness.model import Change, Lock, Verdict, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
 from harness.probing import Probe
@@ -288,16 +289,18 @@ def _alone_first(
     label_of: Callable[[Candidate], str],
 ) -> Pursuit:
     """A search for the fewest packages; the likeliest are first tried alone."""
-    ranked = ranked_packages(changes, sides, trials.scope)
+    raised, scope = failure_of(sides), trials.scope
+    asked = (*map(name_of, scope.repro.dependencies), scope.subject)
+    order = ranked(changes, tuple(raised.chain()) if raised is not None else (), "", asked)
     return Pursuit(
         trials=trials,
         flipped=flipped,
-        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
+        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(order)},
         probe_of=probe_of,
         label_of=label_of,
         most=trials.most,
         judge=trials.searched,
-        parts=[frozenset({name}) for name in ranked[:_ALONE]] if len(ranked) > 1 else (),
+        parts=[frozenset({name}) for name in order[:_ALONE]] if len(order) > 1 else (),
     )
 
 

@@ -7,8 +7,6 @@ from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from attrs import define, evolve, field, frozen
-from packaging.requirements import Requirement
-from packaging.version import InvalidVersion, Version
 
 from harness.culprit.axis import Searched
 from harness.culprit.pursuit import Reduced
@@ -24,7 +22,6 @@ from harness.model import (
     Observation,
     Trace,
     Verdict,
-    normalized_name,
 )
 from harness.model.culprit import Level, Proof
 from harness.model.text import listed
@@ -113,24 +110,17 @@ class Trials:
 
         The resolver also moves what they require. The subject stays between its two versions.
         """
-        pins = {change.name: change.after for change in changes}
-        subject = self.scope.subject
-        older, newer = sides.before.lock.version_of(subject), sides.after.lock.version_of(subject)
+        subject, before = self.scope.subject, sides.before.lock
+        older, newer = before.version_of(subject), sides.after.lock.version_of(subject)
         between = f"{subject}>={_public(older)},<={_public(newer)}" if older and newer else subject
-        others = [
-            text for text in (*self.scope.requirements, between) if normalized_name(Requirement(text).name) not in pins
-        ]
         as_of = sides.after.observation.as_of
-        combination = self.scope.combination(
-            (*others, *(f"{name}=={version}" for name, version in pins.items() if version is not None)),
+        combination = self.scope.at(
+            {change.name: change.after for change in changes},
+            (*self.scope.requirements, between),
             datetime.fromisoformat(as_of) if as_of else None,
-            sides.before.lock,
+            before,
         )
-        combination = evolve(
-            combination,
-            prereleases=tuple(name for name, version in pins.items() if version and _is_prerelease(version)),
-        )
-        return Probe(self.scope.repro, combination, sides.before.lock)
+        return Probe(self.scope.repro, combination, before)
 
     def installed(self, side: Side, lock: Lock) -> Probe:
         """A probe of a lock that was made from the lock of a side. The resolver is not used."""
@@ -245,10 +235,3 @@ class Trials:
 def _public(version: str) -> str:
     """The version without its local label, which names a build and can't be used in a range."""
     return version.partition("+")[0]
-
-
-def _is_prerelease(version: str) -> bool:
-    try:
-        return Version(version).is_prerelease
-    except InvalidVersion:
-        return False

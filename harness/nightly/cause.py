@@ -218,7 +218,7 @@ class Cause:
             sentence = f"Not sure what {verb} it: {moved} changed, and {why}."
             return evolve(self._answer(boundary), sentence=sentence)
         alone = changes[0]
-        boundary = evolve(boundary, subject=alone.name).with_change(alone.before, alone.after, is_fix=is_fix)
+        boundary = evolve(boundary, subject=alone.name, before=alone.before, after=alone.after, is_fix=is_fix)
         answer = self._answer(Guilty(boundary))
         return evolve(answer, sentence=f"{lead_of(answer)} Nothing more is known: {why}.")
 
@@ -245,8 +245,11 @@ class Cause:
             again = (_step(change.name, run, trials) for run in self.again if run.key not in known)
             steps = (*steps, *(step for step in again if step.release))
         return evolve(
-            boundary.with_change(change.before, change.after, is_fix=self.change.is_fix),
+            boundary,
             subject=change.name,
+            before=change.before,
+            after=change.after,
+            is_fix=self.change.is_fix,
             suspects=(change.after,) if change.after else (),
             sides=ends,
             steps=steps,

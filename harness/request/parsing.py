@@ -47,10 +47,13 @@ def as_of(text: str | None) -> AsOf:
     return found
 
 
-def day(text: str, option: str, takes: str = "a date such as 2025-06-27") -> datetime:
-    """Parse the date of an option as a time in UTC; `takes` says what the option accepts. Raises `UserMistake`."""
+def day(text: str, option: str, takes: str = "a date such as 2025-06-27", *, begins: bool = False) -> datetime:
+    """Parse the date of an option as the time in UTC at which that day begins, or ends; `takes` says what it accepts.
+
+    Raises `UserMistake`.
+    """
     try:
-        return moment_of(text)
+        return moment_of(text, begins=begins)
     except (ValueError, OverflowError) as error:
         raise UserMistake(f"{option} takes {takes}, not {text!r}") from error
 

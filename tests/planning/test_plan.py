@@ -13,7 +13,7 @@ from harness.model import Device
 from harness.model.repro import parse_repro
 from harness.planning.inquiry import Inquiry
 from harness.planning.releases import make_plan
-from harness.request.question import Policy
+from harness.request.question import Policy, newest_end, parse_end
 
 FIX = Policy(find_fix=True)
 
@@ -64,7 +64,8 @@ def test_era_uses_the_date_of_each_release_and_a_date_is_for_all(plan):
     era = plan(good="1.0", bad="1.3", as_of="era")
     assert era.combination(1, None).as_of == datetime(2023, 2, 1, 13, tzinfo=UTC)
     fixed = plan(good="1.0", bad="1.3", as_of="2024-05-01")
-    assert fixed.combination(1, None).as_of.date().isoformat() == "2024-05-01"
+    assert fixed.combination(1, None).as_of == parse_end("2024-05-01", "--good", now=datetime.now(UTC)).moment
+    assert fixed.combination(1, None).as_of == newest_end("2024-05-01").moment == datetime(2024, 5, 2, tzinfo=UTC)
     assert plan(good="1.0", bad="1.3").combination(1, None).as_of is None
 
 
