@@ -290,7 +290,7 @@ def _alone_first(
 ) -> Pursuit:
     """A search for the fewest packages; the likeliest are first tried alone."""
     raised, scope = failure_of(sides), trials.scope
-    asked = (*map(name_of, scope.repro.dependencies), scope.subject)
+    asked = [name for name in map(name_of, scope.repro.dependencies) if name != scope.subject]
     order = ranked(changes, tuple(raised.chain()) if raised is not None else (), "", asked)
     return Pursuit(
         trials=trials,
