@@ -46,15 +46,10 @@ def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:
     return advice_on(good_run) or both
 
 
-def advice_on(*runs: Observation) -> str:
-    """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
-    missing = advice_on_missing(name for run in runs for name in missing_in(run))
-    if missing:
-        return missing
-    titles = Counter(map(titled, raised_in(runs[0])))
-    if not titles:
-        return ""
-    return f"Most tests fail with {titles.most_common(1)[0][0]}"
+def advice_on(run: Observation) -> str:
+    """Say how most tests of a run failed; "" if none did."""
+    titles = Counter(map(titled, raised_in(run)))
+    return f"Most tests fail with {titles.most_common(1)[0][0]}" if titles else ""
 
 
 def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, str]] | None = None) -> str:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from harness.asking.advice import advice_on, advice_on_limits, cut_short
+from harness.asking.advice import advice_on, advice_on_limits, cut_short, install_missing
 from harness.asking.answer import Boundary
 from harness.asking.between import passes_whole
 from harness.asking.failures import Groups
-from harness.model import Device, Observation, Outcome, RaisedException, TestOutcome, TestResult
+from harness.model import Device, Observation, Outcome, RaisedException, Repro, TestOutcome, TestResult
 
 
 def ran(*results):
@@ -24,7 +24,7 @@ MISSING = ("test_it.py", "ModuleNotFoundError", "No module named 'yaml'")
 
 
 def test_what_is_missing_at_either_end_is_added():
-    told = advice_on(ran(("t", "KeyError", "x")), ran(MISSING))
+    told = install_missing(Repro("r", "d"), (ran(("t", "KeyError", "x")), ran(MISSING)))
     assert "--with yaml" in told
 
 
