@@ -30,7 +30,7 @@ class QuestionKind(enum.Enum):
 
 _SCRIPT, _COMMAND, _MADE, _ASK, _CERTAIN = "a repro", "a command", "--made", "--ask", "a question without --flaky"
 _PYTHONS, _COMMITS = QuestionKind.PYTHONS.value, QuestionKind.COMMITS.value
-# For what an option means nothing, and is refused. One that is not listed means something in every question.
+# What an option does not apply to, and is refused for. One that is not listed applies to every question.
 _NOT_FOR: Mapping[str, frozenset[str]] = {
     "--pre": frozenset({_PYTHONS}),
     "--git": frozenset({_PYTHONS, _MADE, _ASK}),
@@ -90,7 +90,7 @@ def kind_of(question: Question, settings: Settings) -> tuple[QuestionKind, Ends 
 def refuse_meaningless(
     question: Question, settings: Settings, kind: QuestionKind, ends: Ends | None, typed: frozenset[str] = frozenset()
 ) -> None:
-    """Refuse every option that means nothing for a question; `typed` are options that are no part of one.
+    """Refuse every option that does not apply to a question; `typed` are options that are no part of one.
 
     Raises `UserMistake`, which names the option and what it does not apply to.
     """
