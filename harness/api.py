@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, fields
 
-from harness.arguments import check_known, checked
+from harness.arguments import check_known
 from harness.asking import ask as asking
 from harness.events import SILENT, Reporter
 from harness.planning.single import Probed, executed, prepared_probe
@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from harness.probing.judge import Person
 
 
-@checked
 def ask(question: Question, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> Answer:
     """Answer a question of any kind, and write reports to the results folder: the function behind `harness bisect`.
 
@@ -60,7 +59,6 @@ def kept_answer(
     return answer, keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
 
 
-@checked
 def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     subject: str | None = None,
     *,
@@ -87,7 +85,6 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     return ask(question, settings=settings, reporter=reporter)
 
 
-@checked
 def history(
     subject: str,
     *,
@@ -129,7 +126,6 @@ def kept_history(
         return found, keep_history_report(session.store, plan, found)
 
 
-@checked
 def probe(
     repro: str, *requirements: str, fresh: bool = False, settings: Settings | None = None, reporter: Reporter = SILENT
 ) -> Probed:
@@ -145,7 +141,6 @@ def probe(
     return executed(session, prepared_probe(session, chosen, fresh=fresh))
 
 
-@checked
 def results(folder: str | Path | None = None) -> pd.DataFrame:
     """Return the observations of a results folder as a table, one row each, the oldest first.
 

@@ -14,7 +14,7 @@ from typing import Any
 
 from attrs import Factory, field, fields, frozen
 
-from harness.arguments import as_path, as_tuple, check_between, check_choice, check_fields
+from harness.arguments import as_path, as_tuple, check_between, check_choice, with_types
 from harness.errors import UserMistake
 from harness.model.lock import NO_SOURCE
 from harness.repository.declared import read_toml
@@ -95,7 +95,7 @@ def _from_here(folder: Path, here: Path) -> Path:
     return Path(os.path.relpath(folder, here))
 
 
-@frozen(kw_only=True)
+@frozen(kw_only=True, field_transformer=with_types)
 class Settings:
     """The settings of one question or command.
 
@@ -201,7 +201,6 @@ class Settings:
     )
 
     def __attrs_post_init__(self) -> None:
-        check_fields(self)
         check_between("Settings(lanes=...)", self.lanes, 1, 64)
         check_between("Settings(timeout=...)", self.timeout, 1, _LONGEST_S)
         for setting in fields(Settings):

@@ -339,7 +339,7 @@ def changed(answer: Answer, **parts: Any) -> Answer:
     status = parts.get("status", answer.status)
     (failure,) = answer.failures
     guilty = failure.culprits[0] if failure.culprits else Guilty(failure.boundary or Boundary(answer.asked.subject))
-    guilty = part_of(guilty, "deeper", "evidence", "together_with", boundary=part_of(guilty.boundary))
+    guilty = part_of(guilty, "deeper", "evidence", boundary=part_of(guilty.boundary))
     asked = {"ends": parts.pop("named")} if "named" in parts else {}
     asked = part_of(answer.asked, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
     culprits, boundary = ((guilty,), None) if status.is_change else ((), guilty.boundary)

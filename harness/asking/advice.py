@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 from harness.asking.answer import Answer, Status
 from harness.asking.failures import raised_in, titled
 from harness.model import Observation, Outcome, Repro, Verdict
-from harness.model.observation import WHOLE_RUN
 from harness.model.text import listed, one_line
 from harness.request.project_requirements import declaring
 
@@ -27,35 +26,16 @@ _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 def advice_for(answer: Answer, plan: Plan) -> str:
     """Return one line that says what to run next, or ""."""
     base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
-    last = answer.steps[-1].release if answer.steps else ""
     match answer.status:
-        case Status.NO_FAILURE:
-            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
-        case Status.NOT_A_REGRESSION if plan.good is not None:
-            return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
-        case Status.NOT_A_REGRESSION if plan.bad is None or plan.bad == len(plan.releases) - 1:
-            return ""
-        case Status.NOT_A_REGRESSION:
-            return f"If a later release fixed it: {base} --find-fix --bad {answer.steps[0].release}"
         case Status.FOUND:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
         case Status.NOT_FIXED if not plan.question.policy.prereleases:
-            return f"To look at pre-releases too: {base} --find-fix --bad {last} --pre"
-        case Status.INCONCLUSIVE if not answer.boundary.is_flaky and (hidden := _hidden_by(answer)):
-            missing = advice_on_missing(found[1] for reason in hidden if (found := _NO_MODULE.search(reason)))
-            return missing or "Skipped releases hide the change; --with, --hold or --python may make them run"
-        case Status.INCONCLUSIVE if answer.boundary.is_flaky and answer.boundary.effect is None:
-            return "A repro that tries it several times in one run shows the bug more often, and needs fewer runs"
-        case Status.INCONCLUSIVE:
-            return "Run only the suspects again: the same command with --good and --bad around them"
-        case _:
-            return ""
-
-
-def _hidden_by(answer: Answer) -> list[str]:
-    """The reasons why suspects, or all candidates if there is no suspect, were skipped."""
-    suspects = answer.suspects or [step.release for step in answer.steps]
-    return [step.reason for step in answer.steps if step.verdict is Verdict.SKIP and step.release in suspects]
+            return f"To look at pre-releases too: {base} --find-fix --bad {answer.steps[-1].release} --pre"
+        case Status.NOT_A_REGRESSION | Status.INCONCLUSIVE:
+            failed = Verdict.BAD if answer.status is Status.NOT_A_REGRESSION else Verdict.SKIP
+            found = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
+            return advice_on_missing(one[1] for one in found if one is not None)
+    return ""
 
 
 def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:
@@ -66,20 +46,10 @@ def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:
     return advice_on(good_run) or both
 
 
-def advice_on(*runs: Observation) -> str:
-    """Advise which missing packages to install; else say how most tests of the first run failed; "" if none did."""
-    missing = advice_on_missing(name for run in runs for name in missing_in(run))
-    if missing:
-        return missing
-    titles = Counter(map(titled, raised_in(runs[0])))
-    if not titles:
-        return ""
-    title = titles.most_common(1)[0][0]
-    if [test.id for test in runs[0].tests] == [WHOLE_RUN]:
-        if runs[0].outcome is Outcome.TIMED_OUT:
-            return f"No test ran to its end: the run {runs[0].detail}"
-        return f"No test ran: {title}. Old packages may not run with this Python (--python changes it)."
-    return f"Most tests fail with {title}"
+def advice_on(run: Observation) -> str:
+    """Say how most tests of a run failed; "" if none did."""
+    titles = Counter(map(titled, raised_in(run)))
+    return f"Most tests fail with {titles.most_common(1)[0][0]}" if titles else ""
 
 
 def advice_on_missing(modules: Iterable[str], declared: Mapping[str, tuple[str, str]] | None = None) -> str:
@@ -113,15 +83,6 @@ def missing_in(run: Observation, tests: Collection[str] | None = None) -> Iterat
             named = _NO_MODULE.search(one.message) if is_import else None
             if named is not None and "." not in named[1]:
                 yield named[1]
-
-
-def searched_with(ran: Sequence[str], tests: Sequence[str]) -> tuple[str, ...]:
-    """Say that a search ran some of the failing tests; nothing if it ran all."""
-    if len(ran) == len(tests):
-        return ()
-    return (
-        f"of {len(tests)} tests that newly fail, the search ran {len(ran)}; all ran at both ends and to check the fix",
-    )
 
 
 def cut_short(end: str, runs: Sequence[Observation]) -> tuple[str, ...]:

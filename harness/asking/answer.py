@@ -11,7 +11,6 @@ import cattrs
 from attrs import asdict, evolve, field, frozen
 from packaging.version import InvalidVersion, Version
 
-from harness.asking.failures import titled
 from harness.model import Change, Observation, Repro, Signature, Verdict
 from harness.model.culprit import Culprit, Evidence, Finding, Level
 from harness.model.signature import given_parts
@@ -38,10 +37,10 @@ class Boundary:
     """What a search over a line found: two neighbours between which the verdict changes, and every run on the way.
 
     `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says.
-    `last_good` and `first_bad` are set for a regression, `last_bad` and `first_good` for a fix; None if that end lacks
-    the package or is not known. `suspects` are the candidates that may have introduced the change, a single one if it
-    is certain. `since` is the first one that fails as the bad end does, if that is not the first bad one; `message` is
-    the failure of the first bad one. `sides` are the runs just before and just after the change. `confidence` is the
+    `before` and `after` are the two neighbours, in the order of the line; the change is a fix with `is_fix`, else a
+    regression. None if that end lacks the package or is not known. `suspects` are the candidates that may have
+    introduced the change, a single one if it is certain. `message` is the failure of the first bad one if that is
+    another than the bad end's. `sides` are the runs just before and just after the change. `confidence` is the
     probability that the boundary is right, estimated from the runs; `good_side` and `bad_side` count the runs on both
     sides, and `effect` is the difference of a metric between them; `is_flaky` says that one run did not tell good from
     bad. `left_out` maps candidates that were not tried to the reason, `drift` candidates to what could not be held,
@@ -51,12 +50,10 @@ class Boundary:
     subject: str
     unit: str = "release"
     candidates: tuple[Candidate, ...] = ()
-    last_good: str | None = None
-    first_bad: str | None = None
-    last_bad: str | None = None
-    first_good: str | None = None
+    before: str | None = None
+    after: str | None = None
+    is_fix: bool = False
     suspects: tuple[str, ...] = ()
-    since: str | None = None
     message: str = ""
     sides: tuple[Observation, ...] = ()
     steps: tuple[Step, ...] = ()
@@ -71,25 +68,14 @@ class Boundary:
     moved: tuple[Change, ...] = ()
 
     @property
-    def is_fix(self) -> bool:
-        """Whether the change is from bad to good."""
-        return self.last_bad is not None or self.first_good is not None
-
-    @property
     def ends(self) -> tuple[str | None, str | None]:
         """The candidates just before and just after the change."""
-        return (self.last_bad, self.first_good) if self.is_fix else (self.last_good, self.first_bad)
+        return (self.before, self.after)
 
     @property
     def by_verdict(self) -> dict[Verdict, Observation]:
         """The two sides of the change by their verdict, the older one first; empty unless both have run."""
         return dict(zip(verdicts_around(is_fix=self.is_fix), self.sides, strict=True)) if len(self.sides) == 2 else {}
-
-    def with_change(self, older: str | None, newer: str | None, *, is_fix: bool) -> Boundary:
-        """Return the boundary with the change between these candidates: a fix, or else a regression."""
-        if is_fix:
-            return evolve(self, last_bad=older, first_good=newer, last_good=None, first_bad=None)
-        return evolve(self, last_good=older, first_bad=newer, last_bad=None, first_good=None)
 
     @property
     def is_certain(self) -> bool:
@@ -113,7 +99,7 @@ class Boundary:
         if self.unit != "release" or (older is None and newer is None):
             return ""
         if self.is_fix:
-            return f"{self.subject}>={self.first_good}" if self.first_good else ""
+            return f"{self.subject}>={newer}" if newer else ""
         has_gap = any(why.startswith("no wheel") for why in self.untried.values())
         return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not has_gap)
 
@@ -144,7 +130,7 @@ def _shortest(older: Version, newer: Version) -> str:
     return text if older < Version(text) else str(newer)
 
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 class Status(enum.StrEnum):
@@ -172,14 +158,13 @@ class Status(enum.StrEnum):
 class Guilty:
     """One culprit of a failure: where users hit it (`boundary`), and the levels below (`deeper`).
 
-    `deeper` is None if the search did not go below the release. `together_with` are packages that break it only
-    together with this one. `companions` are packages that broke nothing, but have to be held back along with this one.
+    `deeper` is None if the search did not go below the release. `companions` are packages that broke nothing, but have
+    to be held back along with this one.
     `evidence` is what the APIs of the two releases say about the failure; it proves nothing.
     """
 
     boundary: Boundary
     deeper: Culprit | None = None
-    together_with: tuple[str, ...] = ()
     companions: tuple[Boundary, ...] = ()
     evidence: tuple[Evidence, ...] = ()
 
@@ -218,14 +203,12 @@ class Guilty:
         proofs = [proof.observation.key for proof in finest.proofs if proof.observation is not None]
         for change in self.packages:
             is_own = change.name == self.package
-            along = [*self.together_with, *(other.name for other in self.packages if other.name != change.name)]
             yield {
                 "package": change.name,
                 "last_good": change.before,
                 "first_bad": change.after,
                 "suspects": list(boundary.suspects) if is_own else [change.after],
-                "message_since": boundary.since,
-                "together_with": along,
+                "together_with": [other.name for other in self.packages if other.name != change.name],
                 "companions": [{"package": one.subject, "constraint": one.constraint} for one in self.companions],
                 "files": list(finest.files),
                 "regions": [cattrs.unstructure(region) for region in finest.regions],
@@ -377,17 +360,6 @@ class Answer:
         return evolve(lean, is_known=False)
 
     @property
-    def why_at_both(self) -> dict[str, tuple[str, ...]]:
-        """The tests that fail at both ends, by how they fail at the good end, the oldest of several."""
-        found: dict[str, tuple[str, ...]] = {}
-        results = {result.id: result for run in self.ends[:-1] or self.ends for result in run.tests}
-        for test in self.failing_at_both:
-            raised = results[test].exception if test in results else None
-            why = titled(raised) if raised is not None else ""
-            found[why] = (*found.get(why, ()), test)
-        return found
-
-    @property
     def boundary(self) -> Boundary:
         """The boundary of the first culprit, or of the search that found none; an empty one without either."""
         first = self.failures[0] if self.failures else None
@@ -418,22 +390,22 @@ class Answer:
     @property
     def last_good(self) -> str | None:
         """The candidate just before a regression."""
-        return self.boundary.last_good
+        return self.boundary.before if not self.boundary.is_fix else None
 
     @property
     def first_bad(self) -> str | None:
         """The candidate that a regression came with."""
-        return self.boundary.first_bad
+        return self.boundary.after if not self.boundary.is_fix else None
 
     @property
     def last_bad(self) -> str | None:
         """The candidate just before a fix."""
-        return self.boundary.last_bad
+        return self.boundary.before if self.boundary.is_fix else None
 
     @property
     def first_good(self) -> str | None:
         """The candidate that a fix came with."""
-        return self.boundary.first_good
+        return self.boundary.after if self.boundary.is_fix else None
 
     @property
     def suspects(self) -> tuple[str, ...]:
@@ -473,7 +445,7 @@ class Answer:
         return html_of(self)
 
     def as_json(self) -> dict[str, Any]:
-        """Return the answer as `harness bisect --json` prints it (schema 3)."""
+        """Return the answer as `harness bisect --json` prints it (schema 4)."""
         boundary = self.boundary
         is_fix = boundary.is_fix or self.status in (Status.FIXED, Status.NOT_FIXED)
         return {
@@ -491,7 +463,6 @@ class Answer:
             "signature": given_parts(self.signature),
             "failures": [failure.as_json() for failure in self.failures],
             **picked(self, "constraints constraints_verified flaky failing_at_both not_run"),
-            "why_at_both": [{"reason": why, "tests": list(tests)} for why, tests in self.why_at_both.items()],
             **picked(self, "back_to lifted not_rebuilt"),
             "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
             "steps": [step.as_json() for step in self.steps],

@@ -1,19 +1,17 @@
 """The one way to an answer: looks up what a question names, chooses the kind of search, and keeps the answer.
 
 The same question again is answered at once by the answer that was kept, and nothing runs.
-
-Mistakes of the user are refused: a repro that fails wherever it runs, as no bug does, and a misspelled package.
 """
 
 from __future__ import annotations
 
-import difflib
 import hashlib
 import json
-import re
+import os
 import shlex
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any
+from pathlib import Path
+from typing import TYPE_CHECKING
 
 from attrs import asdict, evolve
 
@@ -24,28 +22,28 @@ from harness.asking.wording import sentence_between
 from harness.culprit.axis import left_out_words
 from harness.errors import HarnessError, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
-from harness.model import Observation, RaisedException, normalized_name
+from harness.model import Release, normalized_name
 from harness.model.culprit import Level
-from harness.model.signature import last_exception
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.planning.given import other_step, sentence_about, with_files
-from harness.planning.inquiry import Inquiry
-from harness.planning.worlds import unbounded
+from harness.planning.inquiry import Inquiry, unbounded
 from harness.probing.judge import BY_HAND, Person
 from harness.redact import everywhere
 from harness.request.commands import ChosenCommand, chosen_command
 from harness.request.project import Projects
-from harness.request.question import End, EndKind, Ends, Question
+from harness.request.question import EndKind, Ends, Question
 from harness.request.repros import required_python, similar_package, typed_words
 from harness.session import Session, at_python, open_session
 from harness.store import as_record, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator
 
     from harness.settings import Settings
     from harness.store import Store
+
+_UV_SETTINGS = ("/etc/uv/uv.toml", os.environ.get("XDG_CONFIG_HOME", "~/.config") + "/uv/uv.toml")
 
 
 def ask(
@@ -55,7 +53,7 @@ def ask(
     typed: frozenset[str] = frozenset(),
     person: Person | None = None,
 ) -> Answer:
-    """Answer a question. `typed` are options that a user typed with their default value; `person` judges with `--ask`.
+    """Answer a question. `typed` are options that are no part of it; `person` judges with `--ask`.
 
     Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
     """
@@ -128,11 +126,8 @@ def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advic
     return evolve(answer, advice=advice, told=(*answer.told, f"{how}: {outcome} either"))
 
 
-def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind, *, refuse: bool = True) -> Answer:
-    """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does.
-
-    Without `refuse` there is an answer also where every run fails by a mistake of the user's own.
-    """
+def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind) -> Answer:
+    """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does."""
     store, place = session.store, _place_of(session, inquiry, kind)
     if (answer := _known(store, place)) is not None:
         left_out = left_out_words(answer.boundary.left_out)
@@ -146,8 +141,6 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind, *, refus
         from harness.asking.evidence import with_evidence
 
         answer = with_evidence(answer, session.prober)
-    if refuse:
-        refuse_own_mistake(answer, store)
     if kind is QuestionKind.WORLDS:
         answer = evolve(answer, sentence=sentence_between(answer))
     if files := other_step(session, inquiry):
@@ -232,10 +225,37 @@ def _depth(question: Question, kind: QuestionKind) -> Level:
 
 
 def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
-    """Return the file of the answer to a question, relative to the results folder; "" if it can't be kept."""
-    told = _identity(session, inquiry, kind)
+    """Return the file of the answer to a question, relative to the results folder.
+
+    Its name is a hash of the whole question, of what its ends and the index say now, and of the settings with which
+    packages are found. "" if that can't be told at once, as for an environment's folder.
+    """
+    ends = [end for end in (inquiry.good, inquiry.bad) if end is not None]
+    may_change = any(end.kind in (EndKind.PYTHON, EndKind.COMMIT) for end in ends)
+    if may_change or kind is QuestionKind.PYTHONS or session.remote is not None:
+        return ""
+    releases: tuple[Release, ...] = ()
+    if inquiry.subject:
+        try:
+            releases = session.index.releases(normalized_name(inquiry.subject))
+        except HarnessError:
+            return ""  # the search says what is wrong
+    uv, reader = session.local.builder.uv, session.reader
+    configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
+    told = [
+        (__version__, kind.value),
+        asdict(evolve(inquiry, told=())),
+        [end.path.read_bytes().hex() for end in ends if end.path is not None],
+        asdict(session.settings),
+        (session.interpreter.version, session.interpreter.path),
+        [(name, value) for name, value in uv.environment.items() if name.upper().startswith(("UV_", "PIP_"))],
+        (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
+        (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
+        session.gpus,
+        [(release.version, release.yanked) for release in releases],
+    ]
     text = json.dumps(told, sort_keys=True, default=str)
-    return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json" if told is not None else ""
+    return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
 
 
 def _known(store: Store, place: str) -> Answer | None:
@@ -246,51 +266,6 @@ def _known(store: Store, place: str) -> Answer | None:
     told = (*answer.told, "answered from the results of an earlier search; nothing was run")
     known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
     return evolve(known, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
-
-
-def _identity(session: Session, inquiry: Inquiry, kind: QuestionKind) -> dict[str, Any] | None:
-    """Return all that the answer depends on; None if that can't be told at once, as for an environment's folder."""
-    ends = [_end(end) for end in (inquiry.good, inquiry.bad)]
-    if None in ends or kind is QuestionKind.PYTHONS or session.remote is not None:
-        return None
-    repro, interpreter = inquiry.repro, session.interpreter
-    told: dict[str, Any] = {
-        "harness": __version__,
-        "kind": kind.value,
-        "subject": inquiry.subject,
-        "ends": ends,
-        "repro": (repro.digest, repro.params, repro.dependencies, str(repro.signature), str(repro.subjects)),
-        "asked": (inquiry.with_, inquiry.hold, inquiry.as_of, inquiry.depth, inquiry.from_source),
-        "policy": asdict(inquiry.policy),
-        "python": (interpreter.version, str(interpreter.path)),
-        "settings": session.settings.typed,
-        "reader": (session.reader.lock.id, session.reader.repro.digest)
-        if session.reader and session.reader.lock
-        else "",
-        "gpus": [str(gpu) for gpu in session.gpus],
-    }
-    if inquiry.subject:
-        try:
-            releases = session.index.releases(normalized_name(inquiry.subject))
-        except HarnessError:
-            return None  # the search says what is wrong
-        told["releases"] = [(str(release.version), release.yanked) for release in releases]
-    return told
-
-
-def _end(end: End | None) -> tuple[str, ...] | None:
-    """Return what an end is; None for one that may change without its name changing."""
-    if end is None:
-        return ("",)
-    if end.kind in (EndKind.PYTHON, EndKind.COMMIT):
-        return None
-    content = hashlib.sha256(end.path.read_bytes()).hexdigest() if end.path is not None else ""
-    return (end.kind.value, end.text, end.moment.isoformat() if end.moment is not None else "", content)
-
-
-_MODULE = re.compile(r"No module named '(?P<name>\w+)'")
-_NAME = re.compile(r"cannot import name '(?P<name>\w+)' from '(?P<module>[\w.]+)'")
-_FIXTURE = re.compile(r"fixture '(?P<name>\w+)' not found")
 
 
 @contextmanager
@@ -306,57 +281,3 @@ def names_meant(inquiry: Inquiry) -> Iterator[None]:
         if close in (None, normalized_name(error.project)):
             raise
         raise UnknownProject(error.project, hint=f"did you mean {close}?") from error
-
-
-def refuse_own_mistake(answer: Answer, store: Store) -> None:
-    """Raise `UserMistake` if all runs of an answer failed by the same misspelled import, or a fixture that is missing.
-
-    One run does not show that: a release may have removed the module or the plugin.
-    """
-    if answer.status not in (Status.NOT_A_REGRESSION, Status.NOT_FIXED, Status.INCONCLUSIVE):
-        return
-    keys = dict.fromkeys(step.observation for step in answer.steps)
-    runs = answer.ends or [run for key in keys if (run := store.get(key)) is not None]
-    reasons = [_reasons(run, store.log(run)) for run in runs]
-    if len(runs) < 2 or not all(reasons) or len(set().union(*reasons)) != 1:
-        return
-    (reason,) = reasons[0]
-    installed = [pin.name for run in runs if run.lock is not None for pin in run.lock.pins]
-    what = "no upgrade broke these tests" if runs[-1].tests else "this is a mistake in the repro, not a bug"
-    raise UserMistake(
-        f"{what}: {reason}, in each of {len(runs)} runs",
-        hint=_hint(reason, installed, answer.advice),
-    )
-
-
-def _reasons(run: Observation, log: str) -> set[str]:
-    """The mistakes by which a run failed; empty if some failure has another reason."""
-    if run.mistake:
-        return {run.mistake}
-    failed = [test.exception for test in run.tests if test.outcome.is_failure]
-    raised = failed or [run.exception or last_exception(log)]
-    found = [next(_mistakes(one), "") if one is not None else "" for one in raised]
-    return set(found) if all(found) else set()
-
-
-def _mistakes(raised: RaisedException) -> Iterator[str]:
-    for one in raised.chain():
-        for pattern in (_MODULE, _NAME, _FIXTURE):
-            if match := pattern.search(one.message):
-                yield match[0]
-
-
-def _hint(reason: str, installed: Sequence[str], advice: str) -> str:
-    """What to do: the name that is probably meant, or the package to add, which the `advice` may name."""
-    if match := _FIXTURE.search(reason):
-        return f"define the fixture {match['name']}, or add the plugin that has it: --with PLUGIN"
-    if match := _NAME.search(reason):
-        return f"check the spelling: {match['module']} has no {match['name']} in any release that was tried"
-    name = _MODULE.search(reason)
-    if name is None:
-        return ""
-    close = difflib.get_close_matches(name["name"], sorted(set(installed)), n=1, cutoff=0.75)
-    if not close and advice:
-        return advice
-    meant = f"did you mean {close[0]}? " if close else ""
-    return f"{meant}--with PACKAGE adds a package that is missing"

@@ -18,13 +18,13 @@ from harness.asking.advice import (
     advice_on_ends,
     advice_on_limits,
     install_missing,
-    searched_with,
 )
 from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.asking.both_ends import BothEnds
-from harness.asking.failures import Group, Groups, ranked, shown_of
+from harness.asking.failures import Group, Groups
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
+from harness.culprit.ranking import ranked
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
@@ -205,15 +205,11 @@ class Between:
         answer = evolve(answer, not_run=answer.not_run or groups.not_run)
         held: dict[str, str | None] = {}
         found: list[Failure] = []
-        told = dict.fromkeys(answer.told)
         for _ in range(_ROUNDS):
-            whole = groups.groups[:_MOST_GROUPS]
-            each = self.ends.some_of(whole)
-            repro = self.ends.only(tests := groups.tests if each == whole else Groups(each).tests)
-            told |= dict.fromkeys(searched_with(tests, groups.tests))
+            each, repro = groups.groups[:_MOST_GROUPS], self.ends.only(groups.tests)
             now: list[Failure] = []
             for number, group in enumerate(each):
-                self._tell(whole[number], number, len(whole))
+                self._tell(group, number, len(each))
                 alone, depth = self.ends.narrowed(group.tests), self.question.depth
                 search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
                 now.append(self._until_steady(search))
@@ -221,7 +217,6 @@ class Between:
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
                 known = {test for failure in found if failure.culprits for test in failure.tests}
-                now = [evolve(one, tests=group.tests) for one, group in zip(now, whole, strict=True)]
                 found += [one for one in now if not one.tests or not known.issuperset(one.tests)]
                 break
             self._bounds = _tightest(culprits, self._bounds)
@@ -231,9 +226,8 @@ class Between:
             verified = run if run.outcome.ran and passes_whole(left, run) else None
             is_verified = verified is not None
             answer = evolve(answer, constraints=constraints, constraints_verified=is_verified, verified_by=verified)
-            ways = zip(now, each, whole, strict=True)
-            found += [evolve(one, tests=shown_of(some, group, left)) for one, some, group in ways]
-            new = {name: one.last_good for name, one in _tightest(culprits, {}).items()}
+            found += now
+            new = {name: one.before for name, one in _tightest(culprits, {}).items()}
             if is_verified or not left.groups or new.keys() <= held.keys():
                 break
             held |= new
@@ -250,7 +244,6 @@ class Between:
             flaky=tuple(dict.fromkeys((*flaky, *groups.flaky))),
             failing_at_both=groups.failing_at_both,
             changes=answer.changes or good.lock.diff(self.ends.bad.lock),
-            told=tuple(told),
         )
 
     def _verify(self, groups: Groups, bad: World, constraints: tuple[str, ...]) -> Observation:
@@ -326,9 +319,12 @@ def _unsure(group: Group, why: str) -> Failure:
 def _as_fix(culprit: Guilty) -> Guilty:
     """Return a culprit between a good end and an older bad one as what fixed it."""
     boundary = culprit.boundary
-    certain = (boundary.last_good,) if boundary.is_certain and boundary.last_good is not None else boundary.suspects
+    certain = (boundary.before,) if boundary.is_certain and boundary.before is not None else boundary.suspects
     boundary = evolve(
-        boundary.with_change(boundary.first_bad, boundary.last_good, is_fix=True),
+        boundary,
+        before=boundary.after,
+        after=boundary.before,
+        is_fix=True,
         suspects=certain,
         candidates=boundary.candidates[::-1],
         sides=boundary.sides[::-1],
@@ -340,17 +336,14 @@ def _as_fix(culprit: Guilty) -> Guilty:
 def _tightest(culprits: Iterable[Guilty], known: Mapping[str, Boundary]) -> dict[str, Boundary]:
     """Return the boundaries of packages that must be held back, by package: of several, that with the lowest bound.
 
-    Of culprits that break the tests only together, one is enough; its companions must be held back, too.
+    The companions of a culprit must be held back, too.
     """
-    found, settled = dict(known), set[str]()
+    found = dict(known)
     for culprit in culprits:
-        if culprit.package in settled:
-            continue
-        settled |= {*culprit.together_with}
         for one in (culprit.boundary, *culprit.companions):
             other = found.get(one.subject)
             bound = Requirement(one.constraint or one.subject).specifier
-            if other is None or not (other.last_good and bound.contains(other.last_good, prereleases=True)):
+            if other is None or not (other.before and bound.contains(other.before, prereleases=True)):
                 found[one.subject] = one
     return found
 

@@ -13,13 +13,11 @@ from harness.asking.advice import advice_on_limits, cut_short, last_words
 from harness.asking.failures import (
     Group,
     Groups,
-    disagreeing,
     fails,
     fails_alike,
     failures_between,
     packages_named,
     some_of_each,
-    some_tests_of,
 )
 from harness.asking.observing import MOST_PASSES, Observer, passes_needed
 from harness.errors import UserMistake
@@ -27,14 +25,13 @@ from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.signature import last_exception
 from harness.model.text import counted, listed, one_line
 from harness.planning.worlds import NoSolution, World, Worlds
-from harness.probing import Judge, Probe
+from harness.probing import Judge
 from harness.request.question import EndKind, day_end, release_end
 from harness.run.commands import NO_TESTS, only
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
 RATE_FAILURES = 4
-_AGAIN = 2  # repetitions that tell a test that depends on others from a flaky one
 _SHOWN = 120  # characters of an error in a sentence
 _NAMED = 3  # tests that a sentence names
 _FEW = 4  # a step back runs some of the failing tests first, if the suite has so many times more tests
@@ -72,8 +69,8 @@ class BothEnds:
     `steps` is the way back if no good end was named; `newer` are the runs of each good end from which it went further
     back, for tests that fail there, too. `unlike` says how an environment that is the good end differs from the one
     that is built from its lock. `unjudged` says how older packages fail with another error than the bug's, and `alike`
-    are runs of older ones that show it. `together` are tests that have another result without the tests that run
-    before them.
+    are runs of older ones that show it. `together` are tests that had another result without the tests that run before
+    them.
     """
 
     observer: Observer
@@ -267,13 +264,14 @@ class BothEnds:
     def between(self) -> Groups:
         """Return what newly fails, after the failing tests have run again at both ends.
 
-        A test that fails only in some runs of the bad end, and in none of the good end, is a flaky regression.
+        A test with another result alone may depend on those that run before it: then the whole command is run. It is a
+        flaky regression if it fails only in some of these runs at the bad end, and in none at the good end.
         """
         groups = self.newly_failing(self.good_runs, self.bad_runs[-1:])
         if not groups.groups or self.good is None or not (groups.tests or self.observer.is_flaky):
             return groups
-        repro = self.only(groups.tests)
         if groups.tests and not self.observer.is_flaky:
+            repro = self.only(groups.tests)
             again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
             good_again = self.observer.observe("the failing tests again, at the good end", self.good.itself(repro))
             found = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
@@ -281,59 +279,17 @@ class BothEnds:
                 self.bad_runs.append(again)
                 self.good_runs.append(good_again)
                 return found
-            suspects = frozenset(found.flaky).intersection(groups.tests)
-            if suspects and self._depends_on_others(suspects, repro, (self.bad, again), (self.good, good_again)):
-                self.together |= suspects
-                return self.newly_failing(self.good_runs, self.bad_runs)
-        return self.flaky(groups, repro, self.good)
-
-    def _depends_on_others(self, tests: frozenset[str], alone: Repro, *ends: tuple[World, Observation]) -> bool:
-        """Whether tests have one result in every run of the whole command, and another one in every run of `alone`.
-
-        Each end comes with its first run of `alone`. If so, keeps the runs of the whole command.
-        """
-        kept: list[tuple[list[Observation], Sequence[Observation]]] = []
-        for world, first in ends:
-            name, runs = ("bad", self.bad_runs) if world is self.bad else ("good", self.good_runs)
-            if not tests & disagreeing((runs[-1], first)):
-                continue
-            label = f"the whole command again, at the {name} end"
-            again = self._again(label, world.itself(self.repro), runs[-1], tests)
-            label = f"the failing tests again, at the {name} end"
-            if again is None or self._again(label, world.itself(alone), first, tests) is None:
-                return False
-            kept.append((runs, again))
-        for runs, again in kept:
-            runs += again
-        return bool(kept)
-
-    def _again(
-        self, label: str, probe: Probe, first: Observation, tests: frozenset[str]
-    ) -> Sequence[Observation] | None:
-        """Repeat a run; returns the repetitions, None if one has another result for one of these tests."""
-
-        def differs(run: Observation) -> bool:
-            return bool(tests & disagreeing((first, run)))
-
-        runs = self.observer.observe_again(label, probe, range(1, _AGAIN + 1), differs)
-        return None if differs(runs[-1]) else runs
-
-    def some_of(self, groups: tuple[Group, ...]) -> tuple[Group, ...]:
-        """Return the groups with as many tests as a search needs; unchanged if those need others to pass."""
-        some = tuple(map(some_tests_of, groups))
-        if some == groups or self.good is None or self.together:
-            return groups
-        probe = self.good.itself(self.only(Groups(some).tests))
-        run = self.observer.observe("some of the failing tests, at the good end", probe)
-        store = self.observer.prober.store
-        return some if all(group.judge(store)(run).verdict is Verdict.GOOD for group in some) else groups
+            self.together |= frozenset(found.flaky).intersection(groups.tests)
+        groups = self.flaky(groups, self.only(groups.tests), self.good)
+        self.together -= frozenset(groups.flaky)
+        return groups
 
     @property
     def told(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
         told = (*(self.good.told if self.good is not None else ()), *self.bad.told)
         told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
-        if not self.together:
+        if not self.together or self.observer.is_flaky:
             return told
         names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
         order = f"{names} {depends} on the tests that run before: alone, the result differs, so all tests were run"

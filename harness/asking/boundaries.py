@@ -15,6 +15,7 @@ from harness.asking.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
+from harness.errors import UserMistake
 from harness.model import Change, Release
 from harness.model.verdict import verdicts_around
 from harness.scheduling.scheduler import SpareLane
@@ -50,12 +51,15 @@ def search_line(
     The repetitions that will be missing then run where a search for lines leaves a lane free. No culprit is returned if
     single runs, with which it was found, turn out not to tell good from bad. `known` are runs that were made before;
     `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
-    `NoNetwork` and `NoSpace`.
+    `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
     """
     begun, ran_now, culprit, spare = time.monotonic(), 0, None, None
     searched = line.begin(known, patient=find is not None, captured_from="the bad end")
     line.announce(*announced, searched)
     searched = line.run(searched)
+    mistakes = {run.mistake for run in searched.record.observations.values()}
+    if len(mistakes) == 1 and (mistake := mistakes.pop()):
+        raise UserMistake(f"this failure is not a bug: {mistake}, in every run")
     sides, judge = sides_of(searched), searched.record.judge
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
@@ -142,10 +146,9 @@ def boundary_of(
         subject=axis.subject,
         unit=axis.unit,
         candidates=candidates or tuple(map(Candidate, axis.names)),
-        last_good=name(result.last_good),
-        first_bad=name(result.first_bad),
-        last_bad=name(result.last_bad),
-        first_good=name(result.first_good),
+        before=name(result.last_bad if axis.find_fix else result.last_good),
+        after=name(result.first_good if axis.find_fix else result.first_bad),
+        is_fix=axis.find_fix,
         suspects=searched.suspects,
         sides=sides,
         steps=tuple(record.steps),

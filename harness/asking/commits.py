@@ -38,7 +38,7 @@ from harness.model import Change, Combination, Lock, Release, name_of, normalize
 from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.model.lock import AsOf
 from harness.model.verdict import verdicts_around
-from harness.planning.releases import scope_of, told_holds, why_left_out
+from harness.planning.releases import releases_on_line, scope_of, told_holds
 from harness.probing import Judge, Probe
 from harness.repository.declared import declared_requirements, project_files, project_folder
 from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
@@ -96,8 +96,7 @@ def commits_answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], p
         moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
         culprit = Culprit((finding_of(source, pair, moved, len(chain)),))
         sides = tuple(source.runs.judged[sha][1] for sha in pair)
-        boundary = boundary.with_change(before, after, is_fix=boundary.is_fix)
-        boundary = evolve(boundary, suspects=(after,), sides=sides, moved=())
+        boundary = evolve(boundary, before=before, after=after, suspects=(after,), sides=sides, moved=())
     return OnLine(searched, culprit).answer(asked, boundary)
 
 
@@ -180,13 +179,10 @@ def _own_repository(session: Session, question: Inquiry) -> str:
     return repository_of(PackageFiles.of(built, [normalized_name(question.subject)]))
 
 
-def _usable(session: Session, question: Inquiry) -> list[Release]:
+def _usable(session: Session, question: Inquiry) -> tuple[Release, ...]:
     """Return the releases of the subject that can be installed on this machine."""
-    return [
-        release
-        for release in session.index.releases(normalized_name(question.subject))
-        if why_left_out(release, question, session.interpreter) is None
-    ]
+    releases = session.index.releases(normalized_name(question.subject))
+    return releases_on_line(releases, question, session.interpreter, (None, None))[0]
 
 
 def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str) -> Commit:

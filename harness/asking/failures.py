@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 
 from attrs import evolve, field, frozen
 
+from harness.culprit.ranking import named_in
 from harness.model import (
-    Change,
     Judgement,
     Observation,
     Outcome,
@@ -22,7 +22,6 @@ from harness.model import (
     TestOutcome,
     TestResult,
     Verdict,
-    normalized_name,
 )
 from harness.model.observation import WHOLE_RUN
 from harness.model.signature import normalized_message, without_end
@@ -30,98 +29,11 @@ from harness.model.text import one_line
 from harness.probing import Judge
 from harness.store import Store
 
-# Tools that run and measure tests rarely break them.
-_TEST_TOOL = re.compile(r"^(pytest.*|pluggy|iniconfig|coverage|exceptiongroup|tox)$")
-_RAISES_FOR_OTHERS = ("_pytest", "pytest", "pluggy")
-_NO_FIXTURE = "FixtureLookupError"
-_FOR_TESTS = ("AssertionError", "Failed", "Exited", _NO_FIXTURE)  # how pytest reports a failure of something else
-_WORD = re.compile(r"[A-Za-z][A-Za-z0-9_.-]*[A-Za-z0-9]|[A-Za-z]")
-
-
-def ranked(
-    changes: Mapping[str, Change], exceptions: Sequence[RaisedException], log: str, asked: Sequence[str]
-) -> tuple[str, ...]:
-    """Return the names of the changed packages, the most likely culprit first.
-
-    In this order: named by the message, the exception type or an error line of the log, in the traceback, in a path of
-    the log, not a test tool, present at both ends, requested, a larger version step.
-    """
-    message = _projects(" ".join(raised.message for raised in exceptions))
-    types = _projects(" ".join(map(_type, exceptions))) | _plugins(exceptions, changes)
-    frames = packages_of_frames(exceptions)
-    printed = _projects("\n".join(line for line in log.splitlines() if "Error" in line or line.startswith("E ")))
-    files = packages_of_log(log)
-
-    def rank(name: str) -> tuple[object, ...]:
-        change = changes[name]
-        return (
-            name not in message,
-            name not in types,
-            name not in printed,
-            frames.index(name) if name in frames else len(frames),
-            name not in files,
-            _TEST_TOOL.match(name) is not None,
-            change.before is None or change.after is None,
-            name not in asked,
-            change.step,
-            name,
-        )
-
-    return tuple(sorted(changes, key=rank))
-
-
-def named_in(exceptions: Sequence[RaisedException], order: Sequence[str]) -> tuple[str, ...]:
-    """Return the packages of `order` that exceptions name, then those in their tracebacks, the innermost first."""
-    words = _projects(" ".join(f"{_type(raised)} {raised.message}" for raised in exceptions))
-    words |= _plugins(exceptions, order)
-    frames = packages_of_frames(exceptions)
-    named = [name for name in order if name in words]
-    return tuple(dict.fromkeys([*named, *(name for name in frames if name in order)]))
-
-
-def _type(raised: RaisedException) -> str:
-    """Return the type of an exception, "" for those that pytest raises to report a failure of something else."""
-    return "" if raised.name in ("Failed", _NO_FIXTURE) else raised.type
-
-
-def packages_of_frames(exceptions: Sequence[RaisedException]) -> list[str]:
-    """Return the packages in the tracebacks of exceptions, the innermost first, without pytest and pluggy.
-
-    They run every test, so they only count where they raised an error of their own.
-    """
-    found: list[str] = []
-    for raised in exceptions:
-        packages = [frame.package for frame in reversed(raised.frames)]
-        if packages[:1] and packages[0] in _RAISES_FOR_OTHERS and raised.name not in _FOR_TESTS:
-            found.append("pytest")
-        found += [normalized_name(name) for name in packages if name and name not in _RAISES_FOR_OTHERS]
-    return found
-
-
-def packages_of_log(log: str) -> frozenset[str]:
-    """Return the packages in the paths of a log."""
-    return _projects(" ".join(re.findall(r"site-packages/([A-Za-z0-9_]+)", log)))
-
-
-def _plugins(exceptions: Sequence[RaisedException], names: Iterable[str]) -> frozenset[str]:
-    """Return the pytest plugins among some packages if a fixture is missing, which one of them may provide."""
-    if not any(raised.name == _NO_FIXTURE for raised in exceptions):
-        return frozenset()
-    return frozenset(name for name in names if name.startswith("pytest-"))
-
-
-def _projects(text: str) -> frozenset[str]:
-    """Return the words of a text as project names, and the first part of each dotted name."""
-    words = set(_WORD.findall(text))
-    return frozenset(normalized_name(part) for word in words for part in (word, word.split(".")[0]))
-
-
 _PASSES = frozenset({TestOutcome.PASSED, TestOutcome.XPASSED})
 _SENTENCE_END = re.compile(r"(?<=[.!?])\s+(?=[A-Z`'\"])")
 _MESSAGE_LIMIT = 300
 _LINE = 200  # characters of an exception in a sentence
 _FAILED = RaisedException("Failed", "")
-_ENOUGH = 20  # tests of one failure that a search runs; the whole suite runs at the ends and with the workaround
 
 
 @frozen
@@ -281,23 +193,6 @@ def some_of_each(observation: Observation, tests: Sequence[str] = ()) -> tuple[s
             found.setdefault(_key(test, failure, raised), []).append(test)
     every = (each for names in found.values() for each in (names[0], names[len(names) // 2], names[-1]))
     return tuple(dict.fromkeys(every)) if WHOLE_RUN not in results.own else ()
-
-
-def some_tests_of(group: Group) -> Group:
-    """Return a group with as many of its tests as a search runs, evenly spread; unchanged if it has few more."""
-    count = len(group.tests)
-    if count <= 2 * _ENOUGH:
-        return group
-    return evolve(group, tests=tuple(group.tests[number * count // _ENOUGH] for number in range(_ENOUGH)))
-
-
-def shown_of(searched: Group, whole: Group, left: Groups) -> tuple[str, ...]:
-    """Return the tests of a group for which its search stands; `left` is what fails with its workaround.
-
-    A test that did not run in the search, and still fails, has another culprit.
-    """
-    others = set(left.tests) - set(searched.tests)
-    return tuple(test for test in whole.tests if test not in others)
 
 
 def fails_alike(run: Observation, bad: Observation) -> bool:

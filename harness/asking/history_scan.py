@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
-from harness.arguments import check_between, check_fields
+from harness.arguments import check_between, with_types
 from harness.asking.ask import names_meant
 from harness.asking.history import (
     BrokenWindow,
@@ -45,7 +45,7 @@ if TYPE_CHECKING:
     from harness.session import Session
 
 
-@frozen
+@frozen(field_transformer=with_types)
 class Range:
     """The range of a scan: the oldest and newest release, and the largest allowed gap between runs."""
 
@@ -54,7 +54,6 @@ class Range:
     max_gap: int | None = None
 
     def __attrs_post_init__(self) -> None:
-        check_fields(self)
         check_between("max_gap", self.max_gap, 1)
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 
 from attrs import fields_dict
 
@@ -28,25 +28,29 @@ class QuestionKind(enum.Enum):
     PYTHONS = "Pythons"
 
 
-# Why an option does not apply to a kind of question; what is not listed is honoured.
-_MEANINGLESS: Mapping[tuple[str, QuestionKind], str] = {
-    ("--pre", QuestionKind.PYTHONS): "Pythons are searched as they are installed",
-    ("--git", QuestionKind.PYTHONS): "the commits of Python itself are not searched",
-    ("--build", QuestionKind.PYTHONS): "each Python has packages of its own",
-    ("--no-build", QuestionKind.PYTHONS): "nothing is built",
-    ("--no-build", QuestionKind.RELEASES): "nothing is built unless --build allows it",
-    ("--no-build", QuestionKind.COMMITS): "nothing is built unless --build allows it",
-    ("--python", QuestionKind.PYTHONS): "the Pythons are what is searched; name them with --good and --bad",
-    ("--scheduler", QuestionKind.PYTHONS): "it runs on this machine, whose Pythons are searched",
-    ("--constraints", QuestionKind.PYTHONS): "a constraints file can't hold back Python",
-    ("--constraints", QuestionKind.COMMITS): "a constraints file can't name a commit",
-    ("--fork", QuestionKind.COMMITS): "no lines are searched between commits",
-    ("--no-fork", QuestionKind.COMMITS): "no lines are searched between commits",
-    ("--time", QuestionKind.COMMITS): "nothing is searched below a commit",
-    ("--made", QuestionKind.WORLDS): "name the package whose releases write the files",
-    ("--made", QuestionKind.COMMITS): "no commits of what writes the files are searched",
-    ("--made", QuestionKind.PYTHONS): "a Python is not what writes the files",
-    ("--as-of", QuestionKind.WORLDS): "the ends say which packages are installed",
+_SCRIPT, _COMMAND, _MADE, _ASK, _CERTAIN = "a repro", "a command", "--made", "--ask", "a question without --flaky"
+_PYTHONS, _COMMITS = QuestionKind.PYTHONS.value, QuestionKind.COMMITS.value
+# What an option does not apply to, and is refused for. One that is not listed applies to every question.
+_NOT_FOR: Mapping[str, frozenset[str]] = {
+    "--pre": frozenset({_PYTHONS}),
+    "--git": frozenset({_PYTHONS, _MADE, _ASK}),
+    "--build": frozenset({_PYTHONS}),
+    "--no-build": frozenset({QuestionKind.RELEASES.value, _COMMITS, _PYTHONS}),
+    "--python": frozenset({_PYTHONS}),
+    "--scheduler": frozenset({_PYTHONS, _MADE, _ASK}),
+    "--constraints": frozenset({_PYTHONS, _COMMITS}),
+    "--no-fork": frozenset({_COMMITS, _MADE, _ASK, "--depth release", "--depth package"}),
+    "--time": frozenset({_COMMITS, _ASK}),
+    "--flaky": frozenset({_ASK}),
+    "--trust-ends": frozenset({_CERTAIN}),
+    "--ask": frozenset({_MADE}),
+    "--as-of": frozenset({QuestionKind.WORLDS.value}),
+    "--made": frozenset({QuestionKind.WORLDS.value, _COMMITS, _PYTHONS, _COMMAND}),
+    "--made-with": frozenset({_COMMAND}),
+    **dict.fromkeys(("--project", "--extra", "--group", "--unpin"), frozenset({_SCRIPT})),
+    **{f"--depth {level.value}": frozenset({_COMMITS, _ASK}) for level in Level},
+    "--depth release": frozenset({_COMMITS}),
+    "--depth commit": frozenset({_ASK}),
 }
 # Parts of a question that are not called like the option that sets them.
 _FLAGS = {
@@ -57,8 +61,6 @@ _FLAGS = {
     "extras": "--extra",
     "groups": "--group",
 }
-_PROJECT = frozenset({"--project", "--extra", "--group", "--unpin"})
-_FORKS = frozenset({"--fork", "--no-fork"})
 _SETTINGS = ("as_of", "made_with", "python", "scheduler", "from_source", "no_build")
 
 
@@ -88,31 +90,28 @@ def kind_of(question: Question, settings: Settings) -> tuple[QuestionKind, Ends 
 def refuse_meaningless(
     question: Question, settings: Settings, kind: QuestionKind, ends: Ends | None, typed: frozenset[str] = frozenset()
 ) -> None:
-    """Refuse every option that does not apply to a question; `typed` are options that were typed with their default.
+    """Refuse every option that does not apply to a question; `typed` are options that are no part of one.
 
-    Raises `UserMistake`, which names the option and says why.
+    Raises `UserMistake`, which names the option and what it does not apply to.
     """
+    policy, depth = question.policy, question.depth
     given = {_FLAGS.get(name, f"--{name.replace('_', '-')}") for name in question.set} | typed
     known = fields_dict(Settings)
     given |= {known[name].metadata["option"].flag for name in _SETTINGS if getattr(settings, name)}
     if kind is QuestionKind.WORLDS and ends is not None and not _has_fixed_packages(ends):
         given.discard("--as-of")
+    if kind is QuestionKind.COMMITS:
+        given.discard("--git")  # its commits are what is searched
+    asked = {kind.value, _SCRIPT if question.run is None else _COMMAND}
+    asked |= {_MADE} if policy.made else set()
+    asked |= {_ASK} if policy.ask else set()
+    asked |= {_CERTAIN} if not policy.flaky else set()
+    level = {f"--depth {depth.value}"} if depth is not None else set[str]()
+    asked, given = asked | level, given | level
     for option in sorted(given):
-        why = _MEANINGLESS.get((option, kind))
-        if why is not None:
-            raise UserMistake(f"{option} does not apply to {kind.value}: {why}", hint=f"leave out {option}")
-    policy, depth = question.policy, question.depth
-    plain = given - {"--git"} if kind is QuestionKind.COMMITS else given
-    for applies, options, why, hint in _rules(question):
-        if applies and (mine := sorted(options & plain)):
-            raise UserMistake(f"{mine[0]} {why}", hint=hint or f"leave out {mine[0]}")
-    if policy.ask and depth is not None and depth is not Level.RELEASE:
-        raise UserMistake(
-            f"--depth {depth.value} can't go with --ask: it would take more runs than anybody can judge",
-            hint="leave out --depth, or describe the bug in a repro that the harness can judge",
-        )
-    if kind is QuestionKind.COMMITS and depth is not None and depth is not Level.COMMIT:
-        raise UserMistake(f"--depth {depth.value} does not apply to commits: a commit is what is searched")
+        if excluding := sorted(asked & _NOT_FOR.get(option, frozenset())):
+            to = "with" if excluding[0].startswith("--") else "to"
+            raise UserMistake(f"{option} does not apply {to} {excluding[0]}", hint=f"leave out {option}")
     if kind is QuestionKind.WORLDS and ends is not None:
         _refuse_fix(question, ends)
     # With --made, the releases that are searched write; --with is for what reads.
@@ -126,21 +125,6 @@ def refuse_meaningless(
             f"{option} names {question.subject}, whose releases are what is searched",
             hint="--good and --bad set the ends",
         )
-
-
-def _rules(question: Question) -> Iterable[tuple[bool, frozenset[str], str, str]]:
-    """Yield the options that other parts of a question exclude: whether they do, the options, why, and what to do."""
-    policy, depth = question.policy, question.depth
-    yield question.run is None, _PROJECT, "goes with --run: a repro has no project", 'for example --run "pytest"'
-    yield not policy.flaky, frozenset({"--trust-ends"}), "goes with --flaky", "add --flaky, or leave out --trust-ends"
-    made = frozenset({"--made", "--made-with"})
-    yield question.run is not None, made, "goes with a repro: --run has no first step", ""
-    why = "does not apply with --made: each release writes files of its own, on this machine"
-    yield policy.made, _FORKS | {"--ask", "--git", "--scheduler"}, why, ""
-    judged = _FORKS | {"--flaky", "--scheduler", "--git", "--time"}
-    yield policy.ask, judged, "does not apply with --ask: you judge each run", ""
-    if depth in (Level.RELEASE, Level.PACKAGE):
-        yield True, _FORKS, f"does not apply with --depth {depth.value}: no lines are searched", ""
 
 
 def _refuse_fix(question: Question, ends: Ends) -> None:

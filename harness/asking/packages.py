@@ -7,7 +7,7 @@ if the failure names the package that it is about.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -15,19 +15,13 @@ from packaging.version import Version
 
 from harness.asking.answer import Boundary, Guilty
 from harness.asking.boundaries import boundary_of, candidates_of, search_line
-from harness.asking.failures import (
-    FailureJudge,
-    Group,
-    packages_of_frames,
-    packages_of_log,
-    seen_by,
-)
+from harness.asking.failures import FailureJudge, Group, seen_by
 from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
 from harness.culprit.pursuit import Pursuit
+from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
 from harness.culprit.trials import Trials
-from harness.events import LevelBegan
 from harness.model import Change, Observation, Release, Repro, Verdict, name_of
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
@@ -106,38 +100,33 @@ class PackageSearch:
         return run if self.judge(run).verdict is Verdict.GOOD else None
 
     def held_back(self) -> dict[str, str | None] | None:
-        """Return the versions at which packages must be held back for the tests to pass; None if that is not enough."""
-        told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
-        names = self.fewest(
-            self.order,
-            lambda names: self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro),
-            Verdict.GOOD,
-            told,
-            "held back",
-        )
-        return {name: self.units[name].before for name in self.order if name in names} if names is not None else None
+        """Return the fewest packages that must be held back for the tests to pass, each with its version.
 
-    def fewest(
-        self, order: Sequence[str], probe_of: Callable[[Names], Probe], flipped: Verdict, told: str, how: str
-    ) -> Names | None:
-        """Return the fewest packages of `order` that lead to the verdict `flipped`; None if all together do not.
-
-        `told` says what is searched, `how` what is done to the packages of a run.
+        None if holding back all of them is not enough.
         """
-        observer, judge = self.observer, self.judge
-        prober = observer.repeating(judge)
+        told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
+        observer = self.observer
         trials = Trials(
-            self.bad.scope, prober, observer.lanes, observer.index, judge, observer.reporter, tally=observer.tally
+            self.bad.scope,
+            observer.repeating(self.judge),
+            observer.lanes,
+            observer.index,
+            self.judge,
+            observer.reporter,
+            tally=observer.tally,
         )
         trials.begin(Level.PACKAGE, told)
 
+        def probe_of(names: Names) -> Probe:
+            return self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro)
+
         def label_of(names: Names) -> str:
-            return f"{how}: {listed(sorted(names))}"
+            return f"held back: {listed(sorted(names))}"
 
         reduced = Pursuit(
             trials=trials,
-            flipped=flipped,
-            weights=dict.fromkeys(order, 1.0),
+            flipped=Verdict.GOOD,
+            weights=dict.fromkeys(self.order, 1.0),
             probe_of=probe_of,
             label_of=label_of,
             most=math.inf,
@@ -146,9 +135,9 @@ class PackageSearch:
         ).run()
         if reduced.shown is None:  # the search assumed that all of them are enough
             run = self.observe(label_of(reduced.units), probe_of(reduced.units))
-            if judge(run).verdict is not flipped:
+            if self.judge(run).verdict is not Verdict.GOOD:
                 return None
-        return reduced.units
+        return {name: self.units[name].before for name in self.order if name in reduced.units}
 
     # -- since which release
 
@@ -156,14 +145,13 @@ class PackageSearch:
         """Find the two neighbouring releases of a package between which the tests began to fail, and what is below.
 
         Everything else stays unchanged. Versions are ordered by number, not by upload: a backport released after the
-        culprit comes before it. If the exception changes inside the failing range, both changes are reported: since
-        when the tests fail, and since when with this message. Raises `FlakyError`.
+        culprit comes before it. The first bad release may fail with another message. Raises `FlakyError`.
         """
         observer, group, name = self.observer, self.group, change.name
         line = self._line(change, {**self.held, **others})
         if line is None:
             suspects = (change.after,) if change.after else ()
-            return Guilty(Boundary(name, last_good=change.before, first_bad=change.after, suspects=suspects)), None
+            return Guilty(Boundary(name, before=change.before, after=change.after, suspects=suspects)), None
         axis, releases, left_out = line
         span = f"{name}, from {axis.names[0]} to {axis.names[-1]}"
         judge = evolve(self.judge, differing=Verdict.BAD if group.signature.captured else Verdict.SKIP)
@@ -188,12 +176,10 @@ class PackageSearch:
             bad = searched.search.result.bad_side
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
         found = boundary_of(searched, candidates_of(releases), left_out)
-        if found.first_bad is None or found.last_good is None:
-            return Guilty(evolve(found, last_good=change.before, first_bad=change.after)), None
+        if None in found.ends:
+            return Guilty(evolve(found, before=change.before, after=change.after)), None
         judgement = self.judge(found.sides[-1])
-        found = evolve(found, message=judgement.reason)
-        if found.first_bad != axis.names[-1] and judgement.differs:
-            found = evolve(found, since=self._since(axis, searched))
+        found = evolve(found, message=judgement.reason if judgement.differs else "")
         is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
         return Guilty(found, below if is_wanted else None), below
 
@@ -210,18 +196,6 @@ class PackageSearch:
         trials = evolve(trials, judge=self.judge) if is_same else trials
         return find_culprit(trials, sides, until, are_neighbours=True)
 
-    def _since(self, axis: Axis, searched: Searched) -> str | None:
-        """Return the first release that fails as the bad end does, if the first bad one fails differently."""
-        observer, judge = self.observer, evolve(self.judge, differing=Verdict.GOOD)
-        later = evolve(axis, good=searched.search.result.first_bad)
-        told = f"since which release of {axis.subject} is the message that of the bad end?"
-        observer.reporter.report(LevelBegan(Level.RELEASE, told))
-        line = AxisSearch(later, judge, observer.prober, observer.lanes, observer.reporter, observer.policy)
-        searched = line.run(line.begin(searched.record.observations))
-        observer.tally.ran_now += searched.record.ran
-        first = searched.search.result.first_bad
-        return axis.names[first] if first is not None else None
-
     def _line(self, change: Change, held: Versions) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
         """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
 
@@ -231,9 +205,8 @@ class PackageSearch:
             return None
         name, observer, bad = change.name, self.observer, self.bad
         scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
-        releases, left_out = releases_on_line(
-            observer.index, scope, observer.prober.builder.interpreter, name, (change.before, change.after), self._until
-        )
+        interpreter, known = observer.prober.builder.interpreter, observer.index.known_releases(name)
+        releases, left_out = releases_on_line(known, scope, interpreter, (change.before, change.after), self._until)
         if len(releases) < 2:
             return None
         names = tuple(str(release.version) for release in releases)
@@ -284,7 +257,7 @@ class PackageSearch:
             others = {other: version for other, version in held.items() if other != name}
             culprit = self._culprit(self.units[name], others, frozenset(found))
             found[culprit.package] = culprit
-            held[culprit.package] = culprit.boundary.last_good
+            held[culprit.package] = culprit.boundary.before
             for other in [other for other in held if other != culprit.package]:
                 rest = {one: version for one, version in held.items() if one != other}
                 run = self.passes(rest)
@@ -292,10 +265,7 @@ class PackageSearch:
                 # One that the others hold back may be a culprit, unless another was found in its place.
                 if run is not None and (other == name or there == self.units[other].after):
                     held = rest
-        culprits = [found[name] for name in held]
-        if len(versions) == 1 and held.keys() == versions.keys():
-            return self._with_partners(culprits[0])
-        return self._with_companions(culprits)
+        return self._with_companions([found[name] for name in held])
 
     def _culprit(self, change: Change, others: Versions, known: Names) -> Guilty:
         """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
@@ -308,7 +278,7 @@ class PackageSearch:
         instead = self._instead(boundary, below)
         if instead is None or instead.name in {*known, *others}:
             return found
-        held = {**others, boundary.subject: boundary.last_good}
+        held = {**others, boundary.subject: boundary.before}
         return self._culprit(evolve(self.units[instead.name], before=instead.before), held, known | {boundary.subject})
 
     def _instead(self, boundary: Boundary, below: Culprit | None) -> Change | None:
@@ -323,31 +293,12 @@ class PackageSearch:
         ]
         prober, asked = self.observer.prober, set(map(name_of, self.bad.requirements))
         for change in along if boundary.subject not in asked else ():
-            other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.first_bad}")
+            other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.after}")
             if change.name in asked and prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
                 return change
         package = below.findings[0] if below is not None else None
         names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()
         return next((change for change in along if names == {change.name}), None)
-
-    def _with_partners(self, culprit: Guilty) -> list[Guilty]:
-        """Return a culprit, and the packages without which it breaks nothing, each with its own boundary."""
-        name, partners = culprit.package, Names()
-        after = {one: change.after for one, change in self.units.items() if change.after is not None}
-        rest = tuple(other for other in self.order if other != name and other in after)
-        older = evolve(self.good, as_of=self.bad.as_of, near=self.good.lock)
-
-        def upgraded(names: Names) -> Probe:
-            return older.at({one: after[one] for one in (name, *sorted(names))}, self.repro)
-
-        if name in after and rest:
-            run = self.observe(f"the good end with only {name} {after[name]}", upgraded(Names()))
-            if self.judge(run).verdict is Verdict.GOOD:
-                told = f"{name} alone does not make the tests fail: which other package is needed?"
-                partners = self.fewest(rest, upgraded, Verdict.BAD, told, "upgraded too") or partners
-        found = [culprit, *(self.boundary(self.units[partner], {})[0] for partner in sorted(partners))]
-        every = {name, *partners}
-        return [evolve(one, together_with=tuple(sorted(every - {one.package}))) for one in found]
 
     def _with_companions(self, culprits: Sequence[Guilty]) -> list[Guilty]:
         """Return the culprits without packages that only have to be held back along with one of them.
@@ -359,7 +310,7 @@ class PackageSearch:
         other_errors = {
             one.package: one.boundary.sides[-1]
             for one in culprits
-            if one.boundary.sides and one.boundary.since is None and self.judge(one.boundary.sides[-1]).differs
+            if one.boundary.message and not self._fails_as_the_bad_end(one.boundary)
         }
         for name, run in other_errors.items():
             code, one = self._code_in(run), found[name]
@@ -369,6 +320,11 @@ class PackageSearch:
                 del found[name]
                 found[main.package] = evolve(main, companions=(*main.companions, one.boundary))
         return list(found.values())
+
+    def _fails_as_the_bad_end(self, boundary: Boundary) -> bool:
+        """Whether a release that the search over a package ran fails as the bad end does."""
+        runs = (self.observer.prober.store.get(step.observation) for step in boundary.steps)
+        return any(self.judge(run).verdict is Verdict.BAD for run in runs if run is not None)
 
     def _code_in(self, run: Observation) -> frozenset[str]:
         """Return the packages in the traceback of a run, from its log if nothing else has one."""

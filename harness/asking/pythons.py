@@ -21,11 +21,10 @@ from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.environment.interpreter import meets
 from harness.errors import UserMistake
-from harness.model import Change, Lock
+from harness.model import Change, Lock, is_prerelease
 from harness.model.culprit import Culprit, Finding, Level
-from harness.model.lock import AsOf
 from harness.planning.inquiry import Inquiry, Scope
-from harness.planning.releases import check_order, is_prerelease, scope_of
+from harness.planning.releases import check_order, scope_of
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probers
 from harness.request.parsing import as_of
@@ -54,7 +53,7 @@ class _Python:
 
     def probe(self, attempt: int = 0) -> Probe:
         """Return the probe with this Python, with the packages that the requirements resolve to."""
-        day = AsOf.read(str(as_of(self.inquiry.as_of))).of(None)
+        day = as_of(self.inquiry.as_of).moment
         return Probe(self.scope.repro, self.scope.combination(self.scope.requirements, day), attempt=attempt)
 
     def with_packages(self, lock: Lock) -> Probe:

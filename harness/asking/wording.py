@@ -35,7 +35,6 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         case Status.NO_FAILURE:
             runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
             text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
-            text += _would_have_shown(runs)
         case Status.NOT_FIXED:
             text = f"Not fixed: {subject} {newest}, the newest {unit} that could be tested here, still fails."
         case Status.INCONCLUSIVE:
@@ -62,17 +61,6 @@ def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
         hit = "no longer hit it" if answer.status is Status.FIXED else "hit it"
         lead = f"Users {hit} from {subject} {newer} on"
     return f"{lead}: {older} is {was}, {newer} is {now}."
-
-
-def _would_have_shown(passes: int) -> str:
-    """Say which failure rate these passes exclude with a probability of 0.99; "" for fewer than two passes."""
-    if passes < 2:
-        return ""
-    rate = math.ceil(100 * (1 - 0.01 ** (1 / passes)))
-    return (
-        f" A bug that shows in at least {rate} % of the runs would have shown with a probability of 99 %; "
-        "--flaky runs it more often."
-    )
 
 
 def _how_sure(answer: Answer, result: BisectionResult) -> str:
@@ -336,29 +324,20 @@ def _found_between(answer: Answer) -> str:
 def _since(group: Failure) -> str:
     if not group.culprits:
         return f"for an unknown reason ({group.note})"
-    joined: dict[str, None] = {}
-    told: set[str] = set()
-    for culprit in group.culprits:
-        if culprit.package not in told:
-            told |= {culprit.package, *culprit.together_with}
-            joined[_culprit(culprit, group.culprits, group.tests)] = None
+    joined = dict.fromkeys(_culprit(culprit, group.tests) for culprit in group.culprits)
     return f"since {' and '.join(joined)}"
 
 
-def _culprit(culprit: Guilty, others: tuple[Guilty, ...], tests: tuple[str, ...]) -> str:
+def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
     boundary = culprit.boundary
     if boundary.is_fix:
-        text = f"{culprit.package} {boundary.first_good or boundary.last_bad}"
-    elif boundary.first_bad is None:
-        text = f"{culprit.package} {boundary.last_good} is no longer installed"
+        text = f"{culprit.package} {boundary.after or boundary.before}"
+    elif boundary.after is None:
+        text = f"{culprit.package} {boundary.before} is no longer installed"
     elif len(boundary.suspects) > 1:
         text = f"one of {culprit.package} {', '.join(boundary.suspects)}"
     else:
-        text = f"{culprit.package} {boundary.first_bad}"
-    if culprit.together_with:
-        names = {other.package: other.boundary.first_bad or "" for other in others}
-        along = [f"{name} {names.get(name, '')}".strip() for name in culprit.together_with]
-        text += f" together with {' and '.join(along)}"
+        text = f"{culprit.package} {boundary.after}"
     notes = [evidence.did for evidence in culprit.evidence[:1] if evidence.did]
     if culprit.companions:
         along = [one.constraint or one.subject for one in culprit.companions]
@@ -366,10 +345,10 @@ def _culprit(culprit: Guilty, others: tuple[Guilty, ...], tests: tuple[str, ...]
     for why in dict.fromkeys(boundary.untried.values()):
         which = [release for release, reason in boundary.untried.items() if reason == why]
         notes.append(f"{listed(which)} before it not run: {why}")
-    if boundary.since is not None:
+    if boundary.message:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
-        notes.append(f"with this message since {boundary.since}; before{some}: {one_line(boundary.message, 120)}")
+        notes.append(f"there with another message{some}: {one_line(boundary.message, 120)}")
     return f"{text} ({'; '.join(notes)})" if notes else text
 
 
@@ -436,9 +415,7 @@ def cause_of(culprit: Guilty) -> str:
     if culprit.deeper is None:
         if len(boundary.suspects) > 1:
             return f"{boundary.subject}, one of {listed(boundary.suspects)}"
-        who = f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'}"
-        along = f" together with {listed(culprit.together_with)}" if culprit.together_with else ""
-        return f"{who} {did}{along}".rstrip()
+        return f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'} {did}".rstrip()
     finest = culprit.deeper.finest
     who = packages_of(finest)
     if finest.commits:

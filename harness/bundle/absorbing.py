@@ -14,6 +14,7 @@ from attrs import frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.environment.resolve import Resolution
+from harness.environment.uv import Uv
 from harness.errors import HarnessFault, UserMistake
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
@@ -52,7 +53,7 @@ class _Refused(Exception):
     """A result is refused; the message is one sentence that says why."""
 
 
-def absorb(folder: Path, store: Store) -> Absorbed:
+def absorb(folder: Path, store: Store, uv: Uv | None = None) -> Absorbed:
     """Store the observations of a bundle. A second call changes nothing.
 
     Raises `UserMistake` if the folder is not a bundle, `NoSpace` if the store can't be written.
@@ -67,7 +68,7 @@ def absorb(folder: Path, store: Store) -> Absorbed:
             if not (where / "run.json").exists():
                 missing.append((label, _why_not(where)))
                 continue
-            taken.append(_take(packed, probe, where, _record(packed, probe, where), store))
+            taken.append(_take(packed, probe, where, _record(packed, probe, where), store, uv or Uv()))
         except (_Refused, UserMistake) as error:
             refused.append((label, str(error)))
     return Absorbed(tuple(taken), tuple(missing), tuple(refused))
@@ -130,7 +131,7 @@ def _record(packed: PackedProbe, probe: Probe, where: Path) -> dict[str, Any]:
     return record
 
 
-def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any], store: Store) -> Taken:
+def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any], store: Store, uv: Uv) -> Taken:
     try:
         gpus = visible(parse_gpus(record["gpus"]), record["visible_gpus"])
         if unavailable(probe.combination.device, gpus) is not None:
@@ -148,11 +149,11 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
             probe, lock, ran, key=key, drift=packed.drift, setup_s=setup_s, started=started, log=""
         )
         observation = store.put_from_elsewhere(observation, log)
-    combination = probe.combination
-    if store.get_resolution(combination.resolution_key) is None:
+    resolution_key = uv.resolution_key(probe.combination)
+    if store.get_resolution(resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
         resolution = Resolution(lock=packed.probe.lock, drift=packed.drift)
-        store.put_resolution(combination.resolution_key, resolution, question_of(combination))
+        store.put_resolution(resolution_key, resolution, question_of(probe.combination))
     signature = probe.repro.signature
     judgement = Judge(signature, store)(observation) if signature is not None else None
     return Taken(packed.label, observation, judgement, known)

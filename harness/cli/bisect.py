@@ -10,7 +10,6 @@ from pathlib import Path
 from typing import Any
 
 import click
-from click.core import ParameterSource
 
 from harness.api import kept_answer
 from harness.cli.options import (
@@ -149,7 +148,8 @@ def bisect(
     # A live picture would be drawn over the questions.
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
     with view as reporter:
-        answer, reports = kept_answer(question, settings, reporter, _typed(constraints), person)
+        typed = frozenset({"--constraints"} if constraints is not None else ())
+        answer, reports = kept_answer(question, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
     if as_json:
         click.echo(to_json(answer.as_json()))
@@ -158,12 +158,3 @@ def bisect(
         limits = str(short(written)) if written is not None else ""
         print_answer(Console(soft_wrap=True), answer, str(settings.results), kept, limits, diff=diff)
     sys.exit(answer.status.exit_code)
-
-
-def _typed(constraints: Path | None) -> frozenset[str]:
-    """Return the options that were typed although their value is the default, or that are not part of a question."""
-    context = click.get_current_context()
-    named = {"fork": "--fork", "confidence": "--confidence", "time_s": "--time"}
-    source = context.get_parameter_source
-    found = {option for name, option in named.items() if source(name) is ParameterSource.COMMANDLINE}
-    return frozenset(found | ({"--constraints"} if constraints is not None else set()))

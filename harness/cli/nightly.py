@@ -84,7 +84,7 @@ def nightly(
     store = Store.opened(settings.results, settings.pass_env)
     archive = NightArchive(store)
     matrix = read_matrix(file)
-    start = (day(date, "--date") if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
+    start = (day(date, "--date", begins=True) if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = Past.of(archive.before(start), matrix.name)
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,

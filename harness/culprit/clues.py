@@ -15,15 +15,13 @@ from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
-from packaging.requirements import Requirement
 
 from harness.culprit.api_evidence import api_evidence
 from harness.culprit.edits import Edits, Unit
 from harness.culprit.regions import used_names
 from harness.culprit.sides import METADATA, Sides
-from harness.model import Change, Observation, RaisedException, StackFrame, Trace, normalized_name
+from harness.model import Observation, RaisedException, StackFrame, Trace
 from harness.model.culprit import Evidence
-from harness.planning.inquiry import Scope
 
 if TYPE_CHECKING:
     from harness.culprit.sides import Exchange, Sides
@@ -244,26 +242,6 @@ def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset
     return frozenset(unit for unit, paths in units.items() if unit.startswith(METADATA) or not used.isdisjoint(paths))
 
 
-_NEVER = 10**9
-
-
-def ranked_packages(changes: Mapping[str, Change], sides: Sides, scope: Scope) -> tuple[str, ...]:
-    """The names of the changed packages, the most likely culprit first.
-
-    The largest version steps come first. Among equal steps, the order is: packages in the traceback, the innermost
-    first; packages that the repro requires; the subject; loaded packages; the rest by name.
-    """
-    frames = _packages_of_frames(sides)
-    asked = [normalized_name(Requirement(text).name) for text in scope.repro.dependencies]
-    order = [*frames, *(name for name in asked if name != scope.subject), scope.subject]
-
-    def rank(name: str) -> tuple[int, int, int, str]:
-        loaded = name in sides.after.observation.loaded
-        return (changes[name].step, order.index(name) if name in order else _NEVER, 0 if loaded else 1, name)
-
-    return tuple(sorted(changes, key=rank))
-
-
 def failure_of(sides: Sides) -> RaisedException | None:
     """The exception of the failing side; None if no side has one."""
     return _failing(sides).exception
@@ -287,7 +265,3 @@ def _frames(sides: Sides) -> tuple[StackFrame, ...]:
     raised = failure_of(sides)
     found = [frame for one in (raised.chain() if raised is not None else ()) for frame in one.frames]
     return tuple(reversed(found))
-
-
-def _packages_of_frames(sides: Sides) -> list[str]:
-    return list(dict.fromkeys(normalized_name(frame.package) for frame in _frames(sides) if frame.package))

@@ -18,16 +18,17 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 from packaging.requirements import InvalidRequirement, Requirement
 
-from harness.culprit.clues import ranked_packages
+from harness.culprit.clues import failure_of
 from harness.culprit.edits import versions
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced
+from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
 from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.ties import Ties
 from harness.culprit.trials import Claim, Trials
 from harness.environment.workspace import site_packages
-from harness.model import Change, normalized_name
+from harness.model import Change, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.text import listed
 
@@ -210,7 +211,10 @@ def _fewest(
     """
     base, other = (sides.before, sides.after) if is_advanced else (sides.after, sides.before)
     changes = {one.name: one for one in sides.before.lock.diff(sides.after.lock) if one.name not in along}
-    ranked = sorted(ranked_packages(changes, sides, trials.scope), key=lambda name: not base.lock.version_of(name))
+    raised, scope = failure_of(sides), trials.scope
+    asked = [name for name in map(name_of, scope.repro.dependencies) if name != scope.subject]
+    order = ranked(changes, tuple(raised.chain()) if raised is not None else (), "", asked)
+    order = tuple(sorted(order, key=lambda name: not base.lock.version_of(name)))
 
     def label_of(names: Candidate) -> str:
         if is_advanced:
@@ -223,13 +227,13 @@ def _fewest(
     return Pursuit(
         trials=trials,
         flipped=other.verdict,
-        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(ranked)},
+        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(order)},
         probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names.union(along))),
         label_of=label_of,
         closed=closed,
         learn=lambda names, _: required.learn(names.union(along)),
         judge=trials.searched,
-        parts=[frozenset({name}) for name in ranked[:_ALONE] if base.lock.version_of(name)],
+        parts=[frozenset({name}) for name in order[:_ALONE] if base.lock.version_of(name)],
         complete=closed,
     ).run()
 

@@ -9,16 +9,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from attrs import evolve
-from packaging.requirements import Requirement
-from packaging.version import Version
 
 from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.trials import Trials
 from harness.environment.resolve import ERA_MARGIN
-from harness.errors import UnknownProject, UnknownRelease
-from harness.model import Change, Release, Verdict, normalized_name
+from harness.model import Change, Release, Verdict, name_of
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
 from harness.planning.releases import releases_on_line
@@ -34,14 +31,10 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     `Interrupted`, `NoNetwork`, `NoSpace`.
     """
     change = package.packages[0]
-    try:
-        releases = _releases(trials, package.packages)
-    except (UnknownProject, UnknownRelease) as unknown:
-        return evolve(package, notes=(*package.notes, f"not bisected over its own releases: {unknown}")), sides
+    releases = _releases(trials, package.packages)
     if len(releases) <= 2:
         return package, sides
-    is_upgrade = _is_upgrade(change)
-    axis = _in_place(trials, sides, change, releases, is_upgrade=is_upgrade)
+    axis = _in_place(trials, sides, change, releases)
     line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, trials.scope.policy)
     changed = "fixed" if axis.find_fix else "broke"
     begun = line.begin()
@@ -60,46 +53,29 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     if older is None or newer is None or older.lock is None or newer.lock is None:
         note = f"not narrowed to one release of {change.name}: {', '.join(searched.suspects) or 'no change was seen'}"
         return evolve(package, notes=(*package.notes, note)), sides
-    ends = (Side(older.lock, sides.before.verdict, older), Side(newer.lock, sides.after.verdict, newer))
-    if not is_upgrade:
-        ends = (Side(newer.lock, sides.before.verdict, newer), Side(older.lock, sides.after.verdict, older))
-    return _narrowed(trials, package, Sides(*ends), searched, until), Sides(*ends)
+    narrowed = Sides(Side(older.lock, sides.before.verdict, older), Side(newer.lock, sides.after.verdict, newer))
+    return _narrowed(trials, package, narrowed, searched, until), narrowed
 
 
 def can_narrow(trials: Trials, packages: Sequence[Change]) -> bool:
     """Whether `narrow_release` has releases to search. Raises `NoNetwork`."""
-    try:
-        return len(_releases(trials, packages)) > 2
-    except (UnknownProject, UnknownRelease):
-        return False
+    return len(_releases(trials, packages)) > 2
 
 
 def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]:
-    """The releases from one side to the other if one package changed its version, in version order, else ()."""
+    """The releases from the older side to the newer one if one package changed its version, else ()."""
     change = packages[0]
     if len(packages) != 1 or change.before is None or change.after is None:
         return ()
-    lower, upper = sorted((change.before, change.after), key=Version)
-    interpreter = trials.prober.builder.interpreter
-    return releases_on_line(trials.index, trials.scope, interpreter, change.name, (lower, upper), None)[0]
+    known, interpreter = trials.index.known_releases(change.name), trials.prober.builder.interpreter
+    return releases_on_line(known, trials.scope, interpreter, (change.before, change.after))[0]
 
 
-def _is_upgrade(change: Change) -> bool:
-    """Whether the version rises; the index may list neither version, because local labels such as +cpu count."""
-    return change.before is not None and change.after is not None and Version(change.before) < Version(change.after)
-
-
-def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...], *, is_upgrade: bool) -> Axis:
-    """The releases (in version order) as a line, each put into the lock of the older side."""
+def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...]) -> Axis:
+    """The releases as a line, each put into the lock of the older side."""
     scope, base = trials.scope, sides.before.lock
-    oldest, newest = (sides.before, sides.after) if is_upgrade else (sides.after, sides.before)
-    ends = {oldest.verdict: 0, newest.verdict: len(releases) - 1}
-    alone = evolve(
-        scope,
-        subject=change.name,
-        requirements=(),
-        holds=tuple(hold for hold in scope.holds if normalized_name(Requirement(hold).name) != change.name),
-    )
+    ends = {sides.before.verdict: 0, sides.after.verdict: len(releases) - 1}
+    alone = evolve(scope, holds=tuple(hold for hold in scope.holds if name_of(hold) != change.name))
     asked = (*scope.requirements, scope.subject)
     day = AsOf.read(sides.after.observation.as_of or "none")
 
@@ -107,10 +83,7 @@ def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Rele
         """A release is resolved alone near the lock, and the result is exchanged in the lock."""
         release = releases[trial.position]
         date = day.of(release.uploaded + ERA_MARGIN if release.uploaded else None)
-        combination = evolve(
-            alone.combination((f"{change.name}=={release.version}",), date, base),
-            prereleases=(change.name,) if release.version.is_prerelease else (),
-        )
+        combination = alone.at({change.name: str(release.version)}, (), date, base)
         found = Probe(scope.repro, combination, base, trial.attempt)
         lock = trials.prober.resolve(found).lock
         if lock is None:
@@ -125,7 +98,7 @@ def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Rele
         probe=probe,
         good=ends[Verdict.GOOD],
         bad=ends[Verdict.BAD],
-        find_fix=oldest.verdict is Verdict.BAD,
+        find_fix=sides.before.verdict is Verdict.BAD,
     )
 
 

@@ -7,7 +7,9 @@ requires is fetched before (`source_builds.py`), so it needs no index and sees n
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import itertools
+import json
 import os
 import re
 import sys
@@ -32,7 +34,7 @@ from harness.environment.index import (
     unreachable,
 )
 from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
-from harness.model import normalized_name, parsed_version
+from harness.model import Combination, normalized_name, parsed_version
 from harness.run.launch import Limits
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
@@ -89,6 +91,7 @@ _UNSEEN = re.compile(
 
 _LIMIT_S = 900.0
 _LIMIT_VARIABLE = "HARNESS_BUILD_TIMEOUT"
+_OF_INDEX = re.compile(r"UV_(DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|INDEX_STRATEGY)")
 _PASSED = re.compile(
     r"""PATH | HOME | USER | LOGNAME | TMPDIR | TZ | LANG | LANGUAGE | LC_[A-Z]+ | (https?|all|ftp|no)_proxy
     | SSL_CERT_(FILE|DIR) | REQUESTS_CA_BUNDLE | CURL_CA_BUNDLE
@@ -305,6 +308,14 @@ class Uv:
                 hint=f"--python takes a path too; uv python install '{asked}' installs one",
             )
         return found
+
+    def resolution_key(self, combination: Combination) -> str:
+        """Identifies the resolver's question with the user's index settings: another index may answer otherwise."""
+        told = {name: _LOGIN.sub("", value) for name, value in self.environment.items() if _OF_INDEX.fullmatch(name)}
+        if told.keys() <= {"UV_NO_INDEX"}:  # no index at all can't answer otherwise
+            return combination.resolution_key
+        index = hashlib.sha256(json.dumps(told, sort_keys=True).encode()).hexdigest()[:8]
+        return f"{combination.resolution_key}-{index}"
 
     @property
     def environment(self) -> dict[str, str]:

@@ -10,7 +10,7 @@ from harness.model.observation import (
     TestResult,
     Trace,
 )
-from harness.model.release import Release, Target, name_of, normalized_name, parsed_version
+from harness.model.release import Release, Target, is_prerelease, name_of, normalized_name, parsed_version
 from harness.model.repro import Bounds, Given, Input, Made, Repro
 from harness.model.signature import Signature, capture_signature
 from harness.model.verdict import Judgement, Verdict, judge

@@ -9,7 +9,7 @@ import enum
 import hashlib
 import json
 from collections.abc import Iterable, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
 
 from attrs import field, frozen
@@ -103,9 +103,14 @@ class AsOf:
         return self.text
 
 
-def moment_of(text: str) -> datetime:
-    """Parse an ISO 8601 date or time and convert it to UTC, the default time zone. Raises `ValueError`."""
+def moment_of(text: str, *, begins: bool = False) -> datetime:
+    """Parse an ISO 8601 date or time and convert it to UTC, the default time zone. Raises `ValueError`.
+
+    A date means the end of that day, as for `uv --exclude-newer`; its start with `begins`.
+    """
     moment = datetime.fromisoformat(text)
+    if len(text) <= len("2025-06-20") and not begins:
+        moment = moment + timedelta(days=1) if moment.date() < date.max else datetime.max.replace(tzinfo=UTC)
     return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 

@@ -35,6 +35,12 @@ def parsed_version(text: str | None) -> Version | None:
         return None
 
 
+def is_prerelease(text: str) -> bool:
+    """Whether a text is the version of a pre-release."""
+    version = parsed_version(text)
+    return version is not None and version.is_prerelease
+
+
 def version_order(release: str) -> tuple[int, Version | str]:
     """A sort key by version (PEP 440); invalid versions come last."""
     version = parsed_version(release)

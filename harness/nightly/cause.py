@@ -177,7 +177,7 @@ class Cause:
             sentence = f"Not sure what broke it: {listed(map(str, changes)) or 'no package'} changed, and {why}."
             return evolve(self._answer(boundary), sentence=sentence)
         alone = changes[0]
-        boundary = evolve(boundary, subject=alone.name).with_change(alone.before, alone.after, is_fix=False)
+        boundary = evolve(boundary, subject=alone.name, before=alone.before, after=alone.after)
         answer = self._answer(Guilty(boundary))
         return evolve(answer, sentence=f"{lead_of(answer)} Nothing more is known: {why}.")
 
@@ -204,8 +204,10 @@ class Cause:
             again = (_step(change.name, run, trials) for run in self.again if run.key not in known)
             steps = (*steps, *(step for step in again if step.release))
         return evolve(
-            boundary.with_change(change.before, change.after, is_fix=False),
+            boundary,
             subject=change.name,
+            before=change.before,
+            after=change.after,
             suspects=(change.after,) if change.after else (),
             sides=ends,
             steps=steps,

@@ -119,7 +119,7 @@ class ProjectWatch:
             return self._night(NightStatus.NOT_PACKAGES, sentence, green)
         path = self.state / FILE
         good = End(EndKind.LOCK, str(path), path=path) if green is not None else None
-        answer = ask_inquiry(self.session, evolve(self.question, good=good), QuestionKind.WORLDS, refuse=False)
+        answer = ask_inquiry(self.session, evolve(self.question, good=good), QuestionKind.WORLDS)
         night = self._broken(answer, green)
         if (
             green is None

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
+from packaging.requirements import Requirement
 
-from harness.model import Combination, Device, Lock, Repro
+from harness.model import Combination, Device, Lock, Repro, is_prerelease, name_of
 from harness.model.culprit import Level
 from harness.model.lock import ANY_SOURCE, NO_SOURCE
 from harness.request.question import End, Policy, release_end
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
     from datetime import datetime
+
+    Versions = Mapping[str, str | None]
 
 
 def _read_end(end: End | str | None) -> End | None:
@@ -78,3 +81,25 @@ class Scope:
             device=self.device,
             from_source=self.from_source,
         )
+
+    def at(
+        self, versions: Versions, requirements: Iterable[str], as_of: datetime | None, near: Lock | None = None
+    ) -> Combination:
+        """Return the combination of these requirements with some packages at other versions; None leaves one out.
+
+        What is required of such a package keeps its place and its extras. Packages that conflict with these versions
+        change too; all others keep those of `near`, if possible.
+        """
+        pinned = {name: version for name, version in versions.items() if version is not None}
+        named = [text for text in requirements if name_of(text) not in versions or name_of(text) in pinned]
+        there = set(map(name_of, named))
+        texts = [f"{unbounded(text)}=={pinned[name_of(text)]}" if name_of(text) in pinned else text for text in named]
+        texts += [f"{name}=={version}" for name, version in pinned.items() if name not in there]
+        prereleases = tuple(name for name, version in pinned.items() if is_prerelease(version))
+        return evolve(self.combination(texts, as_of, near), prereleases=prereleases)
+
+
+def unbounded(text: str) -> str:
+    """Return a requirement with its extras and without its versions."""
+    requirement = Requirement(text)
+    return requirement.name + (f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else "")

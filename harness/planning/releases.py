@@ -13,7 +13,17 @@ from harness.environment.index import public_version
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import exact_version
 from harness.errors import UnknownRelease, UserMistake
-from harness.model import Combination, Device, Lock, Release, Repro, name_of, normalized_name, parsed_version
+from harness.model import (
+    Combination,
+    Device,
+    Lock,
+    Release,
+    Repro,
+    is_prerelease,
+    name_of,
+    normalized_name,
+    parsed_version,
+)
 from harness.model.lock import AsOf
 from harness.model.repro import Bounds
 from harness.planning.inquiry import Inquiry, Scope
@@ -71,10 +81,8 @@ class Plan:
     def combination(self, position: int, near: Lock | None) -> Combination:
         """Return the combination for one release, resolved near a lock."""
         release = self.releases[position]
-        combination = self.scope.combination(
-            (*self.scope.requirements, f"{self.subject}=={release.version}"), self._date_for(release), near
-        )
-        return evolve(combination, prereleases=(self.subject,) if release.version.is_prerelease else ())
+        versions = {self.subject: str(release.version)}
+        return self.scope.at(versions, self.scope.requirements, self._date_for(release), near)
 
     def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
         """Return the probe of one release."""
@@ -136,7 +144,19 @@ def fill_plan(
     own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
     day = str(as_of(question.as_of or bounds.as_of))
     scope = scope_of(question, interpreter.version, device, subject, own)
-    releases, left_out = _usable(question, index.releases(subject), interpreter, good, bad)
+    ends = (bad, good) if question.policy.find_fix else (good, bad)
+    releases, left_out = releases_on_line(index.releases(subject), question, interpreter, ends)
+    for release in releases:
+        why = why_left_out(release, question, interpreter)
+        # A user who names a pre-release or a yanked release as an end wants it tried.
+        if why is not None and not why.startswith(("pre-release", "yanked")):
+            raise UnknownRelease(release.project, str(release.version), why, hint="choose another end")
+    if not releases:
+        reasons = sorted(set(left_out.values())) or ["no releases"]
+        raise UnknownRelease(
+            subject, "(all)", f"no release can be tried: {'; '.join(reasons)}",
+            hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
+        )  # fmt: skip
     versions = [release.version for release in releases]
     return Plan(
         question=question,
@@ -183,71 +203,40 @@ def why_left_out(release: Release, asked: Inquiry | Scope, interpreter: Interpre
 
 
 def releases_on_line(
-    index: Index, scope: Scope, interpreter: Interpreter, project: str, ends: tuple[str, str], until: datetime | None
+    known: Iterable[Release],
+    asked: Inquiry | Scope,
+    interpreter: Interpreter,
+    ends: tuple[str | None, str | None],
+    until: datetime | None = None,
 ) -> tuple[tuple[Release, ...], dict[str, str]]:
-    """Return the releases of a project from the good to the bad version, and the reasons why others are left out.
+    """Return the known releases from one end to the other, and the reasons why others between them are left out.
 
-    Releases uploaded after `until` are left out, except the ends. Both are empty if the project has no releases on the
-    index, or an end is no version. Raises `NoNetwork`.
+    The ends are kept; without one (None) the line is open there. Other releases that were uploaded after `until` are
+    left out. Both are empty if an end is no version.
     """
-    known, named = index.known_releases(project), tuple(map(public_version, filter(None, map(parsed_version, ends))))
-    if not known or len(named) < 2:
+    named = [version for end in ends if end is not None and (version := parsed_version(end)) is not None]
+    if len(named) < 2 - ends.count(None):
         return (), {}
-
-    def why(release: Release) -> str | None:
-        if release.version in named:
-            return None
+    bounds = [public_version(version) for version in named]
+    low = min(bounds) if ends[0] is not None else None
+    high = max(bounds) if ends[1] is not None else None
+    kept: list[Release] = []
+    left_out: dict[str, str] = {}
+    for release in known:
+        if (low is not None and release.version < low) or (high is not None and release.version > high):
+            continue
         is_later = until is not None and release.uploaded is not None and release.uploaded > until
-        return why_left_out(release, scope, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
-
-    kept, left_out = _split((one for one in known if min(named) <= one.version <= max(named)), why)
-    return tuple(kept if named[0] <= named[1] else reversed(kept)), left_out
-
-
-def _split(
-    releases: Iterable[Release], why: Callable[[Release], str | None]
-) -> tuple[tuple[Release, ...], dict[str, str]]:
-    """Return the releases that can be tried, and why the others are left out."""
-    reasons = [(release, why(release)) for release in releases]
-    kept = tuple(release for release, reason in reasons if reason is None)
-    return kept, {str(release.version): reason for release, reason in reasons if reason is not None}
+        why = why_left_out(release, asked, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
+        if why is None or release.version in bounds:
+            kept.append(release)
+        else:
+            left_out[str(release.version)] = why
+    return tuple(kept[::-1] if bounds != sorted(bounds) else kept), left_out
 
 
 def _last_day(until: datetime | None) -> str:
     """The last day before a moment, which is midnight after a day that a user named."""
     return f"{until - timedelta(microseconds=1):%Y-%m-%d}" if until is not None else ""
-
-
-def _usable(
-    question: Inquiry, releases: tuple[Release, ...], interpreter: Interpreter, good: str | None, bad: str | None
-) -> tuple[tuple[Release, ...], dict[str, str]]:
-    """Return the releases between the ends that can be tried, and the others with their reasons."""
-    ends = {version_of(end) for end in (good, bad) if end is not None}
-    oldest, newest = (bad, good) if question.policy.find_fix else (good, bad)
-    inside = [
-        release
-        for release in releases
-        if (oldest is None or release.version >= version_of(oldest))
-        and (newest is None or release.version <= version_of(newest))
-    ]
-
-    def why(release: Release) -> str | None:
-        reason = why_left_out(release, question, interpreter)
-        # A user who names a pre-release or a yanked release as an end wants it tried.
-        named = release.version in ends and reason is not None and reason.startswith(("pre-release", "yanked"))
-        return None if named else reason
-
-    usable, left_out = _split(inside, why)
-    for release in inside:
-        if release.version in ends and (reason := left_out.get(str(release.version))) is not None:
-            raise UnknownRelease(release.project, str(release.version), reason, hint="choose another end")
-    if not usable:
-        reasons = sorted(set(left_out.values())) or ["no releases"]
-        raise UnknownRelease(
-            normalized_name(question.subject), "(all)", f"no release can be tried: {'; '.join(reasons)}",
-            hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
-        )  # fmt: skip
-    return usable, left_out
 
 
 def merged_requirements(
@@ -361,12 +350,6 @@ def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
     """Return the names of projects that are pinned to a pre-release."""
     pinned = (found for text in requirements if (found := exact_version(text)) is not None)
     return tuple(name for name, version in pinned if is_prerelease(version))
-
-
-def is_prerelease(text: str) -> bool:
-    """Whether a text is the version of a pre-release."""
-    version = parsed_version(text)
-    return version is not None and version.is_prerelease
 
 
 def subject_of(repro: Repro, named: Iterable[str]) -> str:

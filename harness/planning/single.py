@@ -133,7 +133,7 @@ def prepared_again(
 ) -> Prepared:
     """Prepare a probe that repeats an observation, given the start of its key. Raises `UserMistake`.
 
-    Folders that replaced releases are taken from the cache unless they are given again.
+    Folders that replaced releases must be given again.
     """
     known = [o for o in session.store.observations() if o.key.startswith(key)]
     known = [o for o in known if o.key == key] or known
@@ -148,29 +148,22 @@ def prepared_again(
         )
         raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
     observation = known[0]
-    if observation.by_hand:
-        raise UserMistake(
-            f"{key} was judged by hand, which a run of its own can't repeat",
-            hint=f"harness shell {observation.by_hand} opens a shell in a side that you judged",
+    if observation.by_hand or observation.mixture:
+        what = (
+            f"ran with files of two releases ({observation.mixture})" if observation.mixture else "was judged by hand"
         )
-    if observation.mixture:
         raise UserMistake(
-            f"{key} ran with files of two releases ({observation.mixture}), and only those of one are stored",
-            hint="to run it again, repeat its bisection with --results and a new folder",
+            f"{key} {what}, which a run of its own can't repeat",
+            hint="to run it again, ask its question with --results and a new folder",
         )
     # Commands, and repros in other folders, must be named again: a record only has their digest.
     found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
     repro = found.with_params(observation.params, typed=False)
-    known_folders = folders or _folders_of(session, repro, observation)
-    if known_folders is None:
-        raise UserMistake(
-            f"a folder that {key} ran with is no longer in the cache",
-            hint='name it again: --with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"',
-        )
-    repro = _as_given(session, with_folders(repro, known_folders), observation)
-    if repro.digest != observation.repro_digest and folders:
-        raise UserMistake(f"{key} ran with other folders", hint="leave out --with, or give the folders as they were")
+    repro = _as_given(session, with_folders(repro, folders), observation)
     if repro.digest != observation.repro_digest:
+        if folders or observation.repro_digest.startswith(f"{found.digest}-"):
+            again = '--with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"'
+            raise UserMistake(f"{key} ran with other folders", hint=f"give its folders as they were: {again}")
         raise UserMistake(
             f"{observation.repro} has changed since {key} was observed",
             hint=f"to run its current version: harness probe {observation.repro}",
@@ -200,21 +193,3 @@ def _as_given(session: Session, repro: Repro, observation: Observation) -> Repro
         found.append(Given(variable, str(folder), told["tree"], told.get("by", ""), told.get("run", "")))
     repro = repro.with_given(*found, step=USE if any(one.by for one in found) else "")
     return repro.first_step if observation.repro_digest.endswith(f"+{MAKE}") else repro
-
-
-def _folders_of(session: Session, repro: Repro, observation: Observation) -> tuple[Project, ...] | None:
-    """Return the cached copies of the folders that an observation ran with; None if one is no longer in the cache.
-
-    The observation's digest is that of the repro, followed by the first characters of the digest of each folder.
-    """
-    before, _, digests = observation.repro_digest.partition("+")[0].partition("-")
-    if before != repro.digest or not digests:
-        return ()
-    found = []
-    for digest in digests.split("-"):
-        home = next(session.workspace.projects.glob(f"{digest}*"), None)
-        if home is None or not (home / "tree").is_dir():
-            return None
-        built = home / f"built-{session.interpreter.cache_tag}"
-        found.append(Project(home, home.name, home / "tree", built if built.is_dir() else None))
-    return tuple(found)

@@ -18,11 +18,11 @@ from harness.environment.interpreter import target_of
 from harness.environment.resolve import ERA_MARGIN
 from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
 from harness.errors import UserMistake
-from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
+from harness.model import Combination, Lock, Release, Repro, is_prerelease, name_of, normalized_name, parsed_version
 from harness.model.lock import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
-from harness.planning.releases import check_ends, era_of, is_prerelease
+from harness.planning.releases import check_ends, era_of
 from harness.probing import Probe
 from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
 from harness.request.project_requirements import unpinned
@@ -93,16 +93,11 @@ class World:
 
         Packages that conflict with these versions change too; all others keep their versions if possible.
         """
-        pinned = {name: version for name, version in versions.items() if version is not None}
-        named = [text for text in self.requirements if name_of(text) not in versions or name_of(text) in pinned]
-        beside = pinned.keys() - set(map(name_of, named))
-        requirements = [_pin(text, pinned) if name_of(text) in pinned else text for text in named]
-        requirements += [f"{name}=={pinned[name]}" for name in pinned if name in beside]
-        combination = self.scope.combination(requirements, self.as_of, self.near)
-        prereleases = {name for name, version in pinned.items() if is_prerelease(version)}
+        combination = self.scope.at(versions, self.requirements, self.as_of, self.near)
+        near = prereleases_of(self.near) if self.near is not None else ()
         combination = evolve(
             combination,
-            prereleases=tuple({*(prereleases_of(self.near) if self.near is not None else ()), *prereleases}),
+            prereleases=(*near, *combination.prereleases),
             from_source=(*self.scope.from_source, *sorted(self.sources)),
         )
         return Probe(repro, combination, self.near)
@@ -131,17 +126,6 @@ class World:
 def end_words(end: End) -> str:
     """Return an end as part of a sentence."""
     return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
-
-
-def _pin(text: str, pinned: Mapping[str, str]) -> str:
-    """Return a requirement at its pinned version, with its extras."""
-    return f"{unbounded(text)}=={pinned[name_of(text)]}"
-
-
-def unbounded(text: str) -> str:
-    """Return a requirement with its extras and without its versions."""
-    requirement = Requirement(text)
-    return requirement.name + (f"[{','.join(sorted(requirement.extras))}]" if requirement.extras else "")
 
 
 def prereleases_of(lock: Lock) -> tuple[str, ...]:

@@ -92,17 +92,18 @@ class Prober:
     def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> Resolution:
         """Return the lock of a probe, from the store if it is known."""
         combination = probe.combination
-        kept = self.store.get_resolution(combination.resolution_key)
+        key = self.builder.uv.resolution_key(combination)
+        kept = self.store.get_resolution(key)
         if kept is not None:
             return kept
         resolution = self.resolver.resolve(combination, probe.near, cancel=cancel)
         if resolution.lasts:
-            self.store.put_resolution(combination.resolution_key, resolution, question_of(combination))
+            self.store.put_resolution(key, resolution, question_of(combination))
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
-        kept = self.store.get_resolution(probe.combination.resolution_key)
+        kept = self.store.get_resolution(self.builder.uv.resolution_key(probe.combination))
         if kept is None:
             return None
         return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
@@ -131,10 +132,10 @@ class Prober:
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
         # The index page may have been wrong when the lock was made, for example with other hashes.
-        self.store.forget_resolution(probe.combination.resolution_key)
+        self.store.forget_resolution(self.builder.uv.resolution_key(probe.combination))
         again = self.resolve(probe, cancel=cancel)
         if again.lock is None or again.lock == resolution.lock:
-            self.store.forget_resolution(probe.combination.resolution_key)
+            self.store.forget_resolution(self.builder.uv.resolution_key(probe.combination))
             return prepared
         return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, builds=builds, cancel=cancel)
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import datetime
+from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from harness.asking.answer import Answer, Asked, Status
@@ -92,7 +92,7 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         *(("Ends", text) for text in (answer.told if answer.ends else ())),
         ("Held back alongside", listed(along)),
         ("Without the project's own", listed(answer.lifted)),
-        *(("Fails at both ends", f"{listed(tests)}: {why}") for why, tests in answer.why_at_both.items()),
+        ("Fails at both ends", listed(answer.failing_at_both)),
         ("Older packages tried", f"back to {answer.back_to}" if answer.back_to else ""),
     ]
     return [*told, *(row for row in more if row[1]), *kept.facts]
@@ -124,11 +124,13 @@ def question_facts(
 
 
 def _moment(text: str) -> str:
-    """A day as it was given; the time of day too if there is one, without seconds."""
+    """A day as it was given, also where that is the time at which it ended; else the time too, without seconds."""
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return text
+    if len(text) > len("2025-06-20") and moment.time() == time():
+        moment -= timedelta(days=1)
     return f"{moment:%Y-%m-%d %H:%M} UTC" if moment.hour or moment.minute else f"{moment:%Y-%m-%d}"
 
 

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
-from harness.arguments import as_path, as_tuple, check_fields
+from harness.arguments import as_path, as_tuple, with_types
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
@@ -121,7 +121,7 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
     return Beside(tuple(requirements), tuple(folders), tuple(told), has_file)
 
 
-@frozen
+@frozen(field_transformer=with_types)
 class ChosenProject:
     """The project that the options choose: its folder, and the extras and dependency groups to install.
 
@@ -134,9 +134,6 @@ class ChosenProject:
     groups: tuple[str, ...] = field(default=(), converter=as_tuple)
     unpin: bool = False
     good_day: str = ""
-
-    def __attrs_post_init__(self) -> None:
-        check_fields(self)
 
 
 def read_command(

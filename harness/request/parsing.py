@@ -47,10 +47,10 @@ def as_of(text: str | None) -> AsOf:
     return found
 
 
-def day(text: str, option: str) -> datetime:
-    """Parse the date of an option as a time in UTC. Raises `UserMistake`."""
+def day(text: str, option: str, *, begins: bool = False) -> datetime:
+    """Parse the date of an option as the time in UTC at which that day begins, or else ends. Raises `UserMistake`."""
     try:
-        return moment_of(text)
+        return moment_of(text, begins=begins)
     except (ValueError, OverflowError) as error:
         raise UserMistake(f"{option} takes a date such as 2025-06-27, not {text!r}") from error
 

@@ -5,16 +5,17 @@ from __future__ import annotations
 import enum
 import os
 import re
-from datetime import UTC, date, datetime, time, timedelta
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 from attrs import field, fields, frozen
 
-from harness.arguments import check_between, check_fields
+from harness.arguments import check_between, with_types
 from harness.errors import UserMistake
 from harness.model import parsed_version
 from harness.model.culprit import Level
+from harness.model.lock import moment_of
 from harness.request.commands import ChosenProject
 
 TODAY = "today"
@@ -50,8 +51,8 @@ class End:
 def parse_end(text: str, option: str, *, now: datetime, commits: bool = False) -> End:
     """Read an end: an existing path, a day, or a release; `option` is the option that it was given to.
 
-    With `commits` anything else, and what looks like a hash, is a revision of a repository. A day without a time
-    ends at midnight (UTC), like `uv --exclude-newer`. Raises `UserMistake`.
+    With `commits` anything else, and what looks like a hash, is a revision of a repository. A day without a time means
+    its end, as it does for `--as-of`. Raises `UserMistake`.
     """
     path = Path(text).expanduser()
     if commits and _HASH.fullmatch(text):
@@ -143,19 +144,15 @@ def _moment(text: str, now: datetime) -> datetime | None:
     if text == TODAY:
         # Round to the hour, so that the same question asked again soon finds its answers in the store.
         return now.replace(minute=0, second=0, microsecond=0)
-    try:
-        moment = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    if len(text) == len("2025-06-20") and "-" in text:
-        day = datetime.combine(moment.date(), time(), UTC)
-        return day + timedelta(days=1) if moment.date() < date.max else datetime.max.replace(tzinfo=UTC)
-    if ":" not in text:
+    if "-" not in text:
         return None  # 20250620 is a version of some projects
-    return moment if moment.tzinfo is not None else moment.replace(tzinfo=UTC)
+    try:
+        return moment_of(text)
+    except (ValueError, OverflowError):
+        return None
 
 
-@frozen
+@frozen(field_transformer=with_types)
 class Policy:
     """How a question is searched, whatever its ends are.
 
@@ -181,7 +178,6 @@ class Policy:
     made: bool = False
 
     def __attrs_post_init__(self) -> None:
-        check_fields(self)
         check_between("Policy(confirm=...)", self.confirm, 0, 20)
         check_between("Policy(confidence=...)", self.confidence, 0.5, 0.999999)
         check_between("Policy(time_s=...)", self.time_s, 0)
@@ -197,7 +193,7 @@ def _read_level(level: Level | str | None) -> Level | None:
         raise UserMistake(f"depth takes a level, not {level!r}", hint=f"the levels are {known}") from error
 
 
-@frozen
+@frozen(field_transformer=with_types)
 class Question:
     """What broke it? The question of `harness bisect`, with the values of its options.
 
@@ -216,9 +212,6 @@ class Question:
     depth: Level | None = field(default=None, converter=_read_level)
     policy: Policy = Policy()
     project: ChosenProject = ChosenProject()
-
-    def __attrs_post_init__(self) -> None:
-        check_fields(self)
 
     @property
     def set(self) -> frozenset[str]:

@@ -74,7 +74,7 @@ def print_answer(
     for told in answer.told:
         print_text(console, f"  {short_reason(told)}", "dim")
     apart = {
-        **{f"fail at both ends{f' ({why})' if why else ''}": tests for why, tests in answer.why_at_both.items()},
+        "fail at both ends": answer.failing_at_both,
         "passed at the good end, did not run at the bad end": answer.not_run,
         "flaky": answer.flaky,
     }

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import pytest
-from planted_upgrades import TO_THE_RELEASE, freeze, suite_of, write_project
+from planted_upgrades import RELEASES, TO_THE_RELEASE, freeze, month, source, suite_of, write_project
+from wheelhouse import Wheelhouse
 
 from harness.report.archive import Archive
 from harness.store import Store
@@ -75,3 +76,18 @@ def test_a_lost_record_is_searched_again(asked):
     (record,) = (planted.folder / "results").rglob(f"{observation}.json")
     record.unlink()
     assert not any("nothing was run" in note for note in planted("bisect", *ends, *RUN).json["notes"])
+
+
+def test_another_index_is_another_question(asked, tmp_path):
+    """The same lists have other packages there."""
+    planted, ends, first = asked
+    assert first["failures"][0]["culprits"][0]["first_bad"] == "2.0"
+    house = Wheelhouse(tmp_path / "other")
+    for number, version in enumerate(RELEASES):
+        for name in ("part07", "part08"):
+            broken = "part07 is broken" if name == "part07" and version != "1.0" else ""
+            house.add(name, version, files={f"{name}.py": source(version, broken=broken)}, uploaded=month(number))
+    there = planted("bisect", *ends, *RUN, **house.environ).json
+    assert not any("nothing was run" in note for note in there["notes"])
+    assert there["failures"][0]["culprits"][0]["first_bad"] == "1.1"
+    assert any("nothing was run" in note for note in planted("bisect", *ends, *RUN).json["notes"])

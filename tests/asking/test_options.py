@@ -9,6 +9,7 @@ import pytest
 from harness.asking.kinds import QuestionKind, kind_of, refuse_meaningless
 from harness.cli.bisect import bisect
 from harness.errors import UserMistake
+from harness.model.culprit import Level
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
 from harness.settings import Settings
@@ -142,9 +143,24 @@ def test_commits_refuse_other_levels_and_a_trust_without_noise(changed, option):
     assert option in refused(question, Settings()).message
 
 
-def test_a_default_that_was_typed_counts():
-    assert "--fork" in refused(asked(QuestionKind.COMMITS), Settings(), frozenset({"--fork"})).message
-    assert refused(asked(QuestionKind.COMMITS), Settings()) is None
+@pytest.mark.parametrize("kind", list(QuestionKind))
+def test_constraints_are_written_only_for_packages(kind):
+    mistake = refused(asked(kind), Settings(), frozenset({"--constraints"}))
+    assert (mistake is None) == (kind in (QuestionKind.RELEASES, QuestionKind.WORLDS))
+
+
+@pytest.mark.parametrize("depth", list(Level))
+@pytest.mark.parametrize(
+    ("policy", "levels"),
+    [
+        ({"ask": True}, {Level.RELEASE}),
+        ({"fork": False}, {Level.FILE, Level.REGION, Level.COMMIT}),
+        ({}, set(Level)),
+    ],
+)
+def test_a_level_is_refused_where_the_search_does_not_reach_it(depth, policy, levels):
+    question = Question(**ENDS[QuestionKind.RELEASES], depth=depth, policy=Policy(**policy))
+    assert (refused(question, Settings()) is None) == (depth in levels)
 
 
 @pytest.mark.parametrize("good", ["2024-06-01", "2024-09-01"])

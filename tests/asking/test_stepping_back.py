@@ -163,8 +163,7 @@ def test_the_limit_comes_with_the_command_that_goes_on(planted, parts_house):
     answer = planted("bisect", "--bad", "2024-06-01", *RUN).json
     found = {culprit["package"] for failure in answer["failures"] for culprit in failure["culprits"]}
     assert found == {"part07"}
-    assert [one["tests"] for one in answer["why_at_both"]] == [["test_mine.T.test_part19"]]
-    assert "nineteen is broken" in answer["why_at_both"][0]["reason"]
+    assert answer["failing_at_both"] == ["test_mine.T.test_part19"]
     assert answer["back_to"].startswith("2024-03-0")
     assert "young did not exist" in answer["back_to"]
 
@@ -222,16 +221,17 @@ def test_a_command_that_always_fails_alike_never_worked_and_one_that_fails_other
 
 
 @pytest.mark.parametrize(
-    ("module", "hint"), [("part_07", "did you mean part07?"), ("yaml", "pyyaml is declared in requirements-docs.txt")]
+    ("module", "hint"),
+    [("part_07", "a package may be called otherwise"), ("yaml", "pyyaml is declared in requirements-docs.txt")],
 )
-def test_an_import_that_no_older_package_has_is_a_mistake_in_the_tests(planted, module, hint):
+def test_an_import_that_no_older_package_has_is_told_as_not_installed(planted, module, hint):
     folder = write_project(planted.folder, f"import {module}\n" + suite_of("part07"), requires=["part07"])
     (folder / "requirements-docs.txt").write_text("sphinx\nPyYAML>=6\n", encoding="utf-8")
     subprocess.run(["git", "add", "."], cwd=folder, check=True)
     ended = planted("bisect", "--bad", "2024-06-01", *RUN[:2])
-    assert ended.code == 2
-    assert f"no upgrade broke these tests: No module named '{module}', in each of" in ended.stderr
-    assert hint in ended.stderr
+    assert ended.code == 1
+    assert f"Not installed: {module}." in ended.stdout
+    assert hint in ended.stdout
 
 
 def test_what_is_missing_is_suggested_with_the_file_that_declares_it(planted):

@@ -45,8 +45,8 @@ def answer(parts, interpreter):
         sentence="1 test fails since tools 2.0.",
         tests=("t::a",),
         signature=Signature(exception="AttributeError", message=GONE.message),
-        last_good="1.0",
-        first_bad="2.0",
+        before="1.0",
+        after="2.0",
         suspects=("2.0",),
         sides=(good, bad),
         ends=(good, bad),
@@ -67,9 +67,7 @@ def test_two_culprits_of_one_package_have_their_own_evidence(answer, parts, inte
     good, bad = culprit.boundary.sides
     other = evolve(
         culprit,
-        boundary=evolve(
-            culprit.boundary, last_good="1.0", first_bad="3.0", sides=(good, evolve(bad, lock=resolution.lock))
-        ),
+        boundary=evolve(culprit.boundary, before="1.0", after="3.0", sides=(good, evolve(bad, lock=resolution.lock))),
     )
     told = with_evidence(evolve(answer, failures=(failure, evolve(failure, culprits=(other,)))), parts.prober)
     assert [[one.name for one in culprit.evidence] for culprit in told.culprits] == [["tools.saw"], []]

@@ -58,7 +58,7 @@ def test_a_failure_at_both_ends_gives_no_answer(planted):
     assert (ended.code, ended.json["status"]) == (1, "not-a-regression")
     assert ended.json["failing_at_both"] == ["test_mine.T.test_part07"]
     shown = planted("bisect", "--good", "2024-04-15", "--bad", "2024-06-01", *RUN).stdout
-    assert "fail at both ends (RuntimeError: part07 is broken): test_mine.T.test_part07" in shown
+    assert "fail at both ends: test_mine.T.test_part07" in shown
     assert "Next\n  to go back until it passes" in shown
     assert "harness bisect --run 'python -m unittest -q test_mine' --bad 2024-06-01" in shown
 
@@ -85,9 +85,8 @@ def test_a_part_of_a_package_that_is_there_is_no_missing_package(planted):
 def test_a_package_missing_on_every_day_is_named(planted):
     write_project(planted.folder, "import pkg_resources\n" + suite_of("part07"), requires=["part07"])
     ended = planted("bisect", "--bad", "2024-06-01", *RUN)
-    assert ended.code == 2
-    assert "no upgrade broke these tests: No module named 'pkg_resources'" in ended.stderr
-    assert "--with 'setuptools<81'" in ended.stderr
+    assert ended.code == 1
+    assert "Not installed: pkg_resources. --with 'setuptools<81' adds what is missing" in ended.stdout
 
 
 def test_a_command_that_finds_no_tests(planted):

@@ -20,7 +20,7 @@ def only_culprit(answer):
 def test_only_newly_broken_tests_are_bisected(planted):
     write_project(planted.folder, suite_of(*REQUIRES), requires=REQUIRES)
     answer = planted("bisect", "part07", "--good", "1.0", "--bad", "2.1", *RUN).json
-    assert (answer["status"], answer["schema"]) == ("found", 3)
+    assert (answer["status"], answer["schema"]) == ("found", 4)
     assert only_culprit(answer) == ("part07", "1.2", "2.0")
     assert answer["failures"][0]["tests"] == ["test_mine.T.test_part07"]
     assert answer["failing_at_both"] == ["test_mine.T.test_part19"]  # broken by another package

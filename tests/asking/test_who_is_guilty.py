@@ -87,48 +87,8 @@ def test_of_two_breaks_of_one_package_the_tightest_bound_counts(harness_there, b
     assert answer["failing_at_both"] == []
 
 
-def test_a_test_that_never_passes_is_told_with_its_failure_at_the_oldest_good_end(harness_there):
+def test_a_test_that_never_passes_is_told_apart(harness_there):
     write_project(harness_there.folder, suite("a_old", "b_new", "never"), requires=["arrays"])
     answer = harness_there("bisect", "--bad", "2024-08-01", *RUN).json
     assert culprits(answer) == {("arrays", "1.0", "1.1"), ("arrays", "1.1", "2.0")}
-    (told,) = answer["why_at_both"]
-    assert (told["reason"], told["tests"]) == ("RuntimeError: seen with 1.0", ["test_mine.T.test_never"])
-
-
-@pytest.fixture(scope="module")
-def alike_house(tmp_path_factory):
-    """`left` and `right` fail with one message, from 2.0 and from 3.0 on."""
-    house = Wheelhouse(tmp_path_factory.mktemp("alike"))
-    for number, version in enumerate(("1.0", "2.0", "3.0")):
-        for name, is_broken in (("left", number >= 1), ("right", number >= 2)):
-            body = "raise RuntimeError('gone')" if is_broken else "..."
-            files = {f"{name}.py": f"def work(): {body}\n"}
-            house.add(name, version, files=files, uploaded=month(number))
-    return house
-
-
-def test_of_many_tests_that_fail_alike_some_are_searched_and_all_have_their_culprit(harness, alike_house):
-    """Of 60 tests the search runs every third; the 58th, which it leaves out, fails because of another package."""
-    there = harness.with_environ(**alike_house.environ)
-    tests = "import unittest, left, right\n\nclass T(unittest.TestCase):\n    def test_own(self):\n        pass\n"
-    for number in range(60):
-        tests += f"    def test_{number:02}(self):\n        {'right' if number == 58 else 'left'}.work()\n"
-    write_project(there.folder, tests, requires=["left", "right"])
-    answer = there("bisect", *ENDS, *RUN).json
-    assert culprits(answer) == {("left", "1.0", "2.0"), ("right", "2.0", "3.0")}
-    assert [len(failure["tests"]) for failure in answer["failures"]] == [59, 1]
-    assert (set(answer["constraints"]), answer["constraints_verified"]) == ({"left<2", "right<3"}, True)
-    assert any(note.startswith("of 60 tests that newly fail, the search ran 20;") for note in answer["notes"])
-
-
-def test_tests_that_need_others_are_searched_with_them(harness, alike_house):
-    there = harness.with_environ(**alike_house.environ)
-    tests = "import unittest, left\n\nready = []\n\nclass T(unittest.TestCase):\n"
-    tests += "    def test_a(self):\n        ready.append(1)\n        left.work()\n"
-    for number in range(1, 60):
-        tests += f"    def test_{number:02}(self):\n        ready.append(1)\n        left.work()\n"
-        tests += f"        assert len(ready) == {number}, 'alone'\n"
-    write_project(there.folder, tests, requires=["left"])
-    answer = there("bisect", *ENDS, *RUN).json
-    assert culprits(answer) == {("left", "1.0", "2.0")}
-    assert answer["notes"] == []
+    assert answer["failing_at_both"] == ["test_mine.T.test_never"]

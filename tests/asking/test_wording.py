@@ -13,7 +13,7 @@ from harness.model.culprit import Culprit, Finding, Level, Proof, Region
 from harness.search import BisectionResult, BisectionStatus
 from harness.search.measured import effect_of
 
-ANSWER = make_answer("shop", last_good="1.0", first_bad="1.1")
+ANSWER = make_answer("shop", before="1.0", after="1.1")
 CHANGE = Change("shop", "1.0", "1.1")
 NAMES = {0: "1.0", 1: "1.1"}
 BACK = Proof("shop 1.1 with shop.py from 1.0", Verdict.GOOD, Verdict.GOOD, "ran to its end")
@@ -37,7 +37,7 @@ def test_proof_both_ways_makes_a_culprit():
 
 
 def test_a_fix_is_said_to_remove_the_bug():
-    answer = changed(ANSWER, status=Status.FIXED, last_bad="1.0", first_good="1.1", last_good=None, first_bad=None)
+    answer = changed(ANSWER, status=Status.FIXED, before="1.0", after="1.1", is_fix=True)
     told = culprit_sentence(answer, Culprit((Finding(Level.FILE, (CHANGE,), ("shop.py",), proofs=(BACK, FORTH)),)))
     assert "The fix is shop 1.1" in told
     assert "bug is gone" not in told

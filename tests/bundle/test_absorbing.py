@@ -46,7 +46,7 @@ def test_an_absorbed_run_equals_a_local_run(back, parts):
 
 def test_an_absorbed_run_answers_on_a_machine_that_resolved_nothing(back, tmp_path, uv_cache, interpreter):
     cut_off = make_parts(tmp_path / "other", PipSettings(no_index=True), uv_cache, interpreter)
-    taken = absorb(back, cut_off.store).taken
+    taken = absorb(back, cut_off.store, cut_off.builder.uv).taken
     prepared = cut_off.prober.prepare(asked(cut_off, "1.6").probe)
     assert (prepared.cached, prepared.observation) == (True, taken[1].observation)
 

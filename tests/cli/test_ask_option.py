@@ -120,7 +120,7 @@ def test_a_command_of_a_project_finds_the_package_too(here: Harness) -> None:
     [
         ((), "--ask needs a terminal"),
         (("--flaky",), "--flaky does not apply with --ask"),
-        (("--depth", "file"), "more runs than anybody can judge"),
+        (("--depth", "file"), "--depth file does not apply with --ask"),
     ],
 )
 def test_mistakes_are_one_sentence(here: Harness, more: tuple[str, ...], said: str) -> None:

@@ -50,7 +50,7 @@ def test_the_exact_release_is_found_in_few_probes(harness, write_repro):
     assert answer["probes"] == len(answer["steps"])
     assert answer.keys() >= KEYS | {"last_good", "first_bad"}
     assert all(step.keys() - {"attempt"} == STEP_KEYS for step in answer["steps"])
-    assert (answer["schema"], answer["subject"]) == (3, "brittle")
+    assert (answer["schema"], answer["subject"]) == (4, "brittle")
     assert answer["signature"] == {"exception": "RuntimeError", "message": MESSAGE}
     assert reason(answer, "1.6") == f"RuntimeError: {MESSAGE}"
     assert reason(answer, "1.5") == "ran to its end"

@@ -5,9 +5,6 @@ from __future__ import annotations
 import pytest
 from planted import BROKEN, levels, proved
 
-from harness.culprit.release import _is_upgrade
-from harness.model import Change
-
 LIBRARIES = [f"lib{n:02}" for n in range(1, 13)]
 IMPORTS = "".join(f"import {name}\n" for name in LIBRARIES)
 CALLS = "".join(f"    {name}.work()\n" for name in LIBRARIES)
@@ -158,11 +155,3 @@ def test_the_runs_that_prove_two_packages_are_traced_for_their_lines(plant):
     assert proved(found["package"])
     assert found["region"]["proved"]
     assert answer["culprit_probes"] == 7  # with two runs more for the traces it would be 9
-
-
-@pytest.mark.parametrize(
-    ("before", "after", "rises"),
-    [("2.6.0+cpu", "2.7.0+cpu", True), ("2.7.0+cpu", "2.6.0", False), ("9.0", "10.0", True), (None, "1.0", False)],
-)
-def test_the_direction_of_a_change_needs_no_listed_versions(before, after, rises):
-    assert _is_upgrade(Change("torch", before, after)) is rises

@@ -38,12 +38,12 @@ def test_every_other_part_changes_the_question():
 
 
 OWN = datetime(2024, 5, 1, tzinfo=UTC)
-DAY = datetime(2025, 6, 27, tzinfo=UTC)
+DAY = datetime(2025, 6, 28, tzinfo=UTC)  # the end of the 27th
 
 
 @pytest.mark.parametrize(
     ("text", "of"),
-    [(None, None), ("none", None), ("era", OWN), ("2025-06-27", DAY), ("2025-06-27T02:00:00+02:00", DAY)],
+    [(None, None), ("none", None), ("era", OWN), ("2025-06-27", DAY), ("2025-06-28T02:00:00+02:00", DAY)],
 )
 def test_accepted_days_are_parsed(text, of):
     assert AsOf.read(text).of(OWN) == of
@@ -58,4 +58,5 @@ def test_an_invalid_day_is_refused(text):
 
 def test_a_date_without_a_zone_is_in_utc():
     assert moment_of("2025-06-27") == DAY
+    assert moment_of("2025-06-27", begins=True).day == 27
     assert moment_of("2025-06-27T12:00").hour == 12

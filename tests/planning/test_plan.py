@@ -12,8 +12,8 @@ from harness.errors import UnknownRelease, UserMistake
 from harness.model import Device
 from harness.model.repro import parse_repro
 from harness.planning.inquiry import Inquiry
-from harness.planning.releases import make_plan
-from harness.request.question import Policy
+from harness.planning.releases import make_plan, releases_on_line
+from harness.request.question import Policy, newest_end, parse_end
 
 FIX = Policy(find_fix=True)
 
@@ -64,7 +64,8 @@ def test_era_uses_the_date_of_each_release_and_a_date_is_for_all(plan):
     era = plan(good="1.0", bad="1.3", as_of="era")
     assert era.combination(1, None).as_of == datetime(2023, 2, 1, 13, tzinfo=UTC)
     fixed = plan(good="1.0", bad="1.3", as_of="2024-05-01")
-    assert fixed.combination(1, None).as_of.date().isoformat() == "2024-05-01"
+    assert fixed.combination(1, None).as_of == parse_end("2024-05-01", "--good", now=datetime.now(UTC)).moment
+    assert fixed.combination(1, None).as_of == newest_end("2024-05-01").moment == datetime(2024, 5, 2, tzinfo=UTC)
     assert plan(good="1.0", bad="1.3").combination(1, None).as_of is None
 
 
@@ -74,6 +75,23 @@ def test_pre_releases_are_allowed_for_the_subject_alone(plan):
     assert made.combination(2, None).prereleases == ("early",)
     assert made.combination(3, None).prereleases == ()
     assert list(plan("early").left_out.items()) == [("1.2rc1", "pre-release (--pre includes it)")]
+
+
+@pytest.mark.parametrize(
+    ("ends", "names"),
+    [
+        (("1.2", "1.4"), ["1.2", "1.3", "1.4"]),
+        (("1.10+cpu", "1.8+cu121"), ["1.10", "1.9", "1.8"]),  # a local label names a build
+        ((None, "1.1"), ["1.0", "1.1"]),
+        (("1.11", None), ["1.11", "1.12"]),
+        (("1.2", "unknown"), []),
+    ],
+)
+def test_a_line_goes_from_one_end_to_the_other(plan, tmp_path, house, interpreter, ends, names):
+    index = Index(PipSettings(index_url=house.url), tmp_path, environ={})
+    asked = plan(good="1.2", bad="1.3").scope
+    releases, _ = releases_on_line(index.releases("brittle"), asked, interpreter, ends)
+    assert [str(release.version) for release in releases] == names
 
 
 def test_a_yanked_release_is_tried_if_named(plan):

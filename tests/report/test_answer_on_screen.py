@@ -102,7 +102,7 @@ def test_a_proved_package_is_the_culprit_although_its_lines_are_only_suspected()
 
 def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_and_runs():
     """A second failure with the same culprit does not repeat the details."""
-    tools = make_answer("tools", last_good=None, first_bad="2.0", suspects=("2.0",), sides=(GOOD_RUN, BAD_RUN))
+    tools = make_answer("tools", before=None, after="2.0", suspects=("2.0",), sides=(GOOD_RUN, BAD_RUN))
     (first,), (second,) = ANSWER.failures, tools.failures
     failures = (evolve(first, tests=("t::a",)), evolve(second, tests=("t::b",)), evolve(first, tests=("t::c",)))
     answer = evolve(
@@ -140,7 +140,7 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
 
 def test_proofs_of_a_release_that_breaks_tests_in_several_ways_are_shown_once():
     sides = {"sides": (GOOD_RUN, BAD_RUN), "good_side": Counts(0, 6), "bad_side": Counts(9, 9)}
-    answer = make_answer("shop", last_good="1.1", first_bad="1.2", suspects=("1.2",), **sides)
+    answer = make_answer("shop", before="1.1", after="1.2", suspects=("1.2",), **sides)
     failures = [evolve(answer.failures[0], tests=(f"t::{n}",), signature=Signature("ValueError")) for n in range(3)]
     text = printed(evolve(answer, failures=tuple(failures)), width=200)
     assert [text.count(f"t::{n}: ValueError") for n in range(3)] == [1, 1, 1]
@@ -148,7 +148,7 @@ def test_proofs_of_a_release_that_breaks_tests_in_several_ways_are_shown_once():
 
 
 def test_reports_on_two_releases_of_one_package_are_told_apart():
-    older, newer = (make_answer("shop", last_good=f"1.{n}", first_bad=f"1.{n + 1}").failures[0] for n in (0, 1))
+    older, newer = (make_answer("shop", before=f"1.{n}", after=f"1.{n + 1}").failures[0] for n in (0, 1))
     out = io.StringIO()
     answer = evolve(make_answer("shop"), failures=(older, newer))
     print_answer(Console(file=out, width=200), answer, "results", ("ab.html", "cd.html"))
@@ -170,9 +170,7 @@ def test_a_release_that_could_not_be_told_apart_is_among_the_suspects():
 
 
 def test_a_fix_is_called_one():
-    answer = changed(
-        ANSWER, status=Status.FIXED, last_good=None, first_bad=None, last_bad="1.1", first_good="1.2", suspects=("1.2",)
-    )
+    answer = changed(ANSWER, status=Status.FIXED, before="1.1", after="1.2", is_fix=True, suspects=("1.2",))
     answer = evolve(answer, sentence="shop 1.2 fixed it: 1.1 is bad, 1.2 is good.")
     lines = printed(answer, width=200).splitlines()
     assert lines[1:3] == ["Last bad    shop 1.1", "Fixed in    shop 1.2"]
@@ -219,7 +217,7 @@ def test_each_culprit_of_one_package_has_its_own_advice():
             ANSWER.failures[0].culprits[0],
             deeper=None,
             evidence=(Evidence("removed-name", f"shop.{name}", "", advice=f"Use `{name}_` instead."),),
-            boundary=evolve(ANSWER.failures[0].culprits[0].boundary, first_bad=release, suspects=(release,)),
+            boundary=evolve(ANSWER.failures[0].culprits[0].boundary, after=release, suspects=(release,)),
         )
         for name, release in (("sell", "1.2"), ("buy", "1.4"))
     ]

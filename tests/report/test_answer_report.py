@@ -53,10 +53,9 @@ def test_the_sides_are_in_version_order():
 def test_a_fix_shows_its_bad_side_first_with_its_traceback():
     fixed = kept(
         status=Status.FIXED,
-        last_good=None,
-        first_bad=None,
-        last_bad="1.2",
-        first_good="1.3",
+        before="1.2",
+        after="1.3",
+        is_fix=True,
         sides=(BAD_RUN, evolve(GOOD_RUN, lock=evolve(BAD_LOCK))),
     )
     page = report_page(fixed)
@@ -114,7 +113,7 @@ def test_a_release_not_run_is_open_only_while_it_can_matter():
 
 
 def test_an_answer_without_sides_shows_the_newest_failure():
-    nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), culprit=None, lock_changes=(), first_bad=None)
+    nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), culprit=None, lock_changes=(), after=None)
     page = report_page(nothing, failing=BAD_RUN)
     assert page.content["sides"] == ()
     assert page.content["traceback_title"] == "shop 1.2"

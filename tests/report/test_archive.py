@@ -79,7 +79,7 @@ def test_an_answer_to_another_depth_or_failure_is_kept_beside_it(archive):
         ANSWER,
         changed(ANSWER, culprit=None),
         changed(ANSWER, signature=Signature(exception="KeyError")),
-        changed(ANSWER, first_bad="1.3"),
+        changed(ANSWER, after="1.3"),
     ]
     for answer in answers:
         archive.put(kept_answer(answer, "2026-01-02"))

@@ -90,7 +90,7 @@ def test_markdown_stays_below_the_limit_of_an_issue():
 def test_json_has_both_sides():
     record = json.loads(Page.json(report_page(KEPT)))
     good, bad = record["sides"]
-    assert (record["schema"], record["id"], record["status"]) == (3, "ab12cd34ef", "found")
+    assert (record["schema"], record["id"], record["status"]) == (4, "ab12cd34ef", "found")
     assert good["versions"] == {"coin": "0.9", "shop": "1.1", "tail": "7", "till": "3.0"}
     assert bad["frames"][-1] == {
         "file": "tail/end.py",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from harness.asking.failures import named_in, ranked
+from harness.culprit.ranking import named_in, ranked
 from harness.model import Change, RaisedException, StackFrame
 
 CHANGES = {name: Change(name, "1.0", "2.0") for name in ("aiohttp", "coverage", "docutils", "pytest", "pytest-asyncio")}
@@ -42,3 +42,10 @@ def test_pytest_comes_first_where_it_raised_an_error_of_its_own():
     assert named_in((refused,), tuple(CHANGES)) == ("pytest", "aiohttp")
     failed = RaisedException("builtins.TypeError", "", frames=(inner, outer))
     assert named_in((failed,), tuple(CHANGES)) == ("aiohttp",)
+
+
+def test_packages_with_the_largest_step_come_first_if_nothing_points_to_one():
+    steps = {"a": ("1.0.0", "1.0.1"), "b": ("1.0", "2.0"), "c": ("1.0", "1.1")}
+    changes = {name: Change(name, *step) for name, step in steps.items()}
+    assert ranked(changes, (), "", ("a", "b", "c")) == ("b", "c", "a")
+    assert ranked(changes, (), "", ("c",))[0] == "c"
