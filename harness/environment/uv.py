@@ -33,7 +33,7 @@ from harness.environment.index import (
 )
 from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
 from harness.model import normalized_name, parsed_version
-from harness.run.launch import Limits
+from harness.run.launch import Limits, bounded
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
 
@@ -236,8 +236,7 @@ class Uv:
                     argv,
                     env=env,
                     cwd=cwd,
-                    # To resolve, uv's threads mostly wake each other up; on one CPU that takes half of the CPU time.
-                    limits=Limits(wall_s=wall_s, one_cpu="compile" in arguments),
+                    limits=Limits(wall_s),
                     output=Path(log.name),
                     cancel=cancel,
                     sandbox=sandbox,
@@ -245,7 +244,7 @@ class Uv:
             except NoSandbox as why:
                 hint = "--sandbox off builds without it"
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
-            words = Path(log.name).read_text(encoding="utf-8", errors="replace").strip()
+            words = bounded(log).decode("utf-8", "replace").strip()
         if ended.reason is EndReason.TIMEOUT:
             what, hint = ("the build", f" ({_LIMIT_VARIABLE} changes it)") if is_build else ("uv", "")
             return UvAnswer(1, f"{what} timed out after {wall_s:g} s{hint}", timed_out=True)
@@ -280,7 +279,7 @@ class Uv:
                 readable=(Path(argv[0]), *_readable(told)),
                 writable=(cwd,),
             )
-            yield told, self.sandbox.command(access)
+            yield told, self.sandbox.around(access)
 
     def find_python(self, asked: str | None) -> Path:
         """The path of an interpreter for a version; None: the base interpreter of the running one."""

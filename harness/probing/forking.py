@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from harness.probing.prober import Prober
-    from harness.run.result import Ran
 
 
 # Not conclusive in a fork: an import may fail because of the modules that were or were not imported before. Once so
@@ -118,7 +117,6 @@ class ForkingProber(Around):
     _do_hang: bool = field(default=False, init=False)  # fresh processes hang where forks do
     _alike: float = field(default=0, init=False)  # fresh processes that failed to import like their forks; all did
     zygote: Zygote | None = field(default=None, init=False)
-    _first: tuple[Probe, Ran] | None = field(default=None, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -178,16 +176,18 @@ class ForkingProber(Around):
         log = self.store.log_path(key)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            zygote = self._zygote_for(probe, cancel)
+            zygote = self._zygote_for(probe)
             setup_s = time.monotonic() - begun
-            ran = self._forked(zygote, probe, log, cancel)
-        except (CannotFork, ZygoteFailed) as error:
+            self._place(_files_of(probe))
+            limit = self.limit(probe.repro)
+            job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=limit)
+            ran = run_repro(job, cancel=cancel)
+        except ZygoteFailed as error:
             self.stop(str(error))
             return None
         except HarnessFault:  # the guard, which is forked too, gave no result
             self.stop("a fork died or hung")
             return None
-        self._first = self._first or (probe, ran)
         self.forked += 1
         observation = observation_of(
             probe,
@@ -202,11 +202,10 @@ class ForkingProber(Around):
         self.store.put(observation)
         return observation
 
-    def _zygote_for(self, probe: Probe, cancel: threading.Event | None) -> Zygote:
+    def _zygote_for(self, probe: Probe) -> Zygote:
         """Return a zygote that has imported nothing that depends on a probe's files; any but the first fits all files.
 
-        Raises `ZygoteFailed`, and `CannotFork` if the outcome or the exception of the first probe differs in another
-        zygote.
+        Raises `ZygoteFailed`.
         """
         if not self.left_out.issuperset(_files_of(probe)):
             self.left_out, self.zygote = frozenset(self.originals), None
@@ -214,18 +213,7 @@ class ForkingProber(Around):
             self._place({})
             self._running.close()
             self.zygote = self._running.enter_context(self.start(self.left_out))
-            if self._first is not None:
-                first, seen = self._first
-                again = self._forked(self.zygote, first, self.job.scratch_root / "check.log", cancel)
-                if (again.outcome, _name_in(again)) != (seen.outcome, _name_in(seen)):
-                    raise CannotFork("forks of two processes disagree")
         return self.zygote
-
-    def _forked(self, zygote: Zygote, probe: Probe, log: Path, cancel: threading.Event | None) -> Ran:
-        """Put the files of a probe in place, and run it in a fork. Raises `ZygoteFailed`."""
-        self._place(_files_of(probe))
-        limit = self.limit(probe.repro)
-        return run_repro(evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=limit), cancel=cancel)
 
     def limit(self, repro: Repro) -> float:
         """The seconds that a fork may take: a lock that was held when it was forked is never released."""
@@ -304,8 +292,8 @@ def _files_of(probe: Probe) -> Mapping[str, bytes | None]:
     return probe.mixture.files if probe.mixture is not None else {}
 
 
-def _name_in(ran: Ran | Observation) -> str:
-    return ran.exception.name if ran.exception is not None else ""
+def _name_in(observation: Observation) -> str:
+    return observation.exception.name if observation.exception is not None else ""
 
 
 def _is_unsettled(observation: Observation) -> bool:

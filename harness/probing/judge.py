@@ -8,7 +8,7 @@ import hashlib
 import threading
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from harness.errors import Interrupted
 from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, Verdict, capture_signature, judge
@@ -158,11 +158,10 @@ class Person(Protocol):
 
 @frozen
 class ByHand(Around):
-    """A prober whose runs a person judges, one after another; what did not run is not shown."""
+    """A prober whose runs a person judges, on the only lane of the session; what did not run is not shown."""
 
     prober: Probing
     person: Person
-    _one: threading.Lock = field(factory=threading.Lock, init=False, eq=False, repr=False)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return what a person said of a probe, or None."""
@@ -182,17 +181,16 @@ class ByHand(Around):
         if prepared.observation is not None:
             return prepared.observation
         now = prepared if prepared.environment is not None else self._fresh(prepared.probe, cancel)
-        with self._one:
-            while True:
-                seen = self.prober.execute(now, cancel=cancel)
-                if not seen.outcome.ran:
-                    return seen
-                said = self.person.judge(JudgedRun(now.probe, seen, self.store.log(seen), self.builder), cancel)
-                if isinstance(said, Verdict):
-                    return self.store.put(judged_by_hand(seen, said, _key(prepared.key), prepared.probe.attempt))
-                if said is Wish.QUIT:
-                    raise Interrupted("stopped", hint="the same command goes on here; what you judged is kept")
-                now = self._fresh(now.probe, cancel)
+        while True:
+            seen = self.prober.execute(now, cancel=cancel)
+            if not seen.outcome.ran:
+                return seen
+            said = self.person.judge(JudgedRun(now.probe, seen, self.store.log(seen), self.builder), cancel)
+            if isinstance(said, Verdict):
+                return self.store.put(judged_by_hand(seen, said, _key(prepared.key), prepared.probe.attempt))
+            if said is Wish.QUIT:
+                raise Interrupted("stopped", hint="the same command goes on here; what you judged is kept")
+            now = self._fresh(now.probe, cancel)
 
     def _fresh(self, probe: Probe, cancel: threading.Event | None) -> Prepared:
         while True:

@@ -167,7 +167,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
     try:
         sandbox: list[str] = []
         if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
-            sandbox = job.sandbox.command(file_access(scratch, job, argv, env))
+            sandbox = job.sandbox.around(file_access(scratch, job, argv, env))
         ended = run_guarded(
             argv,
             env=env,
@@ -175,7 +175,6 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
             limits=job.limits,
             output=scratch.log,
             cancel=cancel,
-            remove_if_orphaned=scratch.root,
             sandbox=sandbox,
             forked=job.zygote.guard if job.zygote is not None else None,
         )

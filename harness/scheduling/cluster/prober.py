@@ -14,7 +14,6 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -34,7 +33,7 @@ from harness.probing import Prepared, Probe, Prober
 from harness.probing.portable import PortableProbe
 from harness.probing.probe import Around
 from harness.redact import passed_secrets
-from harness.run.devices import Gpu, find_gpus
+from harness.run.devices import Gpu, find_gpus, of_one_kind
 from harness.run.process import Cancelled
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
@@ -69,7 +68,7 @@ def _made_prober() -> Prober:
         resolver=Resolver(uv, Index(settings, workspace.index), interpreter, builder.builds),
         builder=builder,
         workspace=workspace,
-        gpus=find_gpus(os.environ),
+        gpus=of_one_kind(find_gpus(os.environ)),
     )
 
 
@@ -172,7 +171,7 @@ class ClusterProber(Around):
                 f"({kind.platform}, Python {kind.python}, harness {kind.version})",
                 hint="a warning above says why one is left out; 'dask worker' starts one",
             )
-        gpu = commonest_gpu(members.values())
+        gpu = gpu_of(members.values())
         return cls(evolve(here, gpus=(gpu,) if gpu else ()), connection, kind, gpu)
 
     def slots(self, device: Device) -> int:
@@ -236,7 +235,7 @@ class ClusterProber(Around):
         for address, member in members.items():
             why = no_gpu_because(member)
             if why is None and self.gpu is not None and member.gpus[0].name != self.gpu.name:
-                why = f"its GPU is {member.gpus[0].name}, most workers have {self.gpu.name}"
+                why = f"its GPU is {member.gpus[0].name}, not {self.gpu.name}"
             if why is None:
                 fit[address] = member
             else:
@@ -355,18 +354,10 @@ def no_gpu_because(member: Member) -> str | None:
         return 'it declares no GPU (dask worker ... --resources "gpu=1")'
     if member.declared > len(member.gpus):
         return f"it declares gpu={member.declared} but sees {len(member.gpus)}"
-    if len({gpu.name for gpu in member.gpus}) > 1:
-        return f"it has different GPUs: {', '.join(gpu.name for gpu in member.gpus)}"
     return None
 
 
-def commonest_gpu(members: Iterable[Member]) -> Gpu | None:
-    """Return a GPU of the model with the most lanes (ties: first by name), or None if there are no GPUs."""
-    lanes: Counter[str] = Counter()
-    first: dict[str, Gpu] = {}
-    for member in members:
-        if no_gpu_because(member) is None:
-            lanes[member.gpus[0].name] += member.slots(Device.CUDA)
-            first.setdefault(member.gpus[0].name, member.gpus[0])
-    name = min(lanes, key=lambda name: (-lanes[name], name), default=None)
-    return first[name] if name is not None else None
+def gpu_of(members: Iterable[Member]) -> Gpu | None:
+    """Return a GPU of the model that probes run on, the first by name that a worker can use; None if there is none."""
+    usable = (member.gpus[0] for member in members if no_gpu_because(member) is None)
+    return min(usable, key=lambda gpu: gpu.name, default=None)
