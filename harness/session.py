@@ -141,7 +141,6 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         pass_env=settings.pass_env,
         capability=settings.capability,
         invoked_from=Path.cwd(),
-        gpu_wait=settings.gpu_wait,
         reporter=reporter,
         sandbox=sandbox,
         rights=rights,

@@ -19,7 +19,6 @@ from harness.errors import UserMistake
 from harness.model.lock import NO_SOURCE
 from harness.repository.declared import read_toml
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
-from harness.run.lease import DEFAULT_WAIT_S
 from harness.store import OWN_FOLDER
 
 _LONGEST_S = 7 * 24 * 3600.0  # of one run
@@ -109,7 +108,7 @@ class Settings:
     of variables for the runs, `timeout` is the time limit of one run in seconds (None: the repro's), `capability`
     is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv, or "none". `network` lets runs in
     a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what HARNESS_SANDBOX says. `lanes`
-    is how many probes run at a time; `gpu_wait` is in seconds, `max_disk` in bytes; `scheduler` is the address of a
+    is how many probes run at a time; `max_disk` is in bytes; `scheduler` is the address of a
     Dask scheduler, `results` the folder for runs, answers and reports.
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
@@ -177,13 +176,6 @@ class Settings:
         shown_default="auto",
     )
     network: bool = _run(False, "--network", "Let repros and builds use the network in the sandbox.")
-    gpu_wait: float = _limit(
-        DEFAULT_WAIT_S,
-        "--gpu-wait",
-        "How long a probe waits for memory on a busy GPU.",
-        metavar="SECONDS",
-        shown_default=True,
-    )
     max_disk: int | None = _limit(
         None,
         "--max-disk",
@@ -213,7 +205,6 @@ class Settings:
     def __attrs_post_init__(self) -> None:
         check_fields(self)
         check_between("Settings(lanes=...)", self.lanes, 1, 64)
-        check_between("Settings(gpu_wait=...)", self.gpu_wait, 0)
         check_between("Settings(timeout=...)", self.timeout, 1, _LONGEST_S)
         for setting in fields(Settings):
             if choices := setting.metadata["option"].choices:

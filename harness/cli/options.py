@@ -94,7 +94,6 @@ def _size(text: str) -> int:
 # The types of settings that are neither a text nor a flag.
 _TYPES: dict[str, Any] = {
     "timeout": click.FloatRange(min=0),
-    "gpu_wait": click.FloatRange(min=0),
     "lanes": click.IntRange(1, 64),
     "max_disk": _size,
     "results": _Folder(path_type=Path, file_okay=False),

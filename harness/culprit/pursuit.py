@@ -12,7 +12,7 @@ from harness.culprit.edits import Unit
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Probe
-from harness.scheduling.scheduler import Engine
+from harness.scheduling.scheduler import Engine, Needs
 from harness.search import AloneFirst, Narrowing
 
 if TYPE_CHECKING:
@@ -119,6 +119,7 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
+            needs=Needs.LANE if self.trials.forks is None else Needs.ALL_LANES,
         )
         engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
         engine.drive(search, width=1, until=is_enough)  # one at a time: each verdict decides the next set

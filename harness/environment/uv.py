@@ -12,7 +12,6 @@ import os
 import re
 import sys
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -173,19 +172,19 @@ class Uv:
         """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
         return TORCH_BACKEND in self.environment
 
-    def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
+    def call(self, *arguments: str | Path, cwd: Path) -> UvAnswer:
         """Run uv. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
 
         If uv finds too little for some projects, their pages are checked, and uv runs again without its cache of them:
         it treats a network's login page as a project without releases, and caches that for ten minutes.
         """
-        answer = self._answer(arguments, cwd, cancel)
+        answer = self._answer(arguments, cwd)
         doubted = doubted_projects(answer.words) if answer.returncode != 0 else ()
         if not doubted or "pip" not in arguments:
             return answer
         self._check_pages(doubted)
         refreshed = [word for name in doubted for word in ("--refresh-package", name)]
-        return self._answer((*arguments, *refreshed), cwd, cancel)
+        return self._answer((*arguments, *refreshed), cwd)
 
     def compile(
         self,
@@ -194,7 +193,6 @@ class Uv:
         python: Path,
         folder: Path,
         preferences: str = "",
-        cancel: threading.Event | None = None,
     ) -> tuple[UvAnswer, str]:
         """Resolve requirements for a Python to wheels; returns its answer, and the text of the lock, "" if it failed.
 
@@ -208,7 +206,7 @@ class Uv:
             lock.write_text(preferences, encoding="utf-8")
         words = ("--quiet", "pip", "compile", "requirements.in", "--only-binary", ":all:", "--python", python)
         form = ("--format", "pylock.toml", "--output-file", lock.name)
-        answer = self.call(*words, *form, *options, cwd=folder, cancel=cancel)
+        answer = self.call(*words, *form, *options, cwd=folder)
         return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
 
     def _check_pages(self, projects: Iterable[str]) -> None:
@@ -222,7 +220,7 @@ class Uv:
             except NoNetwork:  # uv reached the index with its own settings
                 continue
 
-    def _answer(self, arguments: Sequence[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
+    def _answer(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
         env, sandbox, wall_s = self.environment, list[str](), _LONGEST_S
         with contextlib.ExitStack() as stack:
@@ -238,7 +236,6 @@ class Uv:
                     cwd=cwd,
                     limits=Limits(wall_s),
                     output=Path(log.name),
-                    cancel=cancel,
                     sandbox=sandbox,
                 )
             except NoSandbox as why:

@@ -120,11 +120,11 @@ class ForkingProber(Around):
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Return a stored observation, or a probe to fork. A probe that can't be forked is prepared by `prober`."""
         lock = probe.lock
         if lock is None or probe.inside is not None or not self._can_fork(probe, lock):
-            return self.prober.prepare(probe, cancel=cancel)
+            return self.prober.prepare(probe)
         if (kept := self.store.get(self.prober.key(probe, lock))) is not None:
             return Prepared(probe, kept.key, observation=kept, cached=True)
         key = self.prober.key(probe, lock) + _FORKED
@@ -132,21 +132,21 @@ class ForkingProber(Around):
             return Prepared(probe, key, observation=kept, cached=True)
         return Prepared(probe, key)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Fork a probe. If the result of the fork is not conclusive, run the probe in a fresh process."""
         probe = prepared.probe
         if prepared.observation is not None or not prepared.key.endswith(_FORKED) or probe.lock is None:
-            return self.prober.execute(prepared, cancel=cancel)
+            return self.prober.execute(prepared)
         forked = None
         if not self.stopped:
             with self._turn:
-                forked = self._fork(probe, probe.lock, prepared.key, cancel)
+                forked = self._fork(probe, probe.lock, prepared.key)
             hung = forked is not None and forked.outcome is Outcome.TIMED_OUT
             if forked is not None and (not _is_unsettled(forked) or (hung and self._do_hang)):
                 return forked
             if forked is not None and forked.outcome is Outcome.RAISED and self._alike >= _ENOUGH:
                 return forked
-        fresh = self.prober.execute(self.prober.prepare(probe, cancel=cancel), cancel=cancel)
+        fresh = self.prober.execute(self.prober.prepare(probe))
         if forked is not None and forked.outcome is Outcome.RAISED:
             is_alike = (fresh.outcome, _name_in(fresh)) == (forked.outcome, _name_in(forked))
             self._alike = self._alike + 1 if is_alike else -math.inf
@@ -171,7 +171,7 @@ class ForkingProber(Around):
             and not flaw_of(probe.mixture, lock.python)
         )
 
-    def _fork(self, probe: Probe, lock: Lock, key: str, cancel: threading.Event | None) -> Observation | None:
+    def _fork(self, probe: Probe, lock: Lock, key: str) -> Observation | None:
         begun = time.monotonic()
         log = self.store.log_path(key)
         started = datetime.now(UTC).isoformat(timespec="seconds")
@@ -181,7 +181,7 @@ class ForkingProber(Around):
             self._place(_files_of(probe))
             limit = self.limit(probe.repro)
             job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=limit)
-            ran = run_repro(job, cancel=cancel)
+            ran = run_repro(job)
         except ZygoteFailed as error:
             self.stop(str(error))
             return None

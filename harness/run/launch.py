@@ -15,7 +15,7 @@ import shutil
 import tempfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -259,7 +259,7 @@ def keep_log(log: BinaryIO, target: Path) -> None:
         part.replace(target)
 
 
-def bounded(log: BinaryIO) -> bytes:
+def bounded(log: IO[bytes]) -> bytes:
     """Return a log; of one with more than `LOG_KEPT` bytes the head and the tail, and how much is left out."""
     left_out = log.seek(0, os.SEEK_END) - LOG_KEPT
     log.seek(0)

@@ -19,6 +19,7 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from io import FileIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -178,6 +179,27 @@ class Cancelled(Exception):
     """The run was cancelled; all its processes have ended and nothing was observed."""
 
 
+_NEVER = threading.Event()
+# Set when what a thread does is no longer wanted. All that waits looks at it, and raises `Cancelled`.
+_unwanted: ContextVar[threading.Event] = ContextVar("unwanted", default=_NEVER)
+
+
+@contextlib.contextmanager
+def cancelled_by(event: threading.Event) -> Iterator[None]:
+    """Let an event cancel what this thread does in the context."""
+    token = _unwanted.set(event)
+    try:
+        yield
+    finally:
+        _unwanted.reset(token)
+
+
+def pause(seconds: float = 0.0) -> None:
+    """Wait some seconds, or until this thread's work is cancelled: raises `Cancelled`."""
+    if _unwanted.get().wait(seconds):
+        raise Cancelled
+
+
 class NoSandbox(Exception):
     """The sandbox could not be created; the message is bubblewrap's."""
 
@@ -227,7 +249,6 @@ def run_guarded(
     cwd: Path,
     limits: Limits,
     output: Path,
-    cancel: threading.Event | None = None,
     sandbox: Sequence[str] = (),
     forked: Callable[[], ForkedGuard] | None = None,
 ) -> Ended:
@@ -237,7 +258,7 @@ def run_guarded(
     command line in it (see sandbox.py). `forked` returns a forked guard; None starts a new process.
 
     Raises `OSError` if the command can't be started or the log can't be written, `NoSandbox` if the sandbox can't be
-    created, `Cancelled` when `cancel` is set, and `HarnessFault` if the guard itself fails.
+    created, `Cancelled` if the run is cancelled, and `HarnessFault` if the guard itself fails.
     """
     command = [str(argument) for argument in argv]
     request = guard_request(command, limits, env=env, cwd=cwd, output=output, sandbox=sandbox)
@@ -248,7 +269,7 @@ def run_guarded(
         raise HarnessFault("the guard was started without its pipes")
     with stdout:
         try:
-            said = _converse(stdin, stdout, request, cancel, begun + limits.wall_s + _SILENT_S)
+            said = _converse(stdin, stdout, request, begun + limits.wall_s + _SILENT_S)
             if said is None:
                 guard.kill()
         finally:
@@ -278,9 +299,7 @@ def _new_guard() -> subprocess.Popen[bytes]:
     )
 
 
-def _converse(
-    stdin: IO[bytes], stdout: IO[bytes], request: bytes, cancel: threading.Event | None, deadline: float
-) -> bytes | None:
+def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: float) -> bytes | None:
     """Send a request to a guard and return its answer; None if there is none at the deadline."""
     with contextlib.suppress(BrokenPipeError):  # the guard has ended; its answer is on stdout
         unsent = memoryview(request)
@@ -290,7 +309,7 @@ def _converse(
     poller = select.poll()  # unlike select, it accepts any file descriptor
     poller.register(stdout, select.POLLIN)
     while True:
-        if cancel is not None and cancel.is_set():
+        if _unwanted.get().is_set():
             with contextlib.suppress(BrokenPipeError):  # it may have just ended
                 stdin.write(b"c")
         if time.monotonic() > deadline:  # a process stopped by a signal does not answer, but can be killed

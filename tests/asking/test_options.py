@@ -54,7 +54,7 @@ EVERYWHERE = {
     "--good", "--bad", "--repro", "--run", "--depth", "--diff", "--json", "--results",
     "--help", "--constraints", "--device",
     "--param", "--timeout",
-    "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--gpu-wait", "--max-disk", "--lanes",
+    "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--max-disk", "--lanes",
 }  # fmt: skip
 SCRIPTS = {QuestionKind.RELEASES, QuestionKind.COMMITS, QuestionKind.PYTHONS}
 REFUSED = {

@@ -14,19 +14,18 @@ import probes
 import pytest
 
 from harness.run.launch import Limits, physical_memory
-from harness.run.process import Cancelled, EndReason, run_guarded
+from harness.run.process import Cancelled, EndReason, cancelled_by, run_guarded
 
 ROOT = Path(__file__).parents[2]
 
 
-def guarded(folder, argv, *, wall_s=30.0, memory=None, cancel=None, env=None):
+def guarded(folder, argv, *, wall_s=30.0, memory=None, env=None):
     return run_guarded(
         argv,
         env={"PATH": os.environ["PATH"], **(env or {})},
         cwd=folder,
         limits=Limits(wall_s, memory),
         output=folder / "output",
-        cancel=cancel,
     )
 
 
@@ -110,7 +109,8 @@ def test_cancelling_kills_everything(tmp_path):
 
     def work():
         try:
-            guarded(tmp_path, python(probes.HANG), cancel=cancel, env={"PIDS": str(pids)})
+            with cancelled_by(cancel):
+                guarded(tmp_path, python(probes.HANG), env={"PIDS": str(pids)})
         except Cancelled as stop:
             raised.append(stop)
 
@@ -124,7 +124,8 @@ def test_cancelling_kills_everything(tmp_path):
 
 
 def test_a_cancellable_command_can_end_by_itself(tmp_path):
-    assert guarded(tmp_path, ["true"], cancel=threading.Event()).returncode == 0
+    with cancelled_by(threading.Event()):
+        assert guarded(tmp_path, ["true"]).returncode == 0
 
 
 def test_kill_9_of_the_harness_leaves_no_process(tmp_path):

@@ -15,7 +15,7 @@ import pytest
 
 from harness.errors import HarnessFault, MissingProgram
 from harness.model import Device, Observation, Outcome, Signature, Verdict, capture_signature, judge
-from harness.run.process import Cancelled
+from harness.run.process import Cancelled, cancelled_by
 from harness.run.result import METRICS_COUNT, read_metrics
 from harness.run.runner import run_repro
 
@@ -196,7 +196,8 @@ def test_cancelling_raises_and_leaves_no_process(tmp_path):
 
     def work():
         try:
-            run_repro(probes.job(tmp_path, probes.HANG, extra_env={"PIDS": str(pids)}), cancel=cancel)
+            with cancelled_by(cancel):
+                run_repro(probes.job(tmp_path, probes.HANG, extra_env={"PIDS": str(pids)}))
         except Cancelled as stop:
             stopped.append(stop)
 

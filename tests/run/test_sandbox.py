@@ -19,7 +19,7 @@ from harness.errors import UserMistake
 from harness.events import SILENT, Warned
 from harness.model import Outcome
 from harness.run import sandbox
-from harness.run.process import Cancelled
+from harness.run.process import Cancelled, cancelled_by
 from harness.run.runner import run_repro
 from harness.run.sandbox import SandboxMode, View, choose
 
@@ -153,8 +153,8 @@ def test_too_much_memory_ends_the_run(tmp_path):
 def test_cancelling_leaves_no_process(tmp_path):
     cancel = threading.Event()
     threading.Timer(1.0, cancel.set).start()
-    with pytest.raises(Cancelled):
-        run_repro(probes.job(tmp_path, "import time; time.sleep(1000)", sandbox=SANDBOX), cancel=cancel)
+    with cancelled_by(cancel), pytest.raises(Cancelled):
+        run_repro(probes.job(tmp_path, "import time; time.sleep(1000)", sandbox=SANDBOX))
     assert list((tmp_path / "scratch").iterdir()) == []
 
 

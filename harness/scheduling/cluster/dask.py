@@ -9,9 +9,11 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import logging
+import socket
 import threading
 import time
 import uuid
+from concurrent.futures import ThreadPoolExecutor
 from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
@@ -20,7 +22,7 @@ from harness.errors import HarnessFault, NoWorkers, UserMistake
 from harness.events import Reporter, Warned
 from harness.model import Device
 from harness.probing.portable import PortableProbe
-from harness.run.process import Cancelled
+from harness.run.process import cancelled_by, pause
 from harness.scheduling.cluster.prober import (
     MachineKind,
     Member,
@@ -41,6 +43,7 @@ SCHEMES = ("tcp", "tls")
 
 _CONNECT_S = 5.0
 _JOIN_S = 15.0
+_PORT = 8786  # Dask's default
 _FETCH_S = 60.0  # enough for a long log on a slow network
 _TICK_S = 0.1
 _LOOK_S = 2.0
@@ -81,10 +84,11 @@ class Connection:
         # A task carries the files of its mixture; Dask warns above 10 MB.
         dask.config.set({"distributed.admin.large-graph-warning-threshold": "1GB"})
         try:
-            client = Client(address, timeout=_CONNECT_S, set_as_default=False)
-        except (OSError, ValueError, TypeError) as error:
+            client = Client(_knock(address), timeout=_CONNECT_S, set_as_default=False)
+        except (OSError, ValueError) as error:
+            why = error.strerror if isinstance(error, OSError) else "it is not a Dask scheduler"
             raise NoWorkers(
-                f"the scheduler at {address} can't be reached within {_CONNECT_S:g} s",
+                f"the scheduler at {address} can't be reached" + (f": {why}" if why else ""),
                 hint="start one with 'dask scheduler' and pass its address: --scheduler tcp://HOST:8786",
             ) from error
         connection = cls(client, address, reporter)
@@ -118,15 +122,13 @@ class Connection:
             self._warned.add(sentence)
             self.reporter.report(Warned(sentence))
 
-    def run(
-        self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
-    ) -> Reply:
+    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> Reply:
         """Run a task on one of the workers that `may_run` returns.
 
-        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left or the scheduler is lost.
+        Raises `Cancelled`, and `NoWorkers` if no worker is left or the scheduler is lost.
         """
         while True:
-            addresses = self._waited_for(may_run, cancel)
+            addresses = self._waited_for(may_run)
             future = self.client.submit(
                 run_task,
                 task,
@@ -137,13 +139,13 @@ class Connection:
                 resources={GPU: 1} if task.combination.device is Device.CUDA else None,
             )
             try:
-                reply = self._awaited(future, addresses, task, cancel)
+                reply = self._awaited(future, addresses, task)
             finally:
                 self._give_back(future)
             if reply is not None and not reply.stopped:
                 return reply
 
-    def _waited_for(self, may_run: Callable[[], dict[str, Member]], cancel: threading.Event | None) -> list[str]:
+    def _waited_for(self, may_run: Callable[[], dict[str, Member]]) -> list[str]:
         """Return the addresses of the workers to choose from; waits for a worker if there are none."""
         until = time.monotonic() + _WAIT_FOR_WORKERS_S
         while True:
@@ -154,12 +156,9 @@ class Connection:
                     f"no worker at {self.address} matches this machine any more",
                     hint=f"start workers again; {_CONTINUE}",
                 )
-            if (cancel or threading.Event()).wait(_LOOK_S):
-                raise Cancelled
+            pause(_LOOK_S)
 
-    def _awaited(
-        self, future: Future[Reply], addresses: list[str], task: PortableProbe, cancel: threading.Event | None
-    ) -> Reply | None:
+    def _awaited(self, future: Future[Reply], addresses: list[str], task: PortableProbe) -> Reply | None:
         """Return the reply, or None if all workers that could run the task have left."""
         from distributed import KilledWorker
 
@@ -167,8 +166,7 @@ class Connection:
         future.add_done_callback(lambda _: done.set())
         look_at = time.monotonic() + _LOOK_S
         while not done.wait(_TICK_S):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled
+            pause()
             if time.monotonic() > look_at:
                 look_at = time.monotonic() + _LOOK_S
                 if set(addresses).isdisjoint(self._addresses()):
@@ -224,6 +222,43 @@ class Connection:
             )
 
 
+def _knock(address: str) -> str:
+    """Return the full address of a scheduler, and fail fast if there is none: Dask's client would retry for long.
+
+    Raises `OSError` if nothing listens there, `ValueError` if it is not a Dask scheduler.
+    """
+    from distributed.comm.addressing import parse_address, parse_host_port, unparse_host_port
+
+    scheme, place = parse_address(address)
+    if scheme not in SCHEMES:
+        raise ValueError(scheme)
+    host, port = parse_host_port(place, _PORT)
+    socket.create_connection((host, port), timeout=_CONNECT_S).close()
+    whole = f"{scheme}://{unparse_host_port(host, port)}"
+    try:
+        # In a thread, since the caller may be in a running event loop (a notebook).
+        with ThreadPoolExecutor(max_workers=1) as threads:
+            identity = threads.submit(_identity, whole).result()
+    except Exception as error:
+        raise ValueError("not a Dask server") from error
+    if identity["type"] != "Scheduler":
+        raise ValueError(identity["type"])
+    return whole
+
+
+def _identity(address: str) -> dict[str, Any]:
+    """Ask a Dask server for its identity."""
+    from distributed import Security
+    from distributed.core import rpc
+
+    async def ask() -> dict[str, Any]:
+        async with rpc(address, connection_args=Security().get_connection_args("client")) as server:
+            identity: dict[str, Any] = await asyncio.wait_for(server.identity(), _CONNECT_S)
+            return identity
+
+    return asyncio.run(ask())
+
+
 def _not_introduced(error: Any) -> str:
     if "No module named" in str(error):
         return "the harness is not installed there (pip install 'regression-harness[dask]')"
@@ -239,8 +274,8 @@ async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
 
 def run_task(task: PortableProbe) -> Reply:
     """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
-    with _unwanted() as cancel:
-        return answer(task, worker_prober(), cancel)
+    with _unwanted() as unwanted, cancelled_by(unwanted):
+        return answer(task, worker_prober())
 
 
 @contextlib.contextmanager
@@ -253,19 +288,19 @@ def _unwanted() -> Iterator[threading.Event]:
 
     worker: Worker = get_worker()
     task = worker.get_current_task()
-    cancel, ended = threading.Event(), threading.Event()
+    unwanted, ended = threading.Event(), threading.Event()
 
     def look() -> None:
         while not ended.wait(_LOOK_AT_TASK_S):
             state = worker.state.tasks.get(task)
             if state is None or state.state != "executing" or worker.status.name in ("closing", "closed", "failed"):
-                cancel.set()
+                unwanted.set()
                 return
 
     looking = threading.Thread(target=look, name="unwanted", daemon=True)
     looking.start()
     try:
-        yield cancel
+        yield unwanted
     finally:
         ended.set()
         looking.join()

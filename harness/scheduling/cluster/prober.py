@@ -120,7 +120,7 @@ def _sandbox(task: PortableProbe) -> Sandbox | None:
     return choose(mode, network=task.rights == "network", reporter=SILENT)
 
 
-def answer(task: PortableProbe, worker: Prober, cancel: threading.Event | None = None) -> Reply:
+def answer(task: PortableProbe, worker: Prober) -> Reply:
     """Run a task with the prober of a worker and return the reply. Only environments and bytecode stay there."""
     try:
         interpreter = _interpreter(worker.builder, task.lock.python, task.cache_tag)
@@ -129,7 +129,7 @@ def answer(task: PortableProbe, worker: Prober, cancel: threading.Event | None =
         if interpreter.platform != task.lock.platform:
             return Reply(refused=f"it is {interpreter.platform}, the lock is for {task.lock.platform}")
         with tempfile.TemporaryDirectory(prefix="harness-task-") as folder:
-            return _run(task, _prober_for(task, worker, interpreter, Path(folder)), cancel)
+            return _run(task, _prober_for(task, worker, interpreter, Path(folder)))
     except Cancelled:
         return Reply(stopped=True)
     except HarnessError as error:
@@ -137,12 +137,12 @@ def answer(task: PortableProbe, worker: Prober, cancel: threading.Event | None =
         return Reply(trouble=error if known else HarnessFault(error.message, hint=error.hint))
 
 
-def _run(task: PortableProbe, prober: Prober, cancel: threading.Event | None) -> Reply:
+def _run(task: PortableProbe, prober: Prober) -> Reply:
     probe = task.probe(prober.workspace)
     if prober.key(probe, task.lock) != task.key:
         gpu = prober.gpus[0].name if prober.gpus else "no GPU"
         return Reply(refused=f"the run would be a different observation, because it has {gpu}")
-    observation = prober.execute(prober.prepare(probe, cancel=cancel), cancel=cancel)
+    observation = prober.execute(prober.prepare(probe))
     log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
     return Reply(observation, log)
 
@@ -184,7 +184,7 @@ class ClusterProber(Around):
             )
         return sum(member.slots(device) for member in members.values())
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Resolve a probe, or answer it from the store. Builds nothing.
 
         Raises `UserMistake` for a command, because its files are only on this machine.
@@ -194,12 +194,12 @@ class ClusterProber(Around):
                 "--run needs files of this machine, which the workers don't have",
                 hint="write it as a repro (README, 'Write a repro'), or leave out --scheduler",
             )
-        return self.prober.prepare(probe, builds=False, cancel=cancel)
+        return self.prober.prepare(probe, builds=False)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Run a probe on a worker and store its observation on this machine.
 
-        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker can run it, and any error from the worker.
+        Raises `Cancelled`, `NoWorkers` if no worker can run it, and any error from the worker.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -207,7 +207,7 @@ class ClusterProber(Around):
         if probe.lock is None:
             raise ValueError("nothing to run")
         task = PortableProbe.of(probe, probe.lock, prepared.key, self.prober)
-        reply = self.connection.run(task, lambda: self._who(probe.combination.device), cancel=cancel)
+        reply = self.connection.run(task, lambda: self._who(probe.combination.device))
         return self._kept(evolve(self._observed(reply), drift=prepared.drift), reply.log)
 
     def _observed(self, reply: Reply) -> Observation:
@@ -256,12 +256,10 @@ class Workers(Protocol):
     def warn_once(self, sentence: str) -> None:
         """Report a warning unless it was reported before."""
 
-    def run(
-        self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
-    ) -> Reply:
+    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> Reply:
         """Let one of the workers that `may_run` returns call `prober.answer` with a task, and return its reply.
 
-        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left.
+        Raises `Cancelled` (see `run.process.pause`), and `NoWorkers` if no worker is left.
         """
 
     def close(self) -> None:
