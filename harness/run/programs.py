@@ -161,7 +161,7 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
     if found := _last(_NO_TOOL, ran.tail):
         return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
     if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
-        return f"no such file: {_as_typed(found, argv)}"
+        return f"no such file: {Path(found).name}"
     return _test_tool(ran, argv)
 
 
@@ -200,15 +200,10 @@ def _test_tool(ran: Ran, argv: Sequence[str]) -> str:
     if ran.exit_code in (0, 5) and (command is not None or _RAN_NO_TESTS.search(ran.tail)):
         return NO_TESTS
     if ran.exit_code == 4 and (missing := _NO_TEST.search(ran.tail)):
-        return f"no such {'file' if missing['file'] else 'test'}: {_as_typed(missing['name'], argv)}"
+        return f"no such {'file' if missing['file'] else 'test'}: {Path(missing['name']).name}"
     if ran.exit_code == 4 and (usage := _PYTEST_USAGE.search(ran.tail)):
         return f"pytest usage error: {usage[0].removeprefix('ERROR: ').strip()}"
     return ""
-
-
-def _as_typed(path: str, argv: Sequence[str]) -> str:
-    """Return the word of a command that a path ends with; the path itself if there is none."""
-    return next((word for word in argv if word and path.endswith(f"/{word.removeprefix('./')}")), path)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str:

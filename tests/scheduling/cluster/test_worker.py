@@ -102,10 +102,10 @@ def test_trouble_around_a_probe_keeps_its_type(task, worker, tmp_path):
 
 
 def test_a_cancelled_run_leaves_nothing(task, worker):
-    cancel = threading.Event()
+    cancel, sent = threading.Event(), task(body="import time\ntime.sleep(600)\n")
     cancel.set()
     with cancelled_by(cancel):
-        reply = answer(task(body="import time\ntime.sleep(600)\n"), worker)
+        reply = answer(sent, worker)
     assert reply.stopped
     assert reply.observation is None
 
