@@ -94,7 +94,7 @@ def test_the_report_is_written_before_exit_handlers(tmp_path):
     assert done.stdout == "True\n"
 
 
-def test_the_build_of_an_imported_torch_is_told_and_cuda_is_not_asked(tmp_path):
+def test_the_build_of_an_imported_torch_is_recorded_and_cuda_is_not_asked(tmp_path):
     source = (
         "import sys, types\n"
         "torch = sys.modules['torch'] = types.ModuleType('torch')\n"

@@ -169,7 +169,7 @@ def test_usage_errors_of_real_pytest_are_recognised(tmp_path):
         (("absent.py",), "no such file: absent.py"),
     ],
 )
-def test_what_a_command_names_in_vain_is_told(tmp_path, words, mistake):
+def test_a_missing_file_or_test_is_named(tmp_path, words, mistake):
     here = tmp_path / "here"
     here.mkdir()
     (here / "test_it.py").write_text("def test_it(): pass\n")
