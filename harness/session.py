@@ -22,7 +22,7 @@ from harness.environment import (
     read_pip_settings,
 )
 from harness.environment.disk_space import remove_leftovers
-from harness.environment.uv import TORCH_BACKEND, seconds_in
+from harness.environment.uv import TORCH_BACKEND
 from harness.errors import UserMistake
 from harness.events import SILENT, Reporter
 from harness.model import Device, Repro
@@ -31,7 +31,6 @@ from harness.probing import Prober
 from harness.probing.judge import ByHand, Person
 from harness.probing.making import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
-from harness.run.lease import DEFAULT_WAIT_S, WAIT_VARIABLE
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.scheduler import Lanes
 from harness.settings import NO_BACKEND, Settings
@@ -142,7 +141,6 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         pass_env=settings.pass_env,
         capability=settings.capability,
         invoked_from=Path.cwd(),
-        gpu_wait=seconds_in(WAIT_VARIABLE, DEFAULT_WAIT_S),
         reporter=reporter,
         sandbox=sandbox,
         rights=rights,

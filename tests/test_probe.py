@@ -11,6 +11,7 @@ from support import MESSAGE, repro_text
 from harness.model import Combination, Device, Outcome, Signature
 from harness.model.repro import parse_repro
 from harness.probing import Cancelled, Probe, Prober, next_attempt
+from harness.run.process import cancelled_by
 
 
 @pytest.fixture
@@ -77,8 +78,8 @@ def test_a_cancelled_run_leaves_no_record(parts, probe):
     prepared = parts.prober.prepare(probe("brittle==1.2", body="import time\ntime.sleep(600)\n"))
     cancel = threading.Event()
     cancel.set()
-    with pytest.raises(Cancelled):
-        parts.prober.execute(prepared, cancel=cancel)
+    with cancelled_by(cancel), pytest.raises(Cancelled):
+        parts.prober.execute(prepared)
     assert parts.store.get(prepared.key) is None
     assert list(parts.workspace.scratch.iterdir()) == []
 
@@ -86,8 +87,8 @@ def test_a_cancelled_run_leaves_no_record(parts, probe):
 def test_cancelling_before_the_start_ends_at_once(parts, probe):
     cancel = threading.Event()
     cancel.set()
-    with pytest.raises(Cancelled):
-        parts.prober.prepare(probe("brittle==1.3"), cancel=cancel)
+    with cancelled_by(cancel), pytest.raises(Cancelled):
+        parts.prober.prepare(probe("brittle==1.3"))
     assert isinstance(evolve(parts.prober, capability="9.0"), Prober)
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import deque
 from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
@@ -15,10 +15,11 @@ from harness.asking.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
-from harness.errors import UserMistake
+from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release
 from harness.model.verdict import verdicts_around
-from harness.scheduling.scheduler import SpareLane
+from harness.run.process import Cancelled
+from harness.scheduling.scheduler import Priority, Task
 from harness.search import BisectionStatus
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ if TYPE_CHECKING:
     from harness.model import Observation
     from harness.model.culprit import Culprit
     from harness.planning.inquiry import Scope
-    from harness.probing.probe import Probing
+    from harness.probing.probe import Probe, Probing
     from harness.search import Trial
 
 
@@ -53,7 +54,7 @@ def search_line(
     `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
     `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
     """
-    begun, ran_now, culprit, spare = time.monotonic(), 0, None, None
+    begun, ran_now, culprit, beside = time.monotonic(), 0, None, list[Task[str]]()
     searched = line.begin(known, patient=find is not None, captured_from="the bad end")
     line.announce(*announced, searched)
     searched = line.run(searched)
@@ -64,12 +65,13 @@ def search_line(
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if find is not None and sides is not None and judge.signature is not None and is_steady:
-            missing = searched.search.repetitions(_PROOFS, _PROOFS)
+            for trial in searched.search.repetitions(_PROOFS, _PROOFS):
+                repeat = partial(_repeated, line.prober, line.axis.probe(trial))
+                beside.append(line.lanes.submit(repeat, Priority.REPETITION))
+                stack.callback(beside[-1].stop)
             if repeating is not None:  # one run of it is enough
                 scope = evolve(scope, policy=evolve(scope.policy, flaky=False, confirm=0))
-            spare = SpareLane(line.prober, line.lanes, deque(line.axis.probe(trial) for trial in missing))
-            stack.enter_context(contextlib.closing(spare))
-            trials = Trials(scope, repeating or line.prober, line.lanes, index, judge, line.reporter, spare=spare)
+            trials = Trials(scope, repeating or line.prober, line.lanes, index, judge, line.reporter)
             if repeating is None:
                 trials.tally.seen.update(run.key for run in searched.record.observations.values())
             culprit = find(trials, sides, searched)
@@ -78,11 +80,18 @@ def search_line(
                 count_proofs(searched, sides, culprit, trials.tally.failed)
         searched.search.insist()
         if not searched.search.done:
-            if spare is not None:
-                spare.finish()
-            searched = line.run(searched, spare.ran if spare is not None else ())
+            searched = line.run(searched, {task.result() for task in beside if not task.cancel()})
     culprit = None if searched.search.is_noisy and repeating is None else culprit
     return OnLine(searched, culprit, ran_now, time.monotonic() - begun)
+
+
+def _repeated(prober: Probing, probe: Probe) -> str:
+    """Run a repetition that may be missing, and return its key; "" if it was known, or could not be run."""
+    with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
+        prepared = prober.prepare(probe)
+        if prepared.observation is None:
+            return prober.execute(prepared).key
+    return ""
 
 
 @frozen

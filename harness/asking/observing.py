@@ -7,7 +7,6 @@ has passed often enough, and as failed at the first failure, so a search over se
 from __future__ import annotations
 
 import math
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -48,24 +47,24 @@ class Repeating(Around):
     judge: Judge
     passes: int
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Prepare the first repetition that has no observation, or return what the known ones decide."""
-        prepared = first = self.prober.prepare(probe, cancel=cancel)
+        prepared = first = self.prober.prepare(probe)
         for _ in range(1, self.passes):
             if prepared.observation is None or not self._passed(prepared.observation):
                 return prepared
             probe = next_attempt(probe)
-            prepared = self.prober.prepare(probe, cancel=cancel)
+            prepared = self.prober.prepare(probe)
         is_decided = prepared.observation is not None and self._passed(prepared.observation)
         return first if is_decided else prepared
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Run a probe until it fails, or has passed often enough; returns the failed run, or else the last one."""
         while True:
-            seen = self.prober.execute(prepared, cancel=cancel)
+            seen = self.prober.execute(prepared)
             if not self._passed(seen) or prepared.probe.attempt + 1 >= self.passes:
                 return seen
-            prepared = self.prober.prepare(next_attempt(prepared.probe), cancel=cancel)
+            prepared = self.prober.prepare(next_attempt(prepared.probe))
             if prepared.observation is not None:
                 return prepared.observation
 

@@ -10,13 +10,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.environment.resolve import Resolution
 from harness.environment.uv import Uv
 from harness.errors import HarnessFault, UserMistake
-from harness.model import Judgement, Lock, Observation, Pin, normalized_name
+from harness.model import Device, Judgement, Lock, Observation, Pin, normalized_name
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
 from harness.probing.prober import same_version
 from harness.run.devices import unavailable, visible
@@ -137,6 +137,8 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
         if unavailable(probe.combination.device, gpus) is not None:
             raise _Refused("no GPU was found where it ran")
         ran, lock = _ran(packed, where, record), _lock_there(packed, record)
+        if probe.combination.device is Device.CUDA:
+            ran = evolve(ran, machine={**gpus[0].facts, **ran.machine})
         log = (where / "log.gz").read_bytes()
         started, setup_s = str(record["started"]), float(record["setup_s"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:

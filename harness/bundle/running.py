@@ -202,10 +202,7 @@ def run_under_guard(
             },
         )
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
-        request = launch.guard_request(
-            argv, limits, env=env, cwd=scratch.work, output=scratch.log, remove_if_orphaned=scratch.root
-        )
-        ended = guarded(request)
+        ended = guarded(launch.guard_request(argv, limits, env=env, cwd=scratch.work, output=scratch.log))
         launch.keep_log(log, part / "log.gz")
         secrets = [os.environ[name] for name in pass_env if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
         keep(scratch.report, part / "report.json")

@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import select
 import sys
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -31,7 +30,7 @@ from harness.probing.judge import JudgedRun, Wish
 from harness.report.commands import asked_for
 from harness.request.commands import ChosenProject
 from harness.request.question import Policy, Question
-from harness.run.process import Cancelled
+from harness.run.process import pause
 from harness.settings import OptionGroup, Settings
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
@@ -51,7 +50,7 @@ _REPLIES: dict[str, Verdict | Wish] = {
 class AtTheTerminal:
     """A user at the terminal: shows the end of what a run printed, and asks on stderr."""
 
-    def judge(self, shown: JudgedRun, cancel: threading.Event | None) -> Verdict | Wish:
+    def judge(self, shown: JudgedRun) -> Verdict | Wish:
         """Ask until there is a verdict or a wish; the end of the input quits. Raises `Cancelled`."""
         lines = shown.log.splitlines()
         click.echo(f"\n{_name(shown)}: {shown.observation.detail or 'ran to its end'}", err=True)
@@ -60,7 +59,7 @@ class AtTheTerminal:
         _show(lines[-_LINES:])
         while True:
             click.echo(_PROMPT, nl=False, err=True)
-            said = _line(cancel)
+            said = _line()
             if said is None:
                 return Wish.QUIT
             if (reply := _REPLIES.get(said)) is not None:
@@ -91,11 +90,10 @@ def _open(shown: JudgedRun) -> None:
         click.echo(f"  {error.message}", err=True)
 
 
-def _line(cancel: threading.Event | None) -> str | None:
+def _line() -> str | None:
     """Return the next line in lower case, None at the end of the input. Raises `Cancelled`."""
-    while cancel is not None and not select.select([sys.stdin], [], [], _LOOK_S)[0]:
-        if cancel.is_set():
-            raise Cancelled
+    while not select.select([sys.stdin], [], [], _LOOK_S)[0]:
+        pause()
     line = sys.stdin.readline()
     return line.strip().lower() if line else None
 

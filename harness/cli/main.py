@@ -162,9 +162,6 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point of the `harness` command."""
-    from harness.run.launch import hide_environment
-
-    hide_environment()
     # Syntax trees have many objects without reference cycles; collecting garbage would take most of the parsing time.
     gc.set_threshold(_OBJECTS, 50, 50)
     sys.setswitchinterval(_SWITCH_S)

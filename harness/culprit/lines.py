@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import Future, wait
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
@@ -42,7 +41,7 @@ from harness.culprit.pursuit import Candidate, Reduced
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Side, Sides
-from harness.culprit.trials import Claim, Tally, Trials
+from harness.culprit.trials import Claim, Trials
 from harness.events import Note, Started
 from harness.model import Mixture, Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
@@ -50,12 +49,10 @@ from harness.model.text import listed
 from harness.probing import Judge, Prober
 from harness.probing.forking import CannotFork, ForkingProber, forking
 from harness.request.parsing import told_duration
-from harness.scheduling.scheduler import held_for
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
-    from harness.events import Event
     from harness.probing import Probe
 
 _FEW = 3
@@ -83,8 +80,6 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         f"(at most {told_duration(seconds)})",
     )
     with ExitStack() as stack:
-        if trials.spare is not None:
-            trials.spare.begin()
         search, traced = prepared(trials, sides, exchange, used)
         compiled, is_mixable = compiled_cause(search)
         if compiled is None and not is_mixable:
@@ -313,15 +308,13 @@ def pursued(
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
     # A run beside forks makes them several times slower. The run in progress may go on while the first process starts.
-    with held_for(trials.spare, trials.lanes.count):
+    with trials.lanes.held():
         if len(search.all) > _MANY:
             forks = _open_forks(trials, sides.after, files, search.likely_files(), stack)
             if forks is not None:
                 older = _OlderForks(search, files, stack)
                 quick = evolve(search, trials=evolve(trials, forks=forks), older=older)
-                if trials.spare is not None:
-                    trials.spare.wait()
-                found = _found_with_forks(quick, forks, older, whole, are_alone=are_alone)
+                found = _found_with_forks(quick, forks, whole, are_alone=are_alone)
                 if found is not None:
                     return quick, found
     return search, search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
@@ -329,57 +322,29 @@ def pursued(
 
 @define
 class _OlderForks:
-    """Forks of the older environment until `stack` is closed, opened by `begin` beside other runs or at the first call.
-
-    `heard` has what was reported meanwhile, `tally` the number of runs.
-    """
+    """Forks of the older environment until `stack` is closed, opened at the first call."""
 
     search: LineSearch
     files: Collection[str]
     stack: ExitStack
-    heard: list[Event] = field(factory=list, init=False)
-    tally: Tally = field(factory=Tally, init=False)
-    _opening: Future[ForkingProber | None] | None = field(default=None, init=False)
-
-    def begin(self, units: Candidate) -> None:
-        """Open them on a free lane, if there are several; `units` are what the first fork will advance."""
-        lanes = self.search.trials.lanes
-        if self._opening is None and lanes.count > 1:
-            self._opening = lanes.submit(lambda: self._open(units))
-            self.stack.callback(wait, [self._opening])
+    _is_open: bool = field(default=False, init=False)
+    _forks: ForkingProber | None = field(default=None, init=False)
 
     def __call__(self, units: Candidate) -> ForkingProber | None:
         """The forks, to advance `units` first; None if the older environment can't be forked."""
-        trials = self.search.trials
-        if self._opening is None:
-            self._opening = Future()
-            self._opening.set_result(self._open(units))
-        found = self._opening.result()
-        for event in self.heard:
-            trials.reporter.report(event)
-        trials.tally.ran_now += self.tally.ran_now
-        self.heard, self.tally = [], Tally()
-        return None if found is None or found.stopped else found
-
-    def report(self, event: Event) -> None:
-        """Keep an event until the forks are needed."""
-        self.heard.append(event)
-
-    def _open(self, units: Candidate) -> ForkingProber | None:
-        search = self.search
-        mixture = search.advanced(search.consistency.advanced(units)).mixture
-        likely = mixture.files if mixture is not None else ()
-        homes = [search.edits.homes[path] for path in self.files if path in search.edits.homes]
-        trials = evolve(search.trials, reporter=self, tally=self.tally)
-        return _open_forks(trials, search.sides.before, (*self.files, *homes), likely, self.stack)
+        if not self._is_open:
+            search, self._is_open = self.search, True
+            mixture = search.advanced(search.consistency.advanced(units)).mixture
+            likely = mixture.files if mixture is not None else ()
+            files = (*self.files, *(search.edits.homes[path] for path in self.files if path in search.edits.homes))
+            self._forks = _open_forks(search.trials, search.sides.before, files, likely, self.stack)
+        return None if self._forks is None or self._forks.stopped else self._forks
 
 
-def _found_with_forks(
-    search: LineSearch, forks: ForkingProber, older: _OlderForks, whole: Probe, *, are_alone: bool
-) -> Reduced | None:
+def _found_with_forks(search: LineSearch, forks: ForkingProber, whole: Probe, *, are_alone: bool) -> Reduced | None:
     """What a search with forks finds, confirmed by a fresh process; None if they disagree.
 
-    `older` are the forks for the other direction, `whole` is the probe with every change reverted.
+    `whole` is the probe with every change reverted.
     """
     trials, wanted = search.trials, search.sides.before.verdict
     found = search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
@@ -387,8 +352,6 @@ def _found_with_forks(
     if not is_checked and forked(trials, forks, "forked: every change reverted", whole)[0] is not wanted:
         _give_up(trials, forks)
         return None
-    if _is_forked(found):
-        older.begin(found.units)  # beside the fresh runs below
     if not _is_kept_by_fresh(search, found):
         _give_up(trials, forks)
         return None

@@ -12,7 +12,7 @@ from harness.culprit.edits import Unit
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
 from harness.probing import Probe
-from harness.scheduling.scheduler import Engine
+from harness.scheduling.scheduler import Engine, Needs
 from harness.search import Narrowing
 
 if TYPE_CHECKING:
@@ -110,6 +110,7 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
+            needs=Needs.LANE if self.trials.forks is None else Needs.ALL_LANES,
         )
         engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
         engine.drive(search, width=self.sets_at_once, until=is_enough)

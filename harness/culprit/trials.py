@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
@@ -28,7 +27,7 @@ from harness.planning.inquiry import Scope
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.forking import ForkingProber
 from harness.probing.probe import Probing
-from harness.scheduling.scheduler import Engine, Lanes, SpareLane, held_for
+from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import Grid
 
 
@@ -48,17 +47,17 @@ class Unseen:
     prober: Probing
     seen: frozenset[str]
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Prepare the first repetition of the probe that was not seen."""
-        prepared = self.prober.prepare(probe, cancel=cancel)
+        prepared = self.prober.prepare(probe)
         while prepared.key in self.seen:
             probe = next_attempt(probe)
-            prepared = self.prober.prepare(probe, cancel=cancel)
+            prepared = self.prober.prepare(probe)
         return prepared
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Run it with the wrapped prober."""
-        return self.prober.execute(prepared, cancel=cancel)
+        return self.prober.execute(prepared)
 
 
 @define
@@ -83,8 +82,7 @@ class Trials:
     """Runs and judges probes for all levels, with the scope of the question and its judge.
 
     `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
-    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes. `spare`
-    has runs for the time when a search for lines leaves a lane free.
+    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes.
     """
 
     scope: Scope
@@ -96,7 +94,6 @@ class Trials:
     most: int = 48
     until: float | None = None
     forks: ForkingProber | None = None
-    spare: SpareLane | None = None
     tally: Tally = field(factory=Tally)
 
     @property
@@ -147,17 +144,16 @@ class Trials:
             return judgement
 
         grid = Grid(len(claims))
-        with held_for(self.spare, len(claims)):
-            Engine(
-                Unseen(self.prober, frozenset(self.tally.seen)),
-                self.lanes,
-                lambda number: claims[number].probe,
-                lambda number: claims[number].sentence,
-                judged,
-                self.reporter,
-                lambda: Progress(left=grid.remaining()),
-                is_proof=True,
-            ).drive(grid)
+        Engine(
+            Unseen(self.prober, frozenset(self.tally.seen)),
+            self.lanes,
+            lambda number: claims[number].probe,
+            lambda number: claims[number].sentence,
+            judged,
+            self.reporter,
+            lambda: Progress(left=grid.remaining()),
+            is_proof=True,
+        ).drive(grid)
         self.tally.seen.update(proof.observation.key for proof in found.values() if proof.observation is not None)
         self.tally.failed += sum(not proof.holds for proof in found.values())
         return tuple(found[number] for number in range(len(claims)))

@@ -145,9 +145,7 @@ class Builder:
         """Where the sources of an environment are; `at` is where it is now, if it was not moved to `folder` yet."""
         return Sources(manifest, site_packages(folder, at), site_packages(at or folder), self.interpreter.stdlib)
 
-    def build(
-        self, lock: Lock, *, recent: bool = False, cancel: threading.Event | None = None
-    ) -> Environment | Uninstallable:
+    def build(self, lock: Lock, *, recent: bool = False) -> Environment | Uninstallable:
         """The environment of a lock, built now if it does not exist or was changed.
 
         With `recent` it is not compared with its manifest if that was done a moment ago. No other harness removes it
@@ -155,11 +153,11 @@ class Builder:
         """
         location = self.location(lock)
         self._keep(location)
-        with acquire(location.in_use, shared=True, cancel=cancel):
+        with acquire(location.in_use, shared=True):
             manifest = self.sound(location, recent=recent)
         if manifest is None:
-            with acquire(location.in_use, cancel=cancel):
-                renewed = self.renew(lock, location, cancel)
+            with acquire(location.in_use):
+                renewed = self.renew(lock, location)
             if isinstance(renewed, Uninstallable):
                 return renewed
             manifest = renewed
@@ -222,12 +220,12 @@ class Builder:
             self.compared.note(location.name, manifest)
         return differs
 
-    def renew(self, lock: Lock, location: Location, cancel: threading.Event | None) -> Manifest | Uninstallable:
+    def renew(self, lock: Lock, location: Location) -> Manifest | Uninstallable:
         """Build an environment at its location unless it is sound. Call it with the exclusive lock held."""
         if (manifest := self.sound(location)) is not None:
             return manifest
         with claimed_folder(self.workspace.building, f"{location.name}-") as partial:
-            built = self.build_at(partial, lock, cancel=cancel)
+            built = self.build_at(partial, lock)
             if isinstance(built, Uninstallable):
                 return built
             with self._disk():
@@ -243,9 +241,7 @@ class Builder:
         """Make the next user of an environment rebuild it."""
         self.location(lock).manifest_path.unlink(missing_ok=True)
 
-    def build_at(
-        self, folder: Path, lock: Lock, *, apart: bool = False, cancel: threading.Event | None = None
-    ) -> Manifest | Uninstallable:
+    def build_at(self, folder: Path, lock: Lock, *, apart: bool = False) -> Manifest | Uninstallable:
         """Build an environment in an empty folder and record its files; with `apart` it shares no file with others."""
         estimate = self._estimate(lock)
         self.disk_space.reserve(estimate, lambda: self.let_go(but=_KEPT_ON_A_FULL_DISK))
@@ -258,7 +254,7 @@ class Builder:
                 self._told.append(told)
                 self.disk_space.reporter.report(Note(told))
             with contextlib.ExitStack() as stages:
-                return _Installation(self, lock, folder, without, builds, stages, cancel).install(apart=apart)
+                return _Installation(self, lock, folder, without, builds, stages).install(apart=apart)
 
     def _keep(self, location: Location) -> None:
         """Keep an environment from being removed while this process lives; the most recently used come last."""
@@ -315,7 +311,6 @@ class _Installation:
     without: Sequence[Pin]
     builds: Sequence[Pin]
     stages: contextlib.ExitStack
-    cancel: threading.Event | None
     loose: dict[str, Tree] = field(factory=dict, init=False)
 
     @property
@@ -330,7 +325,7 @@ class _Installation:
         """
         folder, lock = self.bare, self.lock
         venv = ("venv", "--relocatable", "--allow-existing", "--no-project", "--python", self.builder.interpreter.path)
-        answer = self.builder.uv.call("--quiet", *venv, folder, cwd=folder, cancel=self.cancel)
+        answer = self.builder.uv.call("--quiet", *venv, folder, cwd=folder)
         (folder / ".lock").unlink(missing_ok=True)
         if answer.returncode != 0:
             return Uninstallable(spoken_by_uv(answer.words))
@@ -339,7 +334,7 @@ class _Installation:
         for _ in range(_TRIES):  # another process may drop a wheel between the two steps
             if words := self._fetch(pins):
                 return Uninstallable(words)
-            linked = self.wheels.install(pins, folder, loose=self.loose, apart=apart, cancel=self.cancel)
+            linked = self.wheels.install(pins, folder, loose=self.loose, apart=apart)
             if not linked.missing:
                 break
         else:
@@ -360,7 +355,7 @@ class _Installation:
         wanted = [pin for pin in pins if pin.name not in self.loose and not self.wheels.has(pin)]
         if not wanted:
             return ""
-        with self.wheels.claimed(wanted, self.cancel), self._downloads() as downloads:
+        with self.wheels.claimed(wanted), self._downloads() as downloads:
             # Another build may have stored some of them while this one waited.
             wanted = [pin for pin in wanted if not self.wheels.has(pin)]
             stored = [pin for pin in wanted if self.wheels.elsewhere(pin) is not None]
@@ -404,7 +399,7 @@ class _Installation:
         """
         folder = self.builder.workspace.downloads / self.lock.id
         folder.mkdir(exist_ok=True)
-        with acquire(folder, cancel=self.cancel):
+        with acquire(folder):
             yield folder
             remove_tree(folder)
 
@@ -438,7 +433,7 @@ class _Installation:
         built: dict[str, BuiltWheel] = {}
         for pin in pins:
             if is_source(pin.wheel):
-                wheel = self.builder.builds.of(pin, self.cancel)
+                wheel = self.builder.builds.of(pin)
                 if isinstance(wheel, NotBuilt):
                     return f"{wheel.release} {CANT_BUILD}: {wheel.words}"
                 built[pin.name] = wheel
@@ -455,9 +450,9 @@ class _Installation:
                 *options,
                 *uv.offering([wheel.path.parent for wheel in built.values()]),
             ]
-            answer = uv.call(*install, cwd=stage, cancel=self.cancel)
+            answer = uv.call(*install, cwd=stage)
             if answer.returncode != 0 and _OTHER_FILE in answer.words:
-                answer = uv.call(*install, *_not_newer(lock), cwd=stage, cancel=self.cancel)
+                answer = uv.call(*install, *_not_newer(lock), cwd=stage)
         return spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}" if answer.returncode else ""
 
 

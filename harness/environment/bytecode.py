@@ -16,7 +16,6 @@ import json
 import os
 import posixpath
 import struct
-import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -125,7 +124,6 @@ class BytecodeStore:
         sources: Sources,
         python: Path,
         scratch: Path,
-        cancel: threading.Event | None,
     ) -> None:
         """Compile the modules that a run compiled (`fresh`: paths in its tree), for later runs.
 
@@ -146,12 +144,11 @@ class BytecodeStore:
             cwd=scratch,
             limits=Limits(_LONGEST_S),
             output=output,
-            cancel=cancel,
         )
         if not done.is_file():
             return
         made = set(json.loads(done.read_bytes()))
-        with acquire(self.wheels.lock, cancel=cancel):
+        with acquire(self.wheels.lock):
             for entry in {one.entry for one in wanted}:
                 folder = f"{entry}/{_COMPILED}"
                 new, noted = {}, []

@@ -44,7 +44,6 @@ from harness.model import Combination, Lock, Pin, name_of, normalized_name, pars
 from harness.model.lock import NO_SOURCE
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from harness.environment.index import Index
@@ -89,16 +88,14 @@ class Resolver:
     interpreter: Interpreter
     builds: SourceBuilds
 
-    def resolve(
-        self, combination: Combination, near: Lock | None = None, *, cancel: threading.Event | None = None
-    ) -> Resolution:
+    def resolve(self, combination: Combination, near: Lock | None = None) -> Resolution:
         """The lock for a combination. `near` is the lock whose versions are kept where possible.
 
         A package held with == may be newer than the date; then the packages that it requires may be as new. Holds that
         could not be kept are reported as drift. Files without upload time get the dates that another index has for
         their release. Raises `NoNetwork` and `NoSpace`.
         """
-        return _Question(self.uv, self.index, self.interpreter, self.builds, near, cancel).answer(combination)
+        return _Question(self.uv, self.index, self.interpreter, self.builds, near).answer(combination)
 
 
 @frozen
@@ -109,7 +106,6 @@ class _Question(Resolver):
     """
 
     near: Lock | None = None
-    cancel: threading.Event | None = None
     unbuilt: dict[str, str] = field(factory=dict)
 
     def answer(self, combination: Combination) -> Resolution:
@@ -317,7 +313,7 @@ class _Question(Resolver):
         pins = [pin for pin in self.near.pins if is_source(pin.wheel)]
         if NO_SOURCE in combination.from_source:
             pins = [pin for pin in pins if may_be_built(pin.name, combination)]
-        built = {pin.name: self.builds.of(pin, self.cancel) for pin in pins}
+        built = {pin.name: self.builds.of(pin) for pin in pins}
         return {name: wheel for name, wheel in built.items() if isinstance(wheel, BuiltWheel)}
 
     def _offered(self, attempt: Attempt, wheels: Mapping[str, BuiltWheel]) -> Attempt:
@@ -346,7 +342,7 @@ class _Question(Resolver):
                 break
             words = answer.words
         sources = self.builds.sources_in(answer)
-        return {name: self.builds.build(source, self.cancel) for name, source in sources.items() if name in names}
+        return {name: self.builds.build(source) for name, source in sources.items() if name in names}
 
     def _newer_of_the_day(
         self, attempt: Attempt, wheels: Mapping[str, BuiltWheel], answer: str
@@ -370,7 +366,7 @@ class _Question(Resolver):
             wanted = source.pin.version
             if name not in names or wanted == lock.version_of(name) or not self._has_no_wheel(name, wanted):
                 continue
-            wheel = self.builds.build(source, self.cancel)
+            wheel = self.builds.build(source)
             if isinstance(wheel, BuiltWheel):
                 built[name] = wheel
             else:
@@ -415,7 +411,6 @@ class _Question(Resolver):
                 python=self.interpreter.path,
                 folder=here,
                 preferences=as_preferences(self.near) if self.near is not None else "",
-                cancel=self.cancel,
             )
         if answer.returncode != 0:
             return Resolution(words=spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")

@@ -31,7 +31,6 @@ from harness.model import Pin, name_of, normalized_name
 from harness.model.text import one_line
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Iterable, Sequence
 
     from harness.environment.interpreter import Interpreter
@@ -91,36 +90,34 @@ class SourceBuilds:
     _failed: dict[str, NotBuilt] = field(factory=dict, init=False, repr=False, eq=False)
     _sources: dict[str, Pin] = field(factory=dict, init=False, repr=False, eq=False)
 
-    def release(self, project: str, version: str, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+    def release(self, project: str, version: str) -> BuiltWheel | NotBuilt:
         """Return the wheel of a release, built now if it is not kept. Raises `NoNetwork`, `NoSpace`, `Cancelled`."""
         name = normalized_name(project)
         for kept in self._root.glob(f"{name}-{version}-*/{_RECORD}"):
             if (wheel := self._kept(kept.parent)) is not None:
                 return wheel
-        found = self._on_index(name, version, cancel)
+        found = self._on_index(name, version)
         return (
-            self.build(found, cancel)
-            if found
-            else NotBuilt(f"{name}=={version}", "it has no source distribution on the index")
+            self.build(found) if found else NotBuilt(f"{name}=={version}", "it has no source distribution on the index")
         )
 
-    def of(self, pin: Pin, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+    def of(self, pin: Pin) -> BuiltWheel | NotBuilt:
         """Return the wheel of a locked source distribution, built now if it is not kept. Raises as `release`."""
         kept = self._kept(self._folder(pin))
         if kept is not None:
             return kept
-        found = self._on_index(pin.name, pin.version, cancel)
+        found = self._on_index(pin.name, pin.version)
         if found is None or found.pin.sha256 != pin.sha256:
             return NotBuilt(_named(pin), f"the index no longer has {pin.wheel}")
-        return self.build(found, cancel)
+        return self.build(found)
 
     def sources_in(self, pylock: str) -> dict[str, LockedFile]:
         """The source distributions in a lock file of uv, by project."""
         return {file.pin.name: file for file in locked_files(pylock, self.interpreter) if file.is_source}
 
-    def _on_index(self, name: str, version: str, cancel: threading.Event | None) -> LockedFile | None:
+    def _on_index(self, name: str, version: str) -> LockedFile | None:
         with claimed_folder(self.workspace.scratch, "sources-") as here:
-            _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here, cancel)
+            _, lock = _source_of(self.uv, self.interpreter, f"{name}=={version}", (), here)
             return self.sources_in(lock).get(name)
 
     def as_sources(self, pins: Iterable[Pin]) -> tuple[Pin, ...]:
@@ -143,10 +140,10 @@ class SourceBuilds:
         self._sources[known.sha256] = source
         return BuiltWheel(path, known.sha256, source)
 
-    def build(self, source: LockedFile, cancel: threading.Event | None = None) -> BuiltWheel | NotBuilt:
+    def build(self, source: LockedFile) -> BuiltWheel | NotBuilt:
         """Return the wheel of a source distribution, built now if it is not kept. Raises as `release`."""
         pin, folder = source.pin, self._folder(source.pin)
-        with acquire(self.workspace.locks / f"built-{folder.name}.lock", cancel=cancel):
+        with acquire(self.workspace.locks / f"built-{folder.name}.lock"):
             if (kept := self._kept(folder)) is not None:
                 return kept
             if (failed := self._failed.get(folder.name)) is not None:
@@ -158,13 +155,13 @@ class SourceBuilds:
             with claimed_folder(self.workspace.scratch, "build-") as here:
                 archive = here / pin.wheel
                 download(self.uv.settings, source.url, archive, pin.sha256)
-                wheel = self.build_wheel(archive, here / "wheel", pin.uploaded, cancel)
+                wheel = self.build_wheel(archive, here / "wheel", pin.uploaded)
                 if isinstance(wheel, str):
                     return self._failed.setdefault(folder.name, NotBuilt(_named(pin), wheel))
                 self._keep(folder, wheel, pin)
             return self._kept(folder) or NotBuilt(_named(pin), "its wheel could not be kept")
 
-    def build_wheel(self, archive: Path, output: Path, uploaded: str, cancel: threading.Event | None) -> Path | str:
+    def build_wheel(self, archive: Path, output: Path, uploaded: str) -> Path | str:
         """Build a source distribution into a wheel below `output`; returns the reason if that fails.
 
         `uploaded` is its time (ISO 8601), "" if unknown. Its build requirements are those of that day; if it fails
@@ -173,7 +170,7 @@ class SourceBuilds:
         first, begun = "", time.monotonic()
         for dated in _dated(uploaded):
             build = OfflineBuild(self.uv, self.interpreter, tuple(dated))
-            wheel, answer = build.wheel(archive, output, cancel=cancel)
+            wheel, answer = build.wheel(archive, output)
             if wheel is not None:
                 return wheel
             first = first or reason_of(answer.words)
@@ -234,9 +231,7 @@ class OfflineBuild:
     dated: tuple[str, ...] = ()
     depth: int = 0
 
-    def wheel(
-        self, source: Path, output: Path, *options: str, cancel: threading.Event | None = None
-    ) -> tuple[Path | None, UvAnswer]:
+    def wheel(self, source: Path, output: Path, *options: str) -> tuple[Path | None, UvAnswer]:
         """Build a folder or an archive into `output`, below the folder of `source`; None with uv's words if it fails.
 
         Raises `NoNetwork`, `NoSpace`, `IndexFault`, `Cancelled` and `UserMistake`.
@@ -250,14 +245,14 @@ class OfflineBuild:
         before = set(output.glob("*.whl"))
         known: tuple[str, ...] = ()
         for _ in range(_ROUNDS):
-            answer = self.uv.call(*words, *options, source, cwd=here, cancel=cancel)
+            answer = self.uv.call(*words, *options, source, cwd=here)
             wheel = next((path for path in output.glob("*.whl") if path not in before), None)
             if answer.returncode == 0 and wheel is not None:
                 return wheel, answer
             wanted = _wanted(answer.words)
             if not wanted or wanted == known:
                 break
-            failed = self._fetch(wanted, links, cancel)
+            failed = self._fetch(wanted, links)
             if failed is not None:
                 return None, failed
             known = wanted
@@ -265,7 +260,7 @@ class OfflineBuild:
             answer = evolve(answer, words=f"{answer.words}\n{_NO_NETWORK}")
         return None, answer
 
-    def _fetch(self, wanted: Sequence[str], links: Path, cancel: threading.Event | None) -> UvAnswer | None:
+    def _fetch(self, wanted: Sequence[str], links: Path) -> UvAnswer | None:
         """Put wheels of these requirements, and of what they require, into a folder; the failure, if there is one."""
         for text in wanted:
             try:
@@ -276,7 +271,7 @@ class OfflineBuild:
                 return UvAnswer(1, f"error: the build requires {text}, and only releases are fetched for a build")
         own: tuple[str, ...] = ()
         while True:
-            answer, files = self._resolved(wanted, links, own, cancel)
+            answer, files = self._resolved(wanted, links, own)
             if answer.returncode == 0:
                 break
             more = sorted(projects_without_wheels(answer.words).difference(own))
@@ -284,7 +279,7 @@ class OfflineBuild:
                 return answer
             for name in more:
                 text = next((text for text in wanted if name_of(text) == name), name)
-                failed = self._build_requirement(text, links, cancel)
+                failed = self._build_requirement(text, links)
                 if failed is not None:
                     return failed
             own = (*own, *more)
@@ -293,35 +288,31 @@ class OfflineBuild:
                 download(self.uv.settings, file.url, links / file.pin.wheel, file.pin.sha256)
         return None
 
-    def _resolved(
-        self, wanted: Iterable[str], links: Path, own: Sequence[str], cancel: threading.Event | None
-    ) -> tuple[UvAnswer, list[LockedFile]]:
+    def _resolved(self, wanted: Iterable[str], links: Path, own: Sequence[str]) -> tuple[UvAnswer, list[LockedFile]]:
         """Resolve requirements to wheels; `own` are projects that were built here, whose wheels are in `links`."""
         undated = [word for name in own for word in ("--exclude-newer-package", f"{name}=false") if self.dated]
         options = (*self.uv.offering([links] if own else []), *self.dated, *undated)
-        answer, lock = self.uv.compile(wanted, *options, python=self.interpreter.path, folder=links, cancel=cancel)
+        answer, lock = self.uv.compile(wanted, *options, python=self.interpreter.path, folder=links)
         return answer, locked_files(lock, self.interpreter)
 
-    def _build_requirement(self, text: str, links: Path, cancel: threading.Event | None) -> UvAnswer | None:
+    def _build_requirement(self, text: str, links: Path) -> UvAnswer | None:
         """Build a wheel of a requirement that has none into `links`; the failure, if there is one."""
-        answer, found = _source_of(self.uv, self.interpreter, text, self.dated, links, cancel)
+        answer, found = _source_of(self.uv, self.interpreter, text, self.dated, links)
         sources = [file for file in locked_files(found, self.interpreter) if file.is_source]
         if not sources:
             return answer if answer.returncode else UvAnswer(1, f"error: there is no file of {text}")
         archive = links.parent / sources[0].pin.wheel
         download(self.uv.settings, sources[0].url, archive, sources[0].pin.sha256)
-        wheel, answer = evolve(self, depth=self.depth + 1).wheel(archive, links, cancel=cancel)
+        wheel, answer = evolve(self, depth=self.depth + 1).wheel(archive, links)
         return None if wheel is not None else answer
 
 
-def _source_of(
-    uv: Uv, interpreter: Interpreter, text: str, dated: Sequence[str], folder: Path, cancel: threading.Event | None
-) -> tuple[UvAnswer, str]:
+def _source_of(uv: Uv, interpreter: Interpreter, text: str, dated: Sequence[str], folder: Path) -> tuple[UvAnswer, str]:
     """Resolve one requirement to its source distribution, without building it; as `Uv.compile`."""
     name, settings = name_of(text), folder / "uv.toml"
     settings.write_text(without_requirements([name]), encoding="utf-8")
     options = (*dated, "--no-deps", "--no-binary", name)
-    compiled = uv.compile([text], *options, python=interpreter.path, folder=folder, cancel=cancel)
+    compiled = uv.compile([text], *options, python=interpreter.path, folder=folder)
     settings.unlink()
     return compiled
 

@@ -14,7 +14,6 @@ import os
 import re
 import sys
 import tempfile
-import threading
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
@@ -35,7 +34,7 @@ from harness.environment.index import (
 )
 from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
 from harness.model import Combination, normalized_name, parsed_version
-from harness.run.launch import Limits
+from harness.run.launch import Limits, bounded
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
 
@@ -181,19 +180,19 @@ class Uv:
         """Whether uv is configured, by us or by the user, to take PyTorch's builds from another index."""
         return TORCH_BACKEND in self.environment
 
-    def call(self, *arguments: str | Path, cwd: Path, cancel: threading.Event | None = None) -> UvAnswer:
+    def call(self, *arguments: str | Path, cwd: Path) -> UvAnswer:
         """Run uv. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
 
         If uv finds too little for some projects, their pages are checked, and uv runs again without its cache of them:
         it treats a network's login page as a project without releases, and caches that for ten minutes.
         """
-        answer = self._answer(arguments, cwd, cancel)
+        answer = self._answer(arguments, cwd)
         doubted = doubted_projects(answer.words) if answer.returncode != 0 else ()
         if not doubted or "pip" not in arguments:
             return answer
         self._check_pages(doubted)
         refreshed = [word for name in doubted for word in ("--refresh-package", name)]
-        return self._answer((*arguments, *refreshed), cwd, cancel)
+        return self._answer((*arguments, *refreshed), cwd)
 
     def compile(
         self,
@@ -202,7 +201,6 @@ class Uv:
         python: Path,
         folder: Path,
         preferences: str = "",
-        cancel: threading.Event | None = None,
     ) -> tuple[UvAnswer, str]:
         """Resolve requirements for a Python to wheels; returns its answer, and the text of the lock, "" if it failed.
 
@@ -216,7 +214,7 @@ class Uv:
             lock.write_text(preferences, encoding="utf-8")
         words = ("--quiet", "pip", "compile", "requirements.in", "--only-binary", ":all:", "--python", python)
         form = ("--format", "pylock.toml", "--output-file", lock.name)
-        answer = self.call(*words, *form, *options, cwd=folder, cancel=cancel)
+        answer = self.call(*words, *form, *options, cwd=folder)
         return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
 
     def _check_pages(self, projects: Iterable[str]) -> None:
@@ -230,7 +228,7 @@ class Uv:
             except NoNetwork:  # uv reached the index with its own settings
                 continue
 
-    def _answer(self, arguments: Sequence[str | Path], cwd: Path, cancel: threading.Event | None) -> UvAnswer:
+    def _answer(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
         env, sandbox, wall_s = self.environment, list[str](), _LONGEST_S
         with contextlib.ExitStack() as stack:
@@ -244,16 +242,14 @@ class Uv:
                     argv,
                     env=env,
                     cwd=cwd,
-                    # To resolve, uv's threads mostly wake each other up; on one CPU that takes half of the CPU time.
-                    limits=Limits(wall_s=wall_s, one_cpu="compile" in arguments),
+                    limits=Limits(wall_s),
                     output=Path(log.name),
-                    cancel=cancel,
                     sandbox=sandbox,
                 )
             except NoSandbox as why:
                 hint = "--sandbox off builds without it"
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
-            words = Path(log.name).read_text(encoding="utf-8", errors="replace").strip()
+            words = bounded(log).decode("utf-8", "replace").strip()
         if ended.reason is EndReason.TIMEOUT:
             what, hint = ("the build", f" ({_LIMIT_VARIABLE} changes it)") if is_build else ("uv", "")
             return UvAnswer(1, f"{what} timed out after {wall_s:g} s{hint}", timed_out=True)
@@ -288,7 +284,7 @@ class Uv:
                 readable=(Path(argv[0]), *_readable(told)),
                 writable=(cwd,),
             )
-            yield told, self.sandbox.command(access)
+            yield told, self.sandbox.around(access)
 
     def find_python(self, asked: str | None) -> Path:
         """The path of an interpreter for a version; None: the base interpreter of the running one."""

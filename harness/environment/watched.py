@@ -16,7 +16,6 @@ from __future__ import annotations
 import contextlib
 import shutil
 import sys
-import threading
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from functools import lru_cache
@@ -66,7 +65,6 @@ def watched_environment(
     mixture: Mixture | None = None,
     apart: bool = False,
     alias: int = 0,
-    cancel: threading.Event | None = None,
 ) -> Iterator[WatchedEnvironment]:
     """Share an environment with other runs while the context lasts; no process removes or rebuilds it meanwhile.
 
@@ -84,11 +82,11 @@ def watched_environment(
             return
         location, manifest = builder.location(environment.lock), None
         if not apart:
-            manifest = _share(builder, environment.lock, location, stack, cancel)
+            manifest = _share(builder, environment.lock, location, stack)
         base, is_shared = location.folder, manifest is not None
         if manifest is None:
             base = scratch / "environment"
-            manifest = _unshared(builder, environment, base, cancel)
+            manifest = _unshared(builder, environment, base)
         folder = base
         if mixture is not None:
             folder = scratch / "mixture"
@@ -107,7 +105,7 @@ def watched_environment(
                 differs += sorted({path for path, _ in before ^ signatures(folder)})
             differs += tree.differences()
             if not differs and mixture is None:
-                builder.bytecode.learn(tree.fresh, sources, builder.interpreter.path, scratch, cancel)
+                builder.bytecode.learn(tree.fresh, sources, builder.interpreter.path, scratch)
             return tuple(dict.fromkeys(differs))
 
         seen, prefix = folder, tree.folder
@@ -119,20 +117,18 @@ def watched_environment(
         yield WatchedEnvironment(where, scratch, prefix, tree.folder, look)
 
 
-def _share(
-    builder: Builder, lock: Lock, location: Location, stack: ExitStack, cancel: threading.Event | None
-) -> Manifest | None:
+def _share(builder: Builder, lock: Lock, location: Location, stack: ExitStack) -> Manifest | None:
     """Share an environment with other runs until `stack` ends; None if it must be rebuilt while others run in it."""
     for _ in range(_TRIES):
-        hold = acquire(location.in_use, shared=True, cancel=cancel)
+        hold = acquire(location.in_use, shared=True)
         if (manifest := builder.sound(location, recent=True)) is not None:
-            stack.callback(_restore, builder, lock, location, cancel)
+            stack.callback(_restore, builder, lock, location)
             stack.enter_context(hold)
             return manifest
         hold.release()
         try:
-            with acquire(location.in_use, wait=not location.folder.exists(), cancel=cancel):
-                renewed = builder.renew(lock, location, cancel)
+            with acquire(location.in_use, wait=not location.folder.exists()):
+                renewed = builder.renew(lock, location)
         except Busy:
             break
         if isinstance(renewed, Uninstallable):
@@ -140,17 +136,17 @@ def _share(
     return None
 
 
-def _restore(builder: Builder, lock: Lock, location: Location, cancel: threading.Event | None) -> None:
+def _restore(builder: Builder, lock: Lock, location: Location) -> None:
     """Rebuild an environment that a run has changed, unless others still run in it."""
     if builder.compared.manifest(location.name) is None:
         # If this fails, the next user rebuilds it. The finished run must not be lost.
         with contextlib.suppress(Busy, Cancelled, HarnessError), acquire(location.in_use, wait=False):
-            builder.renew(lock, location, cancel)
+            builder.renew(lock, location)
 
 
-def _unshared(builder: Builder, environment: Environment, folder: Path, cancel: threading.Event | None) -> Manifest:
+def _unshared(builder: Builder, environment: Environment, folder: Path) -> Manifest:
     folder.mkdir()
-    built = builder.build_at(folder, environment.lock, apart=True, cancel=cancel)
+    built = builder.build_at(folder, environment.lock, apart=True)
     if isinstance(built, Uninstallable):
         raise CannotBuild(built.words)
     return built

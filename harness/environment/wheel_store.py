@@ -36,10 +36,9 @@ from harness.environment.ledger import STORED, FileState, Ledger, content_of, fi
 from harness.environment.workspace import Workspace, acquire, claimed_folder, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.launch import remove_tree
-from harness.run.process import Cancelled
+from harness.run.process import pause
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 
 
@@ -184,7 +183,7 @@ class WheelStore:
         return None
 
     @contextlib.contextmanager
-    def claimed(self, pins: Iterable[Pin], cancel: threading.Event | None) -> Iterator[None]:
+    def claimed(self, pins: Iterable[Pin]) -> Iterator[None]:
         """Let no other build install these wheels while the context lasts; it can link to them afterwards.
 
         Two copies of one wheel have different time stamps, so the bytecode of one does not fit the other. Wheels share
@@ -193,7 +192,7 @@ class WheelStore:
         numbers = {zlib.crc32(key.encode()) % _CLAIMS for key in map(self.key, pins) if key}
         with contextlib.ExitStack() as stack:
             for number in sorted(numbers):  # in one order, or two builds would block each other
-                stack.enter_context(acquire(self.lock.with_name(f"wheels-{number}.lock"), cancel=cancel))
+                stack.enter_context(acquire(self.lock.with_name(f"wheels-{number}.lock")))
             yield
 
     def install(
@@ -203,7 +202,6 @@ class WheelStore:
         *,
         loose: Mapping[str, Tree] | None = None,
         apart: bool = False,
-        cancel: threading.Event | None = None,
     ) -> Linked:
         """Link wheels into an empty environment: stored ones, and the `loose` trees of those that can't be stored.
 
@@ -212,12 +210,11 @@ class WheelStore:
         loose, nothing is linked, and they are `missing`. Raises `Cancelled`.
         """
         own = frozenset(files_below(folder))
-        with acquire(self.lock, cancel=cancel):
+        with acquire(self.lock):
             trees: list[Tree] = []
             missing: list[Pin] = []
             for pin in pins:
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled
+                pause()
                 tree = (loose or {}).get(pin.name) or self._stored(pin)
                 missing += [pin] if tree is None else []
                 trees += [tree] if tree is not None else []

@@ -13,7 +13,6 @@ import fcntl
 import os
 import re
 import tempfile
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -25,7 +24,7 @@ from attrs import frozen
 from harness.environment.record import read_record
 from harness.errors import NoSpace, UserMistake
 from harness.run.launch import remove_tree
-from harness.run.process import Cancelled
+from harness.run.process import pause
 
 MARK = "harness.json"  # says which lock a folder of the user holds
 _LOOK_S = 0.02
@@ -143,11 +142,10 @@ class Hold:
         self.release()
 
 
-def acquire(path: Path, *, shared: bool = False, wait: bool = True, cancel: threading.Event | None = None) -> Hold:
+def acquire(path: Path, *, shared: bool = False, wait: bool = True) -> Hold:
     """Lock a file, created if missing, or a folder that exists.
 
-    Raises `Busy` if `wait` is false and another process holds it, `Cancelled` once `cancel` is set, and
-    `FileNotFoundError`.
+    Raises `Busy` if `wait` is false and another process holds it, `Cancelled`, and `FileNotFoundError`.
     """
     flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
     descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
@@ -158,9 +156,7 @@ def acquire(path: Path, *, shared: bool = False, wait: bool = True, cancel: thre
             except BlockingIOError:
                 if not wait:
                     raise Busy(path) from None
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled from None
-                time.sleep(_LOOK_S)
+                pause(_LOOK_S)
             else:
                 return Hold(descriptor)
     except BaseException:

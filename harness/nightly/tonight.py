@@ -12,11 +12,10 @@ from packaging.version import Version
 from harness.matrix.cells import PACKAGES
 from harness.model import Device, Observation
 from harness.nightly.record import Past, version_on
-from harness.scheduling.scheduler import Lanes, Priority
+from harness.scheduling.scheduler import Lanes, Needs, Priority, Task
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
-    from concurrent.futures import Future
 
     from harness.matrix import Cell
 
@@ -98,7 +97,7 @@ class BudgetedLanes(Lanes):
         super().__init__(inner.count)
         self.inner, self.budget, self.device = inner, budget, device
 
-    def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED) -> Future[T]:
+    def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED, needs: Needs = Needs.LANE) -> Task[T]:
         """Start a run on the lanes within. Raises `OutOfTimeError`."""
         if self.device is not None:
             self.budget.check(self.device)
@@ -109,7 +108,7 @@ class BudgetedLanes(Lanes):
                 self.budget.used(ended)
             return ended
 
-        return self.inner.submit(counted, priority)
+        return self.inner.submit(counted, priority, needs)
 
 
 def _share(seconds: float, minutes: float | None) -> float:

@@ -38,7 +38,6 @@ if TYPE_CHECKING:
     from contextlib import AbstractContextManager
 
     from harness.probing.prober import Prober
-    from harness.run.result import Ran
 
 
 # Not conclusive in a fork: an import may fail because of the modules that were or were not imported before. Once so
@@ -118,15 +117,14 @@ class ForkingProber(Around):
     _do_hang: bool = field(default=False, init=False)  # fresh processes hang where forks do
     _alike: float = field(default=0, init=False)  # fresh processes that failed to import like their forks; all did
     zygote: Zygote | None = field(default=None, init=False)
-    _first: tuple[Probe, Ran] | None = field(default=None, init=False)
     _placed: dict[str, bytes | None] = field(factory=dict, init=False)
     _turn: threading.Lock = field(factory=threading.Lock, init=False)
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Return a stored observation, or a probe to fork. A probe that can't be forked is prepared by `prober`."""
         lock = probe.lock
         if lock is None or probe.inside is not None or not self._can_fork(probe, lock):
-            return self.prober.prepare(probe, cancel=cancel)
+            return self.prober.prepare(probe)
         if (kept := self.store.get(self.prober.key(probe, lock))) is not None:
             return Prepared(probe, kept.key, observation=kept, cached=True)
         key = self.prober.key(probe, lock) + _FORKED
@@ -134,21 +132,21 @@ class ForkingProber(Around):
             return Prepared(probe, key, observation=kept, cached=True)
         return Prepared(probe, key)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Fork a probe. If the result of the fork is not conclusive, run the probe in a fresh process."""
         probe = prepared.probe
         if prepared.observation is not None or not prepared.key.endswith(_FORKED) or probe.lock is None:
-            return self.prober.execute(prepared, cancel=cancel)
+            return self.prober.execute(prepared)
         forked = None
         if not self.stopped:
             with self._turn:
-                forked = self._fork(probe, probe.lock, prepared.key, cancel)
+                forked = self._fork(probe, probe.lock, prepared.key)
             hung = forked is not None and forked.outcome is Outcome.TIMED_OUT
             if forked is not None and (not _is_unsettled(forked) or (hung and self._do_hang)):
                 return forked
             if forked is not None and forked.outcome is Outcome.RAISED and self._alike >= _ENOUGH:
                 return forked
-        fresh = self.prober.execute(self.prober.prepare(probe, cancel=cancel), cancel=cancel)
+        fresh = self.prober.execute(self.prober.prepare(probe))
         if forked is not None and forked.outcome is Outcome.RAISED:
             is_alike = (fresh.outcome, _name_in(fresh)) == (forked.outcome, _name_in(forked))
             self._alike = self._alike + 1 if is_alike else -math.inf
@@ -173,21 +171,23 @@ class ForkingProber(Around):
             and not flaw_of(probe.mixture, lock.python)
         )
 
-    def _fork(self, probe: Probe, lock: Lock, key: str, cancel: threading.Event | None) -> Observation | None:
+    def _fork(self, probe: Probe, lock: Lock, key: str) -> Observation | None:
         begun = time.monotonic()
         log = self.store.log_path(key)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            zygote = self._zygote_for(probe, cancel)
+            zygote = self._zygote_for(probe)
             setup_s = time.monotonic() - begun
-            ran = self._forked(zygote, probe, log, cancel)
-        except (CannotFork, ZygoteFailed) as error:
+            self._place(_files_of(probe))
+            limit = self.limit(probe.repro)
+            job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=limit)
+            ran = run_repro(job)
+        except ZygoteFailed as error:
             self.stop(str(error))
             return None
         except HarnessFault:  # the guard, which is forked too, gave no result
             self.stop("a fork died or hung")
             return None
-        self._first = self._first or (probe, ran)
         self.forked += 1
         observation = observation_of(
             probe,
@@ -202,11 +202,10 @@ class ForkingProber(Around):
         self.store.put(observation)
         return observation
 
-    def _zygote_for(self, probe: Probe, cancel: threading.Event | None) -> Zygote:
+    def _zygote_for(self, probe: Probe) -> Zygote:
         """Return a zygote that has imported nothing that depends on a probe's files; any but the first fits all files.
 
-        Raises `ZygoteFailed`, and `CannotFork` if the outcome or the exception of the first probe differs in another
-        zygote.
+        Raises `ZygoteFailed`.
         """
         if not self.left_out.issuperset(_files_of(probe)):
             self.left_out, self.zygote = frozenset(self.originals), None
@@ -214,18 +213,7 @@ class ForkingProber(Around):
             self._place({})
             self._running.close()
             self.zygote = self._running.enter_context(self.start(self.left_out))
-            if self._first is not None:
-                first, seen = self._first
-                again = self._forked(self.zygote, first, self.job.scratch_root / "check.log", cancel)
-                if (again.outcome, _name_in(again)) != (seen.outcome, _name_in(seen)):
-                    raise CannotFork("forks of two processes disagree")
         return self.zygote
-
-    def _forked(self, zygote: Zygote, probe: Probe, log: Path, cancel: threading.Event | None) -> Ran:
-        """Put the files of a probe in place, and run it in a fork. Raises `ZygoteFailed`."""
-        self._place(_files_of(probe))
-        limit = self.limit(probe.repro)
-        return run_repro(evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=limit), cancel=cancel)
 
     def limit(self, repro: Repro) -> float:
         """The seconds that a fork may take: a lock that was held when it was forked is never released."""
@@ -304,8 +292,8 @@ def _files_of(probe: Probe) -> Mapping[str, bytes | None]:
     return probe.mixture.files if probe.mixture is not None else {}
 
 
-def _name_in(ran: Ran | Observation) -> str:
-    return ran.exception.name if ran.exception is not None else ""
+def _name_in(observation: Observation) -> str:
+    return observation.exception.name if observation.exception is not None else ""
 
 
 def _is_unsettled(observation: Observation) -> bool:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import difflib
 import enum
 import hashlib
-import threading
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from harness.errors import Interrupted
 from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, Verdict, capture_signature, judge
@@ -152,52 +151,50 @@ class JudgedRun:
 class Person(Protocol):
     """Who judges."""
 
-    def judge(self, shown: JudgedRun, cancel: threading.Event | None) -> Verdict | Wish:
-        """Return the verdict on a run, or another wish. Raises `Cancelled` when `cancel` is set."""
+    def judge(self, shown: JudgedRun) -> Verdict | Wish:
+        """Return the verdict on a run, or another wish."""
 
 
 @frozen
 class ByHand(Around):
-    """A prober whose runs a person judges, one after another; what did not run is not shown."""
+    """A prober whose runs a person judges, on the only lane of the session; what did not run is not shown."""
 
     prober: Probing
     person: Person
-    _one: threading.Lock = field(factory=threading.Lock, init=False, eq=False, repr=False)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return what a person said of a probe, or None."""
         seen = self.prober.known(probe)
         return self._judged(seen.key) if seen is not None and seen.outcome.ran else seen
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Prepare a probe, or return what a person said of it before; a run that nobody judged is made again."""
-        prepared = self.prober.prepare(probe, cancel=cancel)
+        prepared = self.prober.prepare(probe)
         if prepared.observation is not None and not prepared.observation.outcome.ran:
             return prepared
         judged = self._judged(prepared.key)
         return evolve(prepared, observation=judged, cached=judged is not None)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Run a probe, as often as the person likes, and keep the verdict. Raises `Interrupted` and `Cancelled`."""
         if prepared.observation is not None:
             return prepared.observation
-        now = prepared if prepared.environment is not None else self._fresh(prepared.probe, cancel)
-        with self._one:
-            while True:
-                seen = self.prober.execute(now, cancel=cancel)
-                if not seen.outcome.ran:
-                    return seen
-                said = self.person.judge(JudgedRun(now.probe, seen, self.store.log(seen), self.builder), cancel)
-                if isinstance(said, Verdict):
-                    return self.store.put(judged_by_hand(seen, said, _key(prepared.key), prepared.probe.attempt))
-                if said is Wish.QUIT:
-                    raise Interrupted("stopped", hint="the same command goes on here; what you judged is kept")
-                now = self._fresh(now.probe, cancel)
+        now = prepared if prepared.environment is not None else self._fresh(prepared.probe)
+        while True:
+            seen = self.prober.execute(now)
+            if not seen.outcome.ran:
+                return seen
+            said = self.person.judge(JudgedRun(now.probe, seen, self.store.log(seen), self.builder))
+            if isinstance(said, Verdict):
+                return self.store.put(judged_by_hand(seen, said, _key(prepared.key), prepared.probe.attempt))
+            if said is Wish.QUIT:
+                raise Interrupted("stopped", hint="the same command goes on here; what you judged is kept")
+            now = self._fresh(now.probe)
 
-    def _fresh(self, probe: Probe, cancel: threading.Event | None) -> Prepared:
+    def _fresh(self, probe: Probe) -> Prepared:
         while True:
             probe = next_attempt(probe)
-            prepared = self.prober.prepare(probe, cancel=cancel)
+            prepared = self.prober.prepare(probe)
             if prepared.observation is None or not prepared.cached:
                 return prepared
 

@@ -15,7 +15,6 @@ from harness.model.repro import ARTIFACTS, USE, Given
 from harness.probing.probe import Around, Prepared, Probe, observation_without_run
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterable
 
     from harness.probing.prober import Prober
@@ -58,24 +57,24 @@ class ByWriter(Around):
         wrote = self.prober.known(probe)
         return None if wrote is None else self._read(probe, wrote, self.prober.known)
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Prepare a first step, or return what the reader made of an earlier one."""
-        prepared = self.prober.prepare(probe, cancel=cancel)
+        prepared = self.prober.prepare(probe)
         if prepared.observation is None:
             return prepared
-        read = self._read(probe, prepared.observation, lambda one: self.prober.prepare(one, cancel=cancel).observation)
+        read = self._read(probe, prepared.observation, lambda one: self.prober.prepare(one).observation)
         return evolve(prepared, observation=read, cached=prepared.cached and read is not None)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a first step unless that was done, then the reader. Raises `Cancelled` when `cancel` is set."""
+    def execute(self, prepared: Prepared) -> Observation:
+        """Run a first step unless that was done, then the reader."""
         if prepared.observation is not None:
             return prepared.observation
         probe = prepared.probe
-        first = prepared if prepared.environment is not None else self.prober.prepare(probe, cancel=cancel)
-        wrote = self.prober.execute(first, cancel=cancel)
+        first = prepared if prepared.environment is not None else self.prober.prepare(probe)
+        wrote = self.prober.execute(first)
 
         def run(one: Probe) -> Observation:
-            return self.prober.execute(self.prober.prepare(one, cancel=cancel), cancel=cancel)
+            return self.prober.execute(self.prober.prepare(one))
 
         return self._read(probe, wrote, run) or wrote
 

@@ -13,7 +13,6 @@ from harness.model import Combination, Device, Lock, Mixture, Observation, Outco
 from harness.store import Store, observation_key
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Mapping
     from pathlib import Path
 
@@ -73,10 +72,10 @@ class Knows(Protocol):
 class Prepares(Protocol):
     """The part of a prober that runs probes."""
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Resolve a probe and build its environment, or return an observation without a run."""
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Run a prepared probe."""
 
 
@@ -91,7 +90,7 @@ class Probing(Prepares, Knows, Protocol):
     def builder(self) -> Builder:
         """Builds environments on this machine, to inspect them."""
 
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> Resolution:
+    def resolve(self, probe: Probe) -> Resolution:
         """Return the lock of a probe."""
 
 
@@ -117,17 +116,17 @@ class Around:
         """Builds environments on this machine, to inspect them."""
         return self.prober.builder
 
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> Resolution:
+    def resolve(self, probe: Probe) -> Resolution:
         """Return the lock of a probe."""
-        return self.prober_of(probe).resolve(probe, cancel=cancel)
+        return self.prober_of(probe).resolve(probe)
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Resolve a probe and build its environment, or return an observation without a run."""
-        return self.prober_of(probe).prepare(probe, cancel=cancel)
+        return self.prober_of(probe).prepare(probe)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
-        """Run a prepared probe. Raises `Cancelled` when `cancel` is set."""
-        return self.prober_of(prepared.probe).execute(prepared, cancel=cancel)
+    def execute(self, prepared: Prepared) -> Observation:
+        """Run a prepared probe."""
+        return self.prober_of(prepared.probe).execute(prepared)
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import threading
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -41,7 +40,7 @@ from harness.probing.probe import (
 )
 from harness.run.devices import kind_of, unavailable
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
-from harness.run.lease import DEFAULT_NEED, DEFAULT_WAIT_S, GpuPool, MemoryGate, NoGpu
+from harness.run.lease import DEFAULT_NEED, GpuPool, MemoryGate, NoGpu
 from harness.run.programs import program_of
 from harness.run.result import read_imports
 from harness.run.runner import Job, run_repro
@@ -67,10 +66,9 @@ _FAILED: dict[type[Exception], Outcome] = {
 class Prober:
     """Runs probes with a resolver, a builder and a store.
 
-    `gpus` are the GPUs for runs on CUDA, all of one model; `gpu_wait` is how many seconds a run waits for free memory
-    on one. Relative paths of a command start at `invoked_from`. `reporter` receives notes for the user. Runs happen in
-    `sandbox`, and `rights` says what the user allows them beyond it. `memory` delays a run until it fits into memory
-    beside the others. `trees` are the folders that runs are given.
+    `gpus` are the GPUs for runs on CUDA, all of one model. Relative paths of a command start at `invoked_from`.
+    `reporter` receives notes for the user. Runs happen in `sandbox`, and `rights` says what the user allows them beyond
+    it. `memory` delays a run until it fits into memory beside the others. `trees` are the folders that runs are given.
     """
 
     store: Store
@@ -81,7 +79,6 @@ class Prober:
     pass_env: tuple[str, ...] = ()
     capability: str = DEFAULT_CAPABILITY
     invoked_from: Path = field(factory=Path.cwd)
-    gpu_wait: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
     sandbox: Sandbox | None = None
     rights: str = ""
@@ -89,14 +86,14 @@ class Prober:
     trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
-    def resolve(self, probe: Probe, *, cancel: threading.Event | None = None) -> Resolution:
+    def resolve(self, probe: Probe) -> Resolution:
         """Return the lock of a probe, from the store if it is known."""
         combination = probe.combination
         key = self.builder.uv.resolution_key(combination)
         kept = self.store.get_resolution(key)
         if kept is not None:
             return kept
-        resolution = self.resolver.resolve(combination, probe.near, cancel=cancel)
+        resolution = self.resolver.resolve(combination, probe.near)
         if resolution.lasts:
             self.store.put_resolution(key, resolution, question_of(combination))
         return resolution
@@ -108,7 +105,7 @@ class Prober:
             return None
         return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
 
-    def prepare(self, probe: Probe, *, builds: bool = True, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe, *, builds: bool = True) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run.
 
         Without `builds` there is no environment, because the probe runs on another machine.
@@ -120,24 +117,22 @@ class Prober:
             refused = self._unrun(probe, unresolvable_key(probe), Outcome.UNRESOLVABLE, why, None, begun, keep=False)
             return Prepared(probe, refused.key, observation=refused)
         if probe.lock is not None:
-            return self.prepare_lock(probe, probe.lock, builds=builds, cancel=cancel)
-        resolution = self.resolve(probe, cancel=cancel)
+            return self.prepare_lock(probe, probe.lock, builds=builds)
+        resolution = self.resolve(probe)
         if resolution.lock is None:
             key = unresolvable_key(probe)
             unresolvable = self._unrun(probe, key, Outcome.UNRESOLVABLE, resolution.words, None, begun)
             return Prepared(probe, key, observation=unresolvable)
-        prepared = self.prepare_lock(
-            probe, resolution.lock, drift=resolution.drift, begun=begun, builds=builds, cancel=cancel
-        )
+        prepared = self.prepare_lock(probe, resolution.lock, drift=resolution.drift, begun=begun, builds=builds)
         if prepared.observation is None or is_kept(prepared.observation) or probe.mixture is not None:
             return prepared
         # The index page may have been wrong when the lock was made, for example with other hashes.
         self.store.forget_resolution(self.builder.uv.resolution_key(probe.combination))
-        again = self.resolve(probe, cancel=cancel)
+        again = self.resolve(probe)
         if again.lock is None or again.lock == resolution.lock:
             self.store.forget_resolution(self.builder.uv.resolution_key(probe.combination))
             return prepared
-        return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, builds=builds, cancel=cancel)
+        return self.prepare_lock(probe, again.lock, drift=again.drift, begun=begun, builds=builds)
 
     def prepare_lock(
         self,
@@ -147,7 +142,6 @@ class Prober:
         drift: tuple[str, ...] = (),
         begun: float | None = None,
         builds: bool = True,
-        cancel: threading.Event | None = None,
     ) -> Prepared:
         """Prepare a probe with a known lock; see `prepare`.
 
@@ -163,7 +157,7 @@ class Prober:
         if not builds:
             return Prepared(evolve(probe, lock=lock), key, drift=drift)
         # Compared now, while others run, so that its own run starts at once.
-        built = self.builder.build(lock, recent=True, cancel=cancel)
+        built = self.builder.build(lock, recent=True)
         if isinstance(built, Uninstallable):
             failed = self._unrun(probe, key, Outcome.UNINSTALLABLE, built.words, lock, begun)
             return Prepared(probe, key, observation=failed)
@@ -187,11 +181,11 @@ class Prober:
         environment = Environment(interpreter.path, lock, readable=interpreter.libraries)
         return Prepared(probe, self.key(probe, lock), environment=environment)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Run a prepared probe, on a GPU if it needs one, and store the observation.
 
         If no GPU was free in time, returns an observation that says so. It is not stored, so the next call tries again.
-        Raises `Cancelled` when `cancel` is set.
+        Raises `Cancelled`.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -201,23 +195,21 @@ class Prober:
         with contextlib.ExitStack() as stack:
             device: Gpu | NoGpu | None = None
             if prepared.probe.combination.device is Device.CUDA and self.gpus:
-                pool = GpuPool(self.gpus, self.workspace.locks, self.gpu_wait, self.reporter)
-                device = stack.enter_context(pool.lease(prepared.probe.repro.gpu_memory or DEFAULT_NEED, cancel))
+                pool = GpuPool(self.gpus, self.workspace.locks, self.reporter)
+                device = stack.enter_context(pool.lease(prepared.probe.repro.gpu_memory or DEFAULT_NEED))
             if isinstance(device, NoGpu):
                 lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
                 return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
-            return self._run(prepared, prepared.environment, device, cancel)
+            return self._run(prepared, prepared.environment, device)
 
-    def _run(
-        self, prepared: Prepared, environment: Environment, gpu: Gpu | None, cancel: threading.Event | None
-    ) -> Observation:
+    def _run(self, prepared: Prepared, environment: Environment, gpu: Gpu | None) -> Observation:
         """Run, and run again if the environment may not have matched its lock."""
         probe, lock, begun = prepared.probe, environment.lock, time.monotonic()
         apart, retried = False, False
         while True:
             started = datetime.now(UTC)
             try:
-                ran, altered = self._run_once(prepared, environment, gpu, cancel, apart=apart)
+                ran, altered = self._run_once(prepared, environment, gpu, apart=apart)
             except (MissingProgram, NotKept, CannotBuild) as why:
                 # Other environments of this search had the program, so a release without it can't be judged.
                 if isinstance(why, MissingProgram) and why.program not in self._programs:
@@ -255,7 +247,6 @@ class Prober:
         prepared: Prepared,
         environment: Environment,
         gpu: Gpu | None,
-        cancel: threading.Event | None,
         *,
         apart: bool,
     ) -> tuple[Ran, tuple[str, ...]]:
@@ -270,9 +261,7 @@ class Prober:
             if self.trees.folder(one.digest) is None:
                 raise NotKept(f"what {one.variable} names is no longer in the cache, or was changed there")
         alias = path_of(probe, lock) if probe.trace is None else 0  # the files to trace are named by their usual path
-        with watched_environment(
-            self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias, cancel=cancel
-        ) as place:
+        with watched_environment(self.builder, environment, mixture=probe.mixture, apart=apart, alias=alias) as place:
             traced = None if probe.trace is None else self.imports_file(probe, place.environment.lock)
             job = evolve(
                 self.job(probe, lock, place),
@@ -284,8 +273,8 @@ class Prober:
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
                 keep=self._keep if probe.repro.step == MAKE else None,
             )
-            with self.memory.entered(cancel):
-                ran = run_repro(job, cancel=cancel)
+            with self.memory.entered():
+                ran = run_repro(job)
                 self.memory.note(ran.peak_memory or 0)
             return ran, place.altered()
 
@@ -328,9 +317,7 @@ class Prober:
         except NotKept as why:
             raise NotKept(f"{why}, below HARNESS_ARTIFACTS") from None
 
-    def imports(
-        self, probe: Probe, lock: Lock, *, cancel: threading.Event | None = None
-    ) -> tuple[dict[str, str], dict[str, list[str]]] | None:
+    def imports(self, probe: Probe, lock: Lock) -> tuple[dict[str, str], dict[str, list[str]]] | None:
         """Return the files of the modules that a probe loads, and the imports of each module.
 
         Runs the probe with a trace unless an earlier run recorded them. Returns None if there is no readable record.
@@ -338,9 +325,9 @@ class Prober:
         traced = evolve(probe, trace=frozenset())
         file = self.imports_file(probe, lock)
         if not file.is_file():
-            built = self.builder.build(lock, recent=True, cancel=cancel)
+            built = self.builder.build(lock, recent=True)
             if isinstance(built, Environment):
-                self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None, cancel)
+                self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None)
         return read_imports(file)
 
     def imports_file(self, probe: Probe, lock: Lock) -> Path:

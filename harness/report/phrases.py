@@ -143,7 +143,7 @@ def _failing_frame(kept: KeptAnswer) -> str:
 
 def device_kind(device: str, machine: Mapping[str, Any]) -> str:
     """A device in words, with the name and driver that the run reported."""
-    name = machine.get("name") or machine.get("device_name")
+    name = machine.get("name")
     driver = f", driver {machine['driver']}" if machine.get("driver") else ""
     kind = {"emulated": "CPU with a stand-in for CUDA", "cpu": "CPU", "cuda": "CUDA"}.get(device, device)
     return f"{kind} ({name}{driver})" if name else kind

@@ -172,7 +172,7 @@ class Projects:
             make_repository(source)
             variables = {**self.uv.extra_environment, **dict.fromkeys(_VERSION_VARIABLES, version)}
             builds = SourceBuilds(evolve(self.uv, extra_environment=variables), self.interpreter, self.workspace)
-            wheel = builds.build_wheel(source, folder / "out", day, None)
+            wheel = builds.build_wheel(source, folder / "out", day)
             if isinstance(wheel, Path):
                 _unpack(wheel, folder / "site")
                 (folder / "site").rename(site)

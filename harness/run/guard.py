@@ -2,7 +2,8 @@
 
 Started as `python -I -S guard.py`, standard library only. It reads its request, one line of JSON, from stdin and keeps
 watching stdin: end of file means that the harness has ended, a byte means cancel. It answers with one line of JSON.
-It reads the output of the tree from a pipe and writes it to the log, up to a limit.
+It reads the output of the tree from a pipe and writes it to the log, and stops a tree that prints too much. What a tree
+could do to its own log, such as `echo x > /dev/stderr`, which truncates a file, it can't do to a pipe.
 """
 
 # Importing pathlib or typing would take as long as all the rest of this module.
@@ -33,6 +34,9 @@ _PIECES_AT_ONCE = 16  # then check the clock and the memory
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # prctl(2)
 _PAGE = os.sysconf("SC_PAGE_SIZE")
+_FATAL = frozenset(
+    {signal.SIGABRT, signal.SIGBUS, signal.SIGFPE, signal.SIGILL, signal.SIGKILL, signal.SIGSEGV, signal.SIGTERM}
+)
 
 
 class Guard:
@@ -41,12 +45,12 @@ class Guard:
     def __init__(self, request: dict[str, Any]) -> None:
         self._request = request
         self._tree = ProcessTree()
-        self._log = BoundedLog(request["output"], request["log_keep"])
+        self._log = Log(request["output"])
         self._peak = 0
         self._main = 0
         self._status: int | None = None
         self._ended = 0.0
-        self._stage: StagePipe | None = StagePipe() if request.get("sandbox") else None
+        self._status_end = 0  # where bubblewrap writes how the command ended
         self._libc = ctypes.CDLL(None, use_errno=True) if _LINUX else None
 
     def run(self) -> dict[str, Any]:
@@ -63,16 +67,15 @@ class Guard:
             self._ask_for_tracebacks()
         left = self._end_all()
         self._pump()
-        self._log.finish()
-        status = self._status
-        if self._stage is not None:
-            problem, status = self._stage.result(status)
-            if problem:
-                return {"problem": problem}
-            if status is None and reason == "ended":
-                reason = "lost" if self._stage.has_started else "unsandboxed"
+        returncode = os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
+        if self._request["sandbox"] and returncode >= 0:
+            # It reports an exit code only of a command that it could start; like a shell, 128 and more for a signal.
+            if b'"exit-code"' not in os.read(self._status_end, 4096) and reason == "ended":
+                reason = "unsandboxed"
+            if returncode - 128 in _FATAL:
+                returncode = 128 - returncode
         return {
-            "returncode": os.waitstatus_to_exitcode(status) if status is not None else -signal.SIGKILL,
+            "returncode": returncode,
             "reason": reason,
             "seconds": (self._ended or time.monotonic()) - begun,
             "peak_memory": self._peak,
@@ -100,8 +103,13 @@ class Guard:
         """Start the command; returns the errno if it can't be started, else 0."""
         request = self._request
         argv = request["argv"]
-        if self._stage is not None:
-            argv = [*request["sandbox"], str(self._stage.tell_end), *argv]
+        status_end = 0
+        if request["sandbox"]:
+            program, *options = request["sandbox"]
+            self._status_end, status_end = os.pipe()
+            os.set_blocking(self._status_end, False)
+            os.set_inheritable(status_end, True)
+            argv = [program, "--json-status-fd", str(status_end), *options, *argv]
         told, self._tell = os.pipe()
         self._main = os.fork()
         if self._main == 0:
@@ -111,7 +119,7 @@ class Guard:
                 os.write(self._tell, str(error.errno or 1).encode())
             finally:
                 os._exit(127)
-        for end in (self._tell, self._print_end, *([self._stage.tell_end] if self._stage else [])):
+        for end in filter(None, (self._tell, self._print_end, status_end)):
             os.close(end)
         # A fork may hang before it starts the command, for example on a lock that was held when it was forked.
         poller = select.poll()
@@ -133,9 +141,6 @@ class Guard:
             with contextlib.suppress(OSError), open("/proc/self/oom_score_adj", "w") as file:
                 file.write("500")
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-        if request["one_cpu"] and hasattr(os, "sched_setaffinity"):
-            cpus = sorted(os.sched_getaffinity(0))
-            os.sched_setaffinity(0, {cpus[os.getpid() % len(cpus)]})
         # Ignored signals stay ignored through exec; Python itself ignores the first two.
         for number in (signal.SIGPIPE, signal.SIGXFSZ, signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_DFL)
@@ -207,8 +212,8 @@ class Guard:
     def _ask_for_tracebacks(self) -> None:
         """Abort the main process first, so that Python's faulthandler prints the traceback of every thread."""
         main = self._main
-        if self._stage is not None:  # below two processes of bubblewrap and stage.py
-            main = next(iter(self._tree.members()[3:]), main)
+        if self._request["sandbox"]:  # below two processes of bubblewrap
+            main = next(iter(self._tree.members()[2:]), main)
         with contextlib.suppress(ProcessLookupError):
             os.kill(main, signal.SIGABRT)
         until = time.monotonic() + _LAST_WORDS_S
@@ -310,82 +315,26 @@ def _proportional_memory(pid: int) -> int:
         return 0
 
 
-class BoundedLog:
-    """Writes at most `keep` bytes of its input to a file, and a line that says how many were left out.
+class Log:
+    """Writes all that it gets to a file; `size` is how much that was.
 
     A full disk raises nothing: `error` has the errno, and the rest is left out.
     """
 
-    def __init__(self, path: str, keep: int) -> None:
+    def __init__(self, path: str) -> None:
         # The reader has already created the file; never follow a link that took its place.
         self._file = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND | os.O_NOFOLLOW | os.O_CLOEXEC, 0o600)
-        self._head_left = keep - keep // 2
-        self._tail_limit = keep // 2
-        self._tail = bytearray()
-        self._dropped = 0
         self.size = 0
         self.error = 0
 
     def add(self, data: bytes) -> None:
         """Add more output."""
         self.size += len(data)
-        if self._head_left:
-            head, data = data[: self._head_left], data[self._head_left :]
-            self._head_left -= len(head)
-            self._write(head)
-        self._tail += data
-        if len(self._tail) > 2 * self._tail_limit:
-            self._cut_tail()
-
-    def finish(self) -> None:
-        """Write the tail; call nothing after this."""
-        if len(self._tail) > self._tail_limit:
-            self._cut_tail()
-        if self._dropped:
-            self._write(b"\n[harness: %d bytes of output left out here]\n" % self._dropped)
-        self._write(bytes(self._tail))
-        os.close(self._file)
-
-    def _cut_tail(self) -> None:
-        over = len(self._tail) - self._tail_limit
-        del self._tail[:over]
-        self._dropped += over
-
-    def _write(self, data: bytes) -> None:
         try:
             while data and not self.error:
                 data = data[os.write(self._file, data) :]
         except OSError as problem:
             self.error = problem.errno or 1
-
-
-class StagePipe:
-    """The pipe on which inside/stage.py reports on the command that it starts."""
-
-    def __init__(self) -> None:
-        self._told, self.tell_end = os.pipe()
-        os.set_blocking(self._told, False)
-        os.set_inheritable(self.tell_end, True)
-        self._said = b""
-        self.has_started = False
-
-    def result(self, sandbox_status: int | None) -> tuple[int, int | None]:
-        """Return the errno if the command could not be started, else 0, and its wait status, None if unknown."""
-        with contextlib.suppress(BlockingIOError):
-            while piece := os.read(self._told, 1024):
-                self._said += piece
-        problem, status = 0, None
-        for word in self._said.split():
-            if word == b"p":
-                self.has_started = True
-            elif word.startswith(b"e"):
-                problem = int(word[1:])
-            else:
-                status = int(word[1:])
-        # The whole sandbox was killed, and the command with it.
-        if status is None and sandbox_status is not None and os.WIFSIGNALED(sandbox_status):
-            status = sandbox_status
-        return problem, status
 
 
 def _oom_kills() -> int:
@@ -409,10 +358,6 @@ def main(kind: type[Guard] = Guard) -> None:
     request = json.loads(line)
     # Both may arrive at once if the harness cancels before this process reads.
     result = {"reason": "cancelled"} if cancels else kind(request).run()
-    if result.get("reason") == "orphaned" and request["remove_if_orphaned"]:
-        import shutil
-
-        shutil.rmtree(request["remove_if_orphaned"], ignore_errors=True)
     with contextlib.suppress(OSError):  # the reader may have ended
         os.write(1, json.dumps(result).encode() + b"\n")
 

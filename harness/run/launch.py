@@ -7,17 +7,15 @@ there in the same way.
 from __future__ import annotations
 
 import contextlib
-import ctypes
 import gzip
 import json
 import os
 import re
 import shutil
-import sys
 import tempfile
 import zlib
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, NamedTuple
+from typing import IO, TYPE_CHECKING, Any, BinaryIO, NamedTuple
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -46,8 +44,6 @@ _SHARE_OF_MEMORY = 0.9
 LOG_TAIL = 64 * 1024  # as much as the harness inspects after a run
 _LOG_READ = LOG_KEPT + (1 << 16)  # a few kilobytes can decompress to terabytes
 _PIECE = 1 << 20
-_PR_SET_DUMPABLE = 4  # prctl(2): without it /proc/PID/environ and /proc/PID/mem belong to root
-_ENV_START, _ENV_END = 49, 50  # proc(5): fields of /proc/PID/stat, counted from 0
 
 
 class ScratchFolder:
@@ -207,15 +203,11 @@ def given_variables(scratch: ScratchFolder, step: str, given: Mapping[str, str],
 
 
 class Limits(NamedTuple):
-    """The limits of a process tree: wall time in seconds, memory (None: 90 % of the machine's) and output in bytes.
-
-    With `one_cpu` all its threads share one CPU, where the operating system supports that.
-    """
+    """The limits of a process tree: wall time in seconds, memory (None: 90 % of the machine's) and output in bytes."""
 
     wall_s: float
     memory: int | None = None
     output: int = OUTPUT_LIMIT
-    one_cpu: bool = False
 
     @property
     def bytes(self) -> int:
@@ -230,7 +222,6 @@ def guard_request(
     env: Mapping[str, str],
     cwd: Path,
     output: Path,
-    remove_if_orphaned: Path | None = None,
     sandbox: Sequence[str] = (),
 ) -> bytes:
     """Return the request for the guard (guard.py): what to start, and within which limits."""
@@ -241,11 +232,8 @@ def guard_request(
         "wall_s": limits.wall_s,
         "memory": limits.bytes,
         "output": str(output),
-        "log_keep": LOG_KEPT,
         "output_limit": limits.output,
-        "one_cpu": limits.one_cpu,
         "sandbox": list(sandbox),
-        "remove_if_orphaned": str(remove_if_orphaned) if remove_if_orphaned else "",
     }
     return json.dumps(request).encode() + b"\n"
 
@@ -262,18 +250,24 @@ def physical_memory() -> int:
 
 
 def keep_log(log: BinaryIO, target: Path) -> None:
-    """Compress a log to `target` atomically. Truncates a log that is longer than the guard writes."""
+    """Compress a log to `target` atomically, of a long one what `bounded` returns."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    log.seek(0)
     with tempfile.TemporaryDirectory(prefix=".log", dir=target.parent) as folder:
         part = Path(folder, "log")
-        with part.open("wb") as raw, gzip.GzipFile("", "wb", _GZIP_LEVEL, raw, mtime=0) as packed:
-            left = LOG_KEPT + 4096  # including the line that says how much was left out
-            while left > 0 and (piece := log.read(min(left, _PIECE))):
-                packed.write(piece)
-                left -= len(piece)
+        part.write_bytes(gzip.compress(bounded(log), _GZIP_LEVEL, mtime=0))
         part.chmod(0o600)
         part.replace(target)
+
+
+def bounded(log: IO[bytes]) -> bytes:
+    """Return a log; of one with more than `LOG_KEPT` bytes the head and the tail, and how much is left out."""
+    left_out = log.seek(0, os.SEEK_END) - LOG_KEPT
+    log.seek(0)
+    if left_out <= 0:
+        return log.read()
+    head = log.read(LOG_KEPT // 2)
+    log.seek(-(LOG_KEPT // 2), os.SEEK_END)
+    return head + b"\n[harness: %d bytes of output left out here]\n" % left_out + log.read(LOG_KEPT // 2)
 
 
 def read_log(path: Path) -> str:
@@ -296,24 +290,3 @@ def _read(path: Path) -> bytes:
     except (OSError, EOFError, zlib.error):
         pass
     return b"".join(pieces)
-
-
-def hide_environment() -> None:
-    """Clear the memory that the kernel shows as /proc/PID/environ; os.environ and getenv keep their values.
-
-    Otherwise a repro without a sandbox could read every token of the user's shell. setproctitle(3) overwrites the same
-    memory. Does nothing on systems other than Linux, or if the memory does not look as expected.
-    """
-    if not sys.platform.startswith("linux"):
-        return
-    with contextlib.suppress(OSError, ValueError, IndexError):
-        shown = Path("/proc/self/environ").read_bytes()
-        # The program name is in parentheses and may contain spaces.
-        fields = [b"", b"", *Path("/proc/self/stat").read_bytes().rpartition(b")")[2].split()]
-        start, end = int(fields[_ENV_START]), int(fields[_ENV_END])
-        if not shown or end - start != len(shown) or ctypes.string_at(start, len(shown)) != shown:
-            return
-        for name, value in os.environ.items():
-            os.putenv(name, value)  # from now on the C library keeps its own copy
-        ctypes.memset(start, 0, len(shown))
-        ctypes.CDLL(None).prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
@@ -18,9 +17,9 @@ from filelock import FileLock, Timeout
 from harness.events import SILENT, Note, Reporter
 from harness.model.text import size_in_words
 from harness.run.devices import Gpu, find_gpus
-from harness.run.process import Cancelled
+from harness.run.process import pause
 
-DEFAULT_WAIT_S, WAIT_VARIABLE = 600.0, "HARNESS_GPU_WAIT"
+_WAIT_S = 600.0
 # A CUDA context with library workspaces takes several hundred MiB before the first tensor.
 DEFAULT_NEED = 2**30
 _LOOK_S = 2.0  # nvidia-smi itself may take a second
@@ -35,41 +34,34 @@ class NoGpu:
     words: str
 
 
-def _pause(seconds: float, cancel: threading.Event | None) -> None:
-    (cancel or threading.Event()).wait(seconds)
-
-
 @frozen
 class GpuPool:
-    """The GPUs that probes may use, and how long a probe waits for one.
+    """The GPUs that probes may use. `locks` is the folder of their file locks.
 
-    `locks` is the folder of the file locks. `wait_s` limits the wait for memory that others use, in seconds, but not
-    the wait for another probe to end. `reporter` receives a note when a wait begins. The pool has no state, so any
-    number of threads can use it.
+    `wait_s` limits the wait for memory that others use, in seconds, but not the wait for another probe to end; the pool
+    looks again every `look_s`. `reporter` receives a note when a wait begins.
     """
 
     gpus: tuple[Gpu, ...]
     locks: Path
-    wait_s: float = DEFAULT_WAIT_S
     reporter: Reporter = SILENT
     find: Callable[[], tuple[Gpu, ...]] = find_gpus
-    clock: Callable[[], float] = time.monotonic
-    pause: Callable[[float, threading.Event | None], None] = field(default=_pause)
+    wait_s: float = _WAIT_S
+    look_s: float = _LOOK_S
 
     @contextlib.contextmanager
-    def lease(self, needed: int, cancel: threading.Event | None = None) -> Iterator[Gpu | NoGpu]:
-        """Lease a GPU with `needed` bytes of free memory until the context ends.
+    def lease(self, needed: int) -> Iterator[Gpu | NoGpu]:
+        """Lease a GPU with `needed` bytes of free memory until the context ends; `NoGpu` if none was free in time.
 
-        Yields `NoGpu` if none was free in time. Raises `Cancelled` when `cancel` is set.
+        Raises `Cancelled`.
         """
         with contextlib.ExitStack() as held:
-            yield self._wait(needed, cancel, held)
+            yield self._wait(needed, held)
 
-    def _wait(self, needed: int, cancel: threading.Event | None, held: contextlib.ExitStack) -> Gpu | NoGpu:
-        short_s, looked, has_told = 0.0, self.clock(), False
+    def _wait(self, needed: int, held: contextlib.ExitStack) -> Gpu | NoGpu:
+        left_s, has_told = self.wait_s, False
         while True:
-            if cancel is not None and cancel.is_set():
-                raise Cancelled
+            pause()
             listed = self._listed()
             if listed and all(0 < gpu.memory < needed for gpu in listed):
                 largest = max(listed, key=lambda gpu: gpu.memory)
@@ -85,18 +77,15 @@ class GpuPool:
                 if gpu.free >= needed or not gpu.memory:  # a GPU that shares the machine's memory reports none
                     return gpu
                 held.close()
-            now = self.clock()
-            short_s += 0.0 if in_use else now - looked
-            looked = now
-            if short_s >= self.wait_s:
-                return NoGpu(f"{_shortage(listed, needed)}, for {self.wait_s:g} s")
+            shortage = f"{size_in_words(needed)} are needed, {_free(listed)}"
+            if not in_use and left_s <= 0:
+                return NoGpu(f"{shortage}, for {self.wait_s:g} s")
             if not has_told:
                 has_told = True
-                why = f"at most {self.wait_s:g} s for memory ({WAIT_VARIABLE} changes it): {_shortage(listed, needed)}"
-                if in_use:
-                    why = "for another probe to end: each GPU runs one at a time"
+                why = "for another probe to end" if in_use else f"at most {self.wait_s:g} s for memory: {shortage}"
                 self.reporter.report(Note(f"waiting {why}"))
-            self.pause(_LOOK_S if in_use else min(_LOOK_S, self.wait_s - short_s), cancel)
+            left_s -= 0.0 if in_use else self.look_s
+            pause(self.look_s)
 
     def _listed(self) -> tuple[Gpu, ...]:
         """The current state of the pool's GPUs, the one with the most free memory first."""
@@ -105,10 +94,8 @@ class GpuPool:
         return tuple(sorted(found, key=lambda gpu: (-gpu.free, gpu.index)))
 
 
-def _shortage(listed: tuple[Gpu, ...], needed: int) -> str:
-    if not listed:
-        return "no GPU is listed any more"
-    return f"{listed[0]} has {size_in_words(listed[0].free)} of memory free, {size_in_words(needed)} are needed"
+def _free(listed: tuple[Gpu, ...]) -> str:
+    return f"{listed[0]} has {size_in_words(listed[0].free)} of memory free" if listed else "no GPU is listed any more"
 
 
 def _available() -> int:
@@ -130,13 +117,12 @@ class MemoryGate:
     _changed: threading.Condition = field(factory=threading.Condition, init=False)
 
     @contextlib.contextmanager
-    def entered(self, cancel: threading.Event | None = None) -> Iterator[None]:
-        """Wait for memory, and reserve it as long as the context lasts. Raises `Cancelled` if `cancel` is set."""
+    def entered(self) -> Iterator[None]:
+        """Wait for memory, and reserve it as long as the context lasts. Raises `Cancelled`."""
         with self._changed:
             # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
             while self._running and self.available() < (self._running + 1) * (self._largest or _EXPECTED):
-                if cancel is not None and cancel.is_set():
-                    raise Cancelled
+                pause()
                 self._changed.wait(_LOOK_AT_MEMORY_S)
             self._running += 1
             self._changed.notify_all()

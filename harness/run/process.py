@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import enum
+import errno
 import json
 import os
 import select
@@ -18,11 +19,12 @@ import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
+from contextvars import ContextVar
 from io import FileIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from attrs import define, field, frozen
+from attrs import define, frozen
 
 from harness.errors import HarnessFault
 from harness.run.launch import Limits, guard_request
@@ -61,18 +63,16 @@ class ForkedGuard:
 
 @frozen
 class Zygote:
-    """A running zygote. A lock serialises calls of `guard` from several threads."""
+    """A running zygote, of which one thread at a time may fork."""
 
     _control: socket.socket
-    _lock: threading.Lock = field(factory=threading.Lock)
 
     def guard(self) -> ForkedGuard:
         """Fork a guard that waits for the request of a run. Raises `ZygoteFailed` if it can't be forked."""
         order_out, order_in = os.pipe()
         report_out, report_in = os.pipe()
         try:
-            with self._lock:
-                socket.send_fds(self._control, [b"f"], [order_out, report_in])
+            socket.send_fds(self._control, [b"f"], [order_out, report_in])
         except OSError as error:
             for pipe in (order_in, report_out):
                 os.close(pipe)
@@ -179,6 +179,27 @@ class Cancelled(Exception):
     """The run was cancelled; all its processes have ended and nothing was observed."""
 
 
+_NEVER = threading.Event()
+# Set when what a thread does is no longer wanted. All that waits looks at it, and raises `Cancelled`.
+_unwanted: ContextVar[threading.Event] = ContextVar("unwanted", default=_NEVER)
+
+
+@contextlib.contextmanager
+def cancelled_by(event: threading.Event) -> Iterator[None]:
+    """Let an event cancel what this thread does in the context."""
+    token = _unwanted.set(event)
+    try:
+        yield
+    finally:
+        _unwanted.reset(token)
+
+
+def pause(seconds: float = 0.0) -> None:
+    """Wait some seconds, or until this thread's work is cancelled: raises `Cancelled`."""
+    if _unwanted.get().wait(seconds):
+        raise Cancelled
+
+
 class NoSandbox(Exception):
     """The sandbox could not be created; the message is bubblewrap's."""
 
@@ -221,31 +242,26 @@ class Ended:
             return f"signal {-self.returncode}"
 
 
-def run_guarded(  # noqa: PLR0913 - all of them describe one process tree
+def run_guarded(
     argv: Sequence[str | Path],
     *,
     env: Mapping[str, str],
     cwd: Path,
     limits: Limits,
     output: Path,
-    cancel: threading.Event | None = None,
-    remove_if_orphaned: Path | None = None,
     sandbox: Sequence[str] = (),
     forked: Callable[[], ForkedGuard] | None = None,
 ) -> Ended:
-    """Run a command within limits until it ends, and append its output to `output` (see `BoundedLog`).
+    """Run a command within limits until it ends, and append its output to `output`.
 
-    All its processes have ended on return. `remove_if_orphaned` is a folder that the guard removes if the harness dies.
-    `sandbox` is the command that creates a sandbox and starts the rest of its command line in it (see sandbox.py).
-    `forked` returns a forked guard; None starts a new process.
+    All its processes have ended on return. `sandbox` is the command that creates a sandbox and starts the rest of its
+    command line in it (see sandbox.py). `forked` returns a forked guard; None starts a new process.
 
     Raises `OSError` if the command can't be started or the log can't be written, `NoSandbox` if the sandbox can't be
-    created, `Cancelled` when `cancel` is set, and `HarnessFault` if the guard itself fails.
+    created, `Cancelled` if the run is cancelled, and `HarnessFault` if the guard itself fails.
     """
     command = [str(argument) for argument in argv]
-    request = guard_request(
-        command, limits, env=env, cwd=cwd, output=output, remove_if_orphaned=remove_if_orphaned, sandbox=sandbox
-    )
+    request = guard_request(command, limits, env=env, cwd=cwd, output=output, sandbox=sandbox)
     begun = time.monotonic()
     guard = (forked or _new_guard)()
     stdin, stdout = guard.stdin, guard.stdout
@@ -253,7 +269,7 @@ def run_guarded(  # noqa: PLR0913 - all of them describe one process tree
         raise HarnessFault("the guard was started without its pipes")
     with stdout:
         try:
-            said = _converse(stdin, stdout, request, cancel, begun + limits.wall_s + _SILENT_S)
+            said = _converse(stdin, stdout, request, begun + limits.wall_s + _SILENT_S)
             if said is None:
                 guard.kill()
         finally:
@@ -283,9 +299,7 @@ def _new_guard() -> subprocess.Popen[bytes]:
     )
 
 
-def _converse(
-    stdin: IO[bytes], stdout: IO[bytes], request: bytes, cancel: threading.Event | None, deadline: float
-) -> bytes | None:
+def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: float) -> bytes | None:
     """Send a request to a guard and return its answer; None if there is none at the deadline."""
     with contextlib.suppress(BrokenPipeError):  # the guard has ended; its answer is on stdout
         unsent = memoryview(request)
@@ -295,7 +309,7 @@ def _converse(
     poller = select.poll()  # unlike select, it accepts any file descriptor
     poller.register(stdout, select.POLLIN)
     while True:
-        if cancel is not None and cancel.is_set():
+        if _unwanted.get().is_set():
             with contextlib.suppress(BrokenPipeError):  # it may have just ended
                 stdin.write(b"c")
         if time.monotonic() > deadline:  # a process stopped by a signal does not answer, but can be killed
@@ -321,7 +335,10 @@ def _ended(said: bytes, argv: Sequence[str], status: int, log: Path) -> Ended:
     if log_error := result.pop("log_error", 0):
         raise OSError(log_error, os.strerror(log_error), str(log))
     if result["reason"] == "unsandboxed":
-        raise NoSandbox(log.read_text(errors="replace").strip().rpartition("\n")[2] or "no error message")
+        words = log.read_text(errors="replace").strip().rpartition("\n")[2]
+        if "execvp" in words:
+            raise FileNotFoundError(errno.ENOENT, words.rpartition(": ")[2], argv[0])
+        raise NoSandbox(words or "no error message")
     if result["reason"] not in set(EndReason):
         raise Cancelled
     return ended_from(result)

@@ -6,7 +6,6 @@ a wrong command would be found in every release or in none, if the harness took 
 
 from __future__ import annotations
 
-import difflib
 import os
 import re
 import shutil
@@ -16,7 +15,7 @@ from pathlib import Path
 
 from harness.model import Outcome, TestOutcome
 from harness.model.observation import WHOLE_RUN
-from harness.run.commands import NO_TESTS, TestTool, is_python, program_at, recognised
+from harness.run.commands import NO_TESTS, is_python, program_at, recognised
 from harness.run.result import Ran
 
 # Tools that are Python packages, even if a file with this name on the user's PATH is something else.
@@ -39,10 +38,6 @@ exit 127
 """
 _NOT_FOUND = re.compile(r"(?:^|: )(?P<name>[^\s:]+): (?:command )?not found", re.MULTILINE)
 _NO_TOOL = re.compile(r"python[\d.]*: No module named (?P<name>[\w.]+)")
-_NO_PACKAGE = re.compile(
-    r"python[\d.]*: Error while finding module specification for '(?P<name>\w+)\.[\w.]+' "
-    r"\(ModuleNotFoundError: No module named '(?P=name)'\)"
-)
 _NO_MODULE = re.compile(r"ModuleNotFoundError: No module named '(?P<name>\w+)[\w.]*'")
 _NO_FILE = re.compile(r"python[\d.]*: can't open file '(?P<name>[^'\n]+)'")
 _SYNTAX = re.compile(
@@ -82,9 +77,7 @@ def missing_program(
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
     if found is None and program != "env":
-        close = difflib.get_close_matches(program, [*_PYTHON_TOOLS, "python"], n=1, cutoff=0.75)
-        advice = f"did you mean {close[0]}?" if close else f"add its package, such as --with {program}"
-        return f"{program} is neither in the environment nor on the PATH; {advice}"
+        return f"{program} is neither in the environment nor on the PATH; --with adds the package that has it"
     return ""
 
 
@@ -165,12 +158,10 @@ def mistake_in(ran: Ran, argv: Sequence[str], invoked_from: Path) -> str:
         return own
     if ran.exit_code == 127 and (found := _last(_NOT_FOUND, ran.tail)):
         return f"{found}: command not found; if a Python package provides it, add that with --with"
-    if ran.exit_code == 126:
-        return "the command can't be executed (exit code 126)"
-    if found := _last(_NO_TOOL, ran.tail) or _last(_NO_PACKAGE, ran.tail):
+    if found := _last(_NO_TOOL, ran.tail):
         return f"python -m {found}: no such module in the environment; add --with {found.split('.')[0]}"
     if ran.exit_code == 2 and (found := _last(_NO_FILE, ran.tail)):
-        return f"no such file: {_as_typed(found, argv)}"
+        return f"no such file: {Path(found).name}"
     return _test_tool(ran, argv)
 
 
@@ -209,17 +200,10 @@ def _test_tool(ran: Ran, argv: Sequence[str]) -> str:
     if ran.exit_code in (0, 5) and (command is not None or _RAN_NO_TESTS.search(ran.tail)):
         return NO_TESTS
     if ran.exit_code == 4 and (missing := _NO_TEST.search(ran.tail)):
-        return f"no such {'file' if missing['file'] else 'test'}: {_as_typed(missing['name'], argv)}"
+        return f"no such {'file' if missing['file'] else 'test'}: {Path(missing['name']).name}"
     if ran.exit_code == 4 and (usage := _PYTEST_USAGE.search(ran.tail)):
         return f"pytest usage error: {usage[0].removeprefix('ERROR: ').strip()}"
-    if ran.exit_code == 2 and command is not None and command.tool is TestTool.UNITTEST and "usage:" in ran.tail:
-        return "unittest usage error"
     return ""
-
-
-def _as_typed(path: str, argv: Sequence[str]) -> str:
-    """Return the word of a command that a path ends with; the path itself if there is none."""
-    return next((word for word in argv if word and path.endswith(f"/{word.removeprefix('./')}")), path)
 
 
 def _last(pattern: re.Pattern[str], text: str) -> str:

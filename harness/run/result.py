@@ -15,6 +15,7 @@ import os
 import re
 import stat
 from collections.abc import Callable, Iterable, Iterator
+from itertools import islice
 from pathlib import Path
 from typing import Any, get_args, get_origin
 
@@ -108,20 +109,12 @@ def read_metrics(path: Path) -> tuple[dict[str, float], str]:
         written = _object_in(path, METRICS_LIMIT) or {}
     except Unreadable as why:
         return {}, f"; its metrics file {why}"
-    metrics: dict[str, float] = {}
-    odd: list[str] = []
-    for name, value in written.items():
-        number = _number(value)
-        shown = plain(name[:_NAME])
-        if number is None:
-            odd.append(shown)
-        elif len(metrics) < METRICS_COUNT:
-            metrics[shown] = number
-    dropped = len(written) - len(odd) - len(metrics)
+    numbers = {plain(name[:_NAME]): _number(value) for name, value in islice(written.items(), METRICS_COUNT)}
+    odd = [name for name, number in numbers.items() if number is None]
     complaint = f"; metrics that are not numbers: {listed(odd, 6)}" if odd else ""
-    if dropped > 0:
-        complaint += f"; the first {len(metrics)} metrics are kept, {dropped} are dropped"
-    return metrics, complaint
+    if len(written) > METRICS_COUNT:
+        complaint += f"; only the first {METRICS_COUNT} of {len(written)} metrics are kept"
+    return {name: number for name, number in numbers.items() if number is not None}, complaint
 
 
 def content_of(path: Path, limit: int) -> bytes | None:

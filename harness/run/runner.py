@@ -35,7 +35,6 @@ from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, not_st
 from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
-    import threading
     from collections.abc import Callable, Iterable, Mapping
 
     from harness.run.process import Zygote
@@ -96,28 +95,28 @@ class Job:
         )
 
 
-def run_repro(job: Job, *, cancel: threading.Event | None = None) -> Ran:
+def run_repro(job: Job) -> Ran:
     """Run a repro once and return its result.
 
     On return its processes have ended and its files, except the log, are removed. Raises `MissingProgram` if the
-    environment lacks a command's program, `Cancelled` when `cancel` is set, `NoSpace` if the disk is full, and
+    environment lacks a command's program, `Cancelled`, `NoSpace` if the disk is full, and
     `HarnessFault` on an internal error.
     """
     try:
         with scratch_folder(job.scratch_root) as scratch:
-            return _run_in(scratch, job, cancel)
+            return _run_in(scratch, job)
     except OSError as error:
         if is_out_of_space(error):
             raise NoSpace(f"no space left for a run below {job.scratch_root}: {error}") from error
         raise
 
 
-def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
+def _run_in(scratch: ScratchFolder, job: Job) -> Ran:
     if job.repro.project:
         shutil.copytree(job.repro.project, scratch.work, symlinks=True, dirs_exist_ok=True)
     # Keep the log open, so that nothing is lost if the script removes its folder.
     with scratch.log.open("x+b") as log:
-        ran = _run_with(log, scratch, job, cancel)
+        ran = _run_with(log, scratch, job)
         keep_log(log, job.log_path)
         if job.imports is not None:
             with contextlib.suppress(Unreadable):
@@ -131,7 +130,7 @@ def _run_in(scratch: ScratchFolder, job: Job, cancel: threading.Event | None) ->
     return ran
 
 
-def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading.Event | None) -> Ran:
+def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     """Run a job, and classify how it ended."""
     root = scratch.work / job.repro.inside if job.repro.project else job.invoked_from.absolute()
     beside = [scratch.work / folder for folder in job.repro.search_path]
@@ -167,15 +166,13 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job, cancel: threading
     try:
         sandbox: list[str] = []
         if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
-            sandbox = job.sandbox.command(file_access(scratch, job, argv, env))
+            sandbox = job.sandbox.around(file_access(scratch, job, argv, env))
         ended = run_guarded(
             argv,
             env=env,
             cwd=scratch.work / job.repro.inside,
             limits=job.limits,
             output=scratch.log,
-            cancel=cancel,
-            remove_if_orphaned=scratch.root,
             sandbox=sandbox,
             forked=job.zygote.guard if job.zygote is not None else None,
         )

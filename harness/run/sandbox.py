@@ -24,8 +24,7 @@ from attrs import evolve, frozen
 from harness.errors import UserMistake
 from harness.events import Reporter, Warned
 
-_STAGE = Path(__file__).with_name("inside") / "stage.py"
-_OUR_OWN = (Path(sys.executable), Path(sys.base_prefix, "bin", "python"))
+_INSIDE = Path(__file__).with_name("inside")
 _PROGRAM = "bwrap"
 _TRIAL_S = 20.0
 # Visible below /run: NixOS drivers, NVIDIA's persistence daemon, and name resolution.
@@ -82,17 +81,12 @@ class Sandbox:
         """How an observation names it."""
         return f"{self.version}, with network" if self.network else f"{self.version}, no network"
 
-    def command(self, access: FileAccess) -> list[str]:
-        """Return the command line to which guard.py appends a file descriptor and the command to run."""
-        return [*self.around(access), sys.executable, "-I", "-S", str(_STAGE)]
-
     def around(self, access: FileAccess) -> list[str]:
-        """Return the command line to which the command to run is appended; it reports only an exit code."""
+        """Return the command line of bubblewrap, to which the command to run is appended."""
         view = View(hidden_folders())
-        for path in (*access.readable, _STAGE.parent, *(Path(kept) for kept in _KEPT)):
+        for path in (*access.readable, _INSIDE, *(Path(kept) for kept in _KEPT)):
             view.show(path)
-        for python in (access.python, *_OUR_OWN):
-            view.show_python(python)
+        view.show_python(access.python)
         for path in (access.scratch, *access.writable):
             view.show(path, write=True)
         return [

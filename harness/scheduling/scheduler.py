@@ -1,7 +1,7 @@
-"""Lanes run calls concurrently by priority, each lane one at a time; a spare lane runs what will be needed later.
+"""The scheduler of a question: starts calls by priority, as soon as what they need is free.
 
-`Lanes.submit` is the one way to start work: the main loop submits preparations and runs, and a `SpareLane` submits the
-probes that a search leaves time for. Waiting calls start by priority, then in the order of their submission.
+`Lanes.submit` is the one way to start work: the main loop submits preparations and runs, and a search for lines submits
+the repetitions that it leaves time for.
 
 `Engine` is the main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
 While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
@@ -14,12 +14,10 @@ from __future__ import annotations
 
 import contextlib
 import enum
-import heapq
-import itertools
 import threading
 import time
-from collections import deque
-from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from bisect import insort
+from concurrent.futures import FIRST_COMPLETED, Future, wait
 from functools import partial
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
@@ -27,11 +25,10 @@ from attrs import define, field, frozen
 
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.events import Dropped, Judged, Preparing, Progress, Reporter, Started
-from harness.run.process import Cancelled
+from harness.run.process import Cancelled, cancelled_by
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Iterator
-    from contextlib import AbstractContextManager
 
     from harness.model import Judgement, Observation, Verdict
     from harness.probing import Prepared, Probe
@@ -43,131 +40,132 @@ T = TypeVar("T")
 
 
 class Priority(enum.IntEnum):
-    """Why a call is made; of those that wait for a lane, the lowest starts first."""
+    """Why a call is made; of those that wait, the lowest starts first."""
 
     ASKED = 0  # the search needs it now
     PROOF = 1
-    REPETITION = 2  # of a run that a finding rests on
+    REPETITION = 2  # of a run that a finding rests on; it leaves a lane to the search
     AHEAD = 3  # the search may need it
+
+
+class Needs(enum.Enum):
+    """What a call occupies while it runs."""
+
+    LANE = enum.auto()  # one run
+    ALL_LANES = enum.auto()  # a run that others beside it would slow down, or disturb
+    BUILDER = enum.auto()  # no lane: a preparation, of which a few go on beside the runs
+
+
+class Task(Future[T]):
+    """A call that was submitted. `cancel` prevents that it starts, and `stop` ends it as well."""
+
+    def __init__(self, call: Callable[[], T], priority: Priority, needs: Needs) -> None:
+        super().__init__()
+        self.call, self.priority, self.needs = call, priority, needs
+        self._unwanted = threading.Event()
+
+    def stop(self) -> None:
+        """Cancel the call; one that has started raises `Cancelled` where it next waits."""
+        self._unwanted.set()
+        self.cancel()
+
+    def run(self) -> None:
+        """Make the call."""
+        try:
+            with cancelled_by(self._unwanted):
+                result = self.call()
+        except BaseException as error:  # noqa: BLE001 - raised again by the future
+            self.set_exception(error)
+        else:
+            self.set_result(result)
+
+
+_BUILDERS = 2
 
 
 @define
 class Lanes:
-    """Runs up to `count` calls at a time. A lane is a thread that waits for one process tree, here or on a worker."""
+    """Makes calls, each on a thread of its own, up to `count` of them at a time beside those that only prepare.
+
+    A lane is one run, here or on a worker.
+    """
 
     count: int = 1
-    _pool: ThreadPoolExecutor = field(init=False)
-    _waiting: list[tuple[Priority, int, Future[Any], Callable[[], Any]]] = field(factory=list, init=False)
-    _numbers: Iterator[int] = field(factory=itertools.count, init=False)
+    _waiting: list[Task[Any]] = field(factory=list, init=False)
+    _running: set[Task[Any]] = field(factory=set, init=False)
+    _holds: int = field(default=0, init=False)
+    _is_closed: bool = field(default=False, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
-    def __attrs_post_init__(self) -> None:
-        self._pool = ThreadPoolExecutor(self.count, thread_name_prefix="lane")
-
-    def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED) -> Future[T]:
-        """Start a call as soon as a lane is free and no call with a higher priority waits for one.
+    def submit(self, call: Callable[[], T], priority: Priority = Priority.ASKED, needs: Needs = Needs.LANE) -> Task[T]:
+        """Make a call as soon as what it needs is free and no call with a higher priority waits for a lane, too.
 
         Raises `RuntimeError` after `close`.
         """
-        future: Future[T] = Future()
+        task = Task(call, priority, needs)
         with self._lock:
-            self._pool.submit(self._run_next)
-            heapq.heappush(self._waiting, (priority, next(self._numbers), future, call))
-        return future
-
-    def close(self) -> None:
-        """Wait for running calls, cancel those that wait, and accept no more."""
-        with self._lock:
-            self._pool.shutdown(wait=False, cancel_futures=True)
-            waiting, self._waiting = self._waiting, []
-        for _, _, future, _ in waiting:
-            future.cancel()
-        self._pool.shutdown()
-
-    def _run_next(self) -> None:
-        with self._lock:
-            if not self._waiting:
-                return
-            _, _, future, call = heapq.heappop(self._waiting)
-        if not future.set_running_or_notify_cancel():
-            return
-        try:
-            future.set_result(call())
-        except BaseException as error:  # noqa: BLE001 - raised again by the future
-            future.set_exception(error)
-
-
-@define
-class SpareLane:
-    """Probes to run one after another beside a search, if there is more than one lane; the store keeps the results.
-
-    Each run of the search that waits for a lane comes before the next probe. `ran` has the keys of the observations
-    that were made, `left` are the probes that have not begun. Close it at the end, which stops the run in progress.
-    """
-
-    prober: Prepares
-    lanes: Lanes
-    left: deque[Probe]
-    ran: set[str] = field(factory=set, init=False)
-    _last: Future[None] | None = field(default=None, init=False)
-    _cancel: threading.Event = field(factory=threading.Event, init=False)
-    _lock: threading.Lock = field(factory=threading.Lock, init=False)
-    _holds: int = field(default=0, init=False)
-
-    def begin(self) -> None:
-        """Start the next run, unless one is in progress or has failed; each run begins the one after it."""
-        with self._lock:
-            is_free = self._last is None or (self._last.done() and self._last.exception() is None)
-            if not (is_free and self.left) or self._holds or self._cancel.is_set() or self.lanes.count < 2:
-                return
-            self._last = self.lanes.submit(self._run_next, Priority.REPETITION)
-        self._last.add_done_callback(lambda _: self.begin())
+            if self._is_closed:
+                raise RuntimeError("the lanes are closed")
+            insort(self._waiting, task, key=lambda one: one.priority)
+        task.add_done_callback(lambda _: self._ended(task))
+        self._start()
+        return task
 
     @contextlib.contextmanager
     def held(self) -> Iterator[None]:
-        """Start no run while the context lasts: the search needs all lanes. The one in progress may go on."""
+        """Start no repetition while the context lasts: the search needs all lanes. The one in progress may go on."""
         self._holds += 1
         try:
             yield
         finally:
             self._holds -= 1
-            self.begin()
-
-    def wait(self) -> None:
-        """Wait for the run in progress, if there is one."""
-        if self._last is not None:
-            wait([self._last])
-
-    def finish(self) -> None:
-        """Wait for the run in progress, and start no other one."""
-        self.left.clear()
-        self.wait()
+            self._start()
 
     def close(self) -> None:
-        """Stop the run in progress. Raises what went wrong in the last one, except a `HarnessError`."""
-        self._cancel.set()
-        if self._last is not None:
-            self._last.result()
+        """Cancel the calls that wait, wait for the others, and accept no more."""
+        with self._lock:
+            self._is_closed = True
+            waiting = list(self._waiting)
+        for task in waiting:
+            task.cancel()
+        wait(self._running.copy())
 
-    def _run_next(self) -> None:
-        if self._holds or self._cancel.is_set() or not self.left:  # since it was submitted
-            return
-        probe = self.left.popleft()
-        with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
-            prepared = self.prober.prepare(probe, cancel=self._cancel)
-            if prepared.observation is None:
-                self.ran.add(self.prober.execute(prepared, cancel=self._cancel).key)
+    def _start(self) -> None:
+        """Start the calls whose turn it is. One that waits for lanes keeps those after it from taking them."""
+        with self._lock:
+            if self._is_closed:
+                return
+            busy = [task.needs for task in self._running]
+            builders, lanes = _BUILDERS - busy.count(Needs.BUILDER), self.count - busy.count(Needs.LANE)
+            lanes = 0 if Needs.ALL_LANES in busy else lanes
+            for task in list(self._waiting):
+                if task.needs is Needs.BUILDER:
+                    is_turn = builders > 0
+                    builders -= 1
+                else:
+                    is_repetition = task.priority is Priority.REPETITION
+                    taken = self.count if task.needs is Needs.ALL_LANES else 1
+                    is_turn = lanes >= max(taken, 1 + is_repetition) and not (is_repetition and self._holds)
+                    lanes -= taken if is_turn else lanes
+                if is_turn:
+                    self._waiting.remove(task)
+                    if task.set_running_or_notify_cancel():
+                        self._running.add(task)
+                        threading.Thread(target=task.run, name="lane").start()
 
-
-def held_for(spare: SpareLane | None, runs: int) -> AbstractContextManager[None]:
-    """Hold a spare lane if a search needs all lanes for its next `runs`; see `SpareLane.held`."""
-    return spare.held() if spare is not None and runs >= spare.lanes.count else contextlib.nullcontext()
+    def _ended(self, task: Task[Any]) -> None:
+        """Free what a call needed that has ended or was cancelled."""
+        with self._lock:
+            self._running.discard(task)
+            if task in self._waiting:
+                self._waiting.remove(task)
+                task.set_running_or_notify_cancel()
+        self._start()
 
 
 C = TypeVar("C")
 
 _AHEAD = 2
-_BUILDERS = 2
 _TICK_S = 0.25
 _QUICK_S = 0.05
 _NEARLY_DONE = (0.85, 1.5)  # from and to which share of the duration of the run that just ended
@@ -180,10 +178,8 @@ class _Work(Generic[C]):
     Its run has `begun` at a time; until `kept_until` it goes on although the search does not need it.
     """
 
-    preparing: Future[Prepared]
-    cancel: threading.Event
-    priority: Priority
-    running: Future[Observation] | None = None
+    preparing: Task[Prepared]
+    running: Task[Observation] | None = None
     begun: float = 0.0
     kept_until: float = 0.0
 
@@ -196,11 +192,12 @@ class _Work(Generic[C]):
     @property
     def has_failed_ahead(self) -> bool:
         """Whether it could not be prepared when nobody had asked for it."""
-        return self.priority is Priority.AHEAD and self.preparing.done() and self.preparing.exception() is not None
+        is_ahead = self.preparing.priority is Priority.AHEAD
+        return is_ahead and self.preparing.done() and self.preparing.exception() is not None
 
     @property
-    def future(self) -> Future[Prepared] | Future[Observation]:
-        """What to wait for."""
+    def task(self) -> Task[Prepared] | Task[Observation]:
+        """What it waits for."""
         return self.running or self.preparing
 
     @property
@@ -214,9 +211,9 @@ class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
     `judge` judges and records an observation; its last argument says whether it was cached. `as_told` translates a
-    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `fresh` has
-    the keys of observations that were made beside the search, so that they don't count as cached. `clock` returns the
-    time in seconds.
+    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs; `needs` is
+    what each of them occupies. `fresh` has the keys of observations that were made beside the search, so that they
+    don't count as cached. `clock` returns the time in seconds.
     """
 
     prober: Prepares
@@ -228,6 +225,7 @@ class Engine(Generic[C]):
     progress: Callable[[], Progress]
     as_told: Callable[[Verdict], Verdict] = lambda verdict: verdict
     is_proof: bool = False
+    needs: Needs = Needs.LANE
     fresh: Collection[str] = ()
     clock: Callable[[], float] = time.monotonic
 
@@ -240,13 +238,12 @@ class Engine(Generic[C]):
         at_once = width or self.lanes.count
         works: dict[C, _Work[C]] = {}
         ended: dict[str, Observation] = {}
-        desk = Lanes(_BUILDERS)
         try:
             while not search.done and not until():
                 asked = search.ask(at_once + _twins(works))
                 if not asked:
                     raise HarnessFault("the search is not done but asks for no candidate")
-                self._prepare(works, asked, desk, Priority.ASKED)
+                self._prepare(works, asked, Priority.ASKED)
                 # Start candidates that are prepared quickly before calling `foresee`, which may take as long.
                 wait([works[candidate].preparing for candidate in asked if not works[candidate].running], _QUICK_S)
                 if self._collect(search, works, asked, ended):
@@ -255,8 +252,8 @@ class Engine(Generic[C]):
                 foreseen = search.foresee(_AHEAD)
                 self._drop(works, {*asked, *foreseen})
                 if all(works[candidate].preparing.done() for candidate in asked):  # others would slow it down
-                    self._prepare(works, foreseen, desk, Priority.AHEAD)
-                busy: list[Future[Any]] = [work.future for work in works.values() if not work.is_idle]
+                    self._prepare(works, foreseen, Priority.AHEAD)
+                busy: list[Task[Any]] = [work.task for work in works.values() if not work.is_idle]
                 if busy:
                     wait(busy, _TICK_S, FIRST_COMPLETED)
         except KeyboardInterrupt as error:
@@ -265,19 +262,16 @@ class Engine(Generic[C]):
             ) from error
         finally:
             for work in works.values():
-                work.cancel.set()
-            desk.close()
-            for work in works.values():
-                if work.running is not None and not work.running.cancel():
-                    wait([work.running])
+                work.task.stop()
+            ending: list[Task[Any]] = [work.task for work in works.values()]
+            wait(ending)
 
-    def _prepare(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], desk: Lanes, priority: Priority) -> None:
+    def _prepare(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], priority: Priority) -> None:
         """Begin to prepare those candidates that are not in progress; what failed ahead is tried again if asked for."""
         for candidate in candidates:
             if candidate not in works or (priority is Priority.ASKED and works[candidate].has_failed_ahead):
-                cancel = threading.Event()
-                prepare = partial(self.prober.prepare, self.probe_of(candidate), cancel=cancel)
-                works[candidate] = _Work(desk.submit(prepare, priority), cancel, priority)
+                prepare = partial(self.prober.prepare, self.probe_of(candidate))
+                works[candidate] = _Work(self.lanes.submit(prepare, priority, Needs.BUILDER))
                 if priority is Priority.ASKED and not self.is_proof:
                     self.reporter.report(Preparing(self.label_of(candidate)))
 
@@ -293,8 +287,8 @@ class Engine(Generic[C]):
             if prepared.observation is None and prepared.key not in {*keys, *ended}:
                 self.reporter.report(Started(self.label_of(candidate)))
                 work.begun = self.clock()
-                run = partial(self.prober.execute, prepared, cancel=work.cancel)
-                work.running = self.lanes.submit(run, Priority.PROOF if self.is_proof else Priority.ASKED)
+                run = partial(self.prober.execute, prepared)
+                work.running = self.lanes.submit(run, Priority.PROOF if self.is_proof else Priority.ASKED, self.needs)
                 keys.add(prepared.key)
 
     def _collect(
@@ -350,9 +344,8 @@ class Engine(Generic[C]):
         """Stop all other candidates, except runs that are nearly done."""
         for candidate in [c for c, work in works.items() if c not in keep and work.kept_until < self.clock()]:
             work = works.pop(candidate)
-            work.cancel.set()
+            work.task.stop()
             self.reporter.report(Dropped(self.label_of(candidate)))
-            work.future.cancel()
 
 
 def _running_keys(works: dict[C, _Work[C]]) -> set[str]:

@@ -278,7 +278,7 @@ def altered_in_words(files: tuple[str, ...]) -> str:
 
 
 def _described(machine: dict[str, object]) -> str:
-    name = machine.get("name") or machine.get("device_name")
+    name = machine.get("name")
     return f" ({name})" if name else ""
 
 

@@ -27,12 +27,12 @@ class Ruled:
     known: set[frozenset[str]] = field(factory=set)
     ran: list[frozenset[str]] = field(factory=list)
 
-    def prepare(self, probe, *, cancel=None):
+    def prepare(self, probe):
         """Answer from the store, or prepare."""
         answer = self._observed(probe) if probe in self.known else None
         return Prepared(probe, "".join(sorted(probe)), observation=answer, cached=answer is not None)
 
-    def execute(self, prepared, *, cancel=None):
+    def execute(self, prepared):
         """Run."""
         self.ran.append(prepared.probe)
         self.known.add(prepared.probe)

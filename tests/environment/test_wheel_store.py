@@ -16,7 +16,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.probing import Probe
-from harness.run.process import Cancelled
+from harness.run.process import Cancelled, cancelled_by
 
 
 def lock_of(parts, *requirements):
@@ -76,8 +76,13 @@ def test_builds_at_the_same_time_install_a_wheel_once(parts):
 
 def test_a_build_that_waits_for_a_wheel_can_be_cancelled(parts):
     lock, cancel = lock_of(parts, "helper==1.0"), threading.Event()
-    with ThreadPoolExecutor(1) as pool, parts.builder.wheels.claimed(lock.pins, None):
-        waiting = pool.submit(parts.builder.build, lock, cancel=cancel)
+
+    def build():
+        with cancelled_by(cancel):
+            return parts.builder.build(lock)
+
+    with ThreadPoolExecutor(1) as pool, parts.builder.wheels.claimed(lock.pins):
+        waiting = pool.submit(build)
         with pytest.raises(TimeoutError):
             waiting.result(timeout=1)
         cancel.set()

@@ -15,7 +15,7 @@ import pytest
 
 from harness.model import Outcome
 from harness.model.repro import Repro
-from harness.run.process import Cancelled, Zygote, ZygoteFailed, started_zygote
+from harness.run.process import Cancelled, Zygote, ZygoteFailed, cancelled_by, started_zygote
 from harness.run.result import Ran
 from harness.run.runner import Job, run_repro
 
@@ -51,12 +51,10 @@ def zygote(tmp_path: Path, modules: Path) -> Iterator[Zygote]:
         yield started
 
 
-def forked(
-    tmp_path: Path, zygote: Zygote, source: str, timeout: float = 30.0, cancel: threading.Event | None = None
-) -> Ran:
+def forked(tmp_path: Path, zygote: Zygote, source: str, timeout: float = 30.0) -> Ran:
     repro = Repro(name="step", digest="0", source=source, path="step.py")
     job = Job(PYTHON, repro, tmp_path / "log.gz", tmp_path / "scratch", timeout=timeout, zygote=zygote)
-    return run_repro(job, cancel=cancel)
+    return run_repro(job)
 
 
 def test_a_fork_has_the_imports_but_nothing_from_earlier_forks(tmp_path: Path, zygote: Zygote) -> None:
@@ -118,8 +116,8 @@ def test_processes_left_by_a_fork_are_killed(tmp_path: Path, zygote: Zygote) -> 
 def test_a_fork_can_be_cancelled(tmp_path: Path, zygote: Zygote) -> None:
     cancel = threading.Event()
     threading.Timer(0.5, cancel.set).start()
-    with pytest.raises(Cancelled):
-        forked(tmp_path, zygote, "import time\ntime.sleep(60)\n", cancel=cancel)
+    with cancelled_by(cancel), pytest.raises(Cancelled):
+        forked(tmp_path, zygote, "import time\ntime.sleep(60)\n")
     assert forked(tmp_path, zygote, "pass\n").outcome is Outcome.COMPLETED
 
 

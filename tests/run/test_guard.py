@@ -13,35 +13,24 @@ from pathlib import Path
 import probes
 import pytest
 
-from harness.run.launch import LOG_KEPT, Limits, physical_memory
-from harness.run.process import Cancelled, EndReason, run_guarded
+from harness.run.launch import Limits, physical_memory
+from harness.run.process import Cancelled, EndReason, cancelled_by, run_guarded
 
 ROOT = Path(__file__).parents[2]
 
 
-def guarded(folder, argv, *, wall_s=30.0, memory=None, cancel=None, env=None):
+def guarded(folder, argv, *, wall_s=30.0, memory=None, env=None):
     return run_guarded(
         argv,
         env={"PATH": os.environ["PATH"], **(env or {})},
         cwd=folder,
         limits=Limits(wall_s, memory),
         output=folder / "output",
-        cancel=cancel,
     )
 
 
 def python(source):
     return [sys.executable, "-c", source]
-
-
-@pytest.mark.skipif(not hasattr(os, "sched_getaffinity"), reason="needs CPU affinity")
-def test_a_command_can_be_limited_to_one_cpu(tmp_path):
-    count = python("import os; print(len(os.sched_getaffinity(0)))")
-    for one_cpu, cpus in ((True, 1), (False, len(os.sched_getaffinity(0)))):
-        output = tmp_path / str(one_cpu)
-        limits = Limits(30.0, one_cpu=one_cpu)
-        run_guarded(count, env={"PATH": os.environ["PATH"]}, cwd=tmp_path, limits=limits, output=output)
-        assert output.read_text() == f"{cpus}\n"
 
 
 def test_a_finished_command_gives_its_exit_code_and_output(tmp_path):
@@ -120,7 +109,8 @@ def test_cancelling_kills_everything(tmp_path):
 
     def work():
         try:
-            guarded(tmp_path, python(probes.HANG), cancel=cancel, env={"PIDS": str(pids)})
+            with cancelled_by(cancel):
+                guarded(tmp_path, python(probes.HANG), env={"PIDS": str(pids)})
         except Cancelled as stop:
             raised.append(stop)
 
@@ -134,10 +124,11 @@ def test_cancelling_kills_everything(tmp_path):
 
 
 def test_a_cancellable_command_can_end_by_itself(tmp_path):
-    assert guarded(tmp_path, ["true"], cancel=threading.Event()).returncode == 0
+    with cancelled_by(threading.Event()):
+        assert guarded(tmp_path, ["true"]).returncode == 0
 
 
-def test_kill_9_of_the_harness_leaves_no_process_and_no_scratch(tmp_path):
+def test_kill_9_of_the_harness_leaves_no_process(tmp_path):
     pids = tmp_path / "pids"
     source = (
         "import pathlib, probes, sys\n"
@@ -153,7 +144,6 @@ def test_kill_9_of_the_harness_leaves_no_process_and_no_scratch(tmp_path):
     harness.send_signal(signal.SIGKILL)
     harness.wait()
     assert probes.all_gone(started + guard)
-    assert list((tmp_path / "scratch").iterdir()) == []
 
 
 def test_ctrl_c_in_the_terminal_reaches_only_the_harness(tmp_path):
@@ -207,18 +197,6 @@ def test_the_guard_has_no_variables_of_the_user(tmp_path, monkeypatch):
     assert ended.returncode == 0 or "PermissionError" in printed
 
 
-def test_output_beyond_the_limit_keeps_head_and_tail(tmp_path):
-    source = "import sys\nfor i in range(3_000_000): sys.stdout.write(f'{i:09}\\n')"
-    ended = guarded(tmp_path, python(source))
-    kept = (tmp_path / "output").read_text()
-    assert (ended.returncode, ended.output) == (0, 30_000_000)
-    assert kept.startswith("000000000\n000000001\n")
-    assert kept.endswith("002999998\n002999999\n")
-    dropped = 30_000_000 - LOG_KEPT
-    assert f"\n[harness: {dropped} bytes of output left out here]\n" in kept
-    assert len(kept) < LOG_KEPT + 200
-
-
 def test_a_command_that_prints_endlessly_is_stopped(tmp_path):
     begun = time.monotonic()
     ended = run_guarded(
@@ -226,7 +204,7 @@ def test_a_command_that_prints_endlessly_is_stopped(tmp_path):
         output=tmp_path / "output",
     )  # fmt: skip
     assert ended.reason is EndReason.OUTPUT
-    assert (tmp_path / "output").stat().st_size < LOG_KEPT + 200
+    assert 50_000_000 < (tmp_path / "output").stat().st_size < 100_000_000
     assert time.monotonic() - begun < 30
 
 

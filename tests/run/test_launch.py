@@ -62,17 +62,25 @@ def test_the_instructions_to_the_guard_are_one_line():
     line = guard_request(["a"], Limits(1.5, 9), env={"B": "c\nd"}, cwd=Path("/"), output=Path("/log"))
     assert line.count(b"\n") == 1
     told = json.loads(line)
-    assert (told.pop("log_keep"), told.pop("output_limit"), told.pop("sandbox")) == (LOG_KEPT, OUTPUT_LIMIT, [])
+    assert (told.pop("output_limit"), told.pop("sandbox")) == (OUTPUT_LIMIT, [])
     assert told == {
         "argv": ["a"],
         "env": {"B": "c\nd"},
         "cwd": "/",
         "wall_s": 1.5,
         "memory": 9,
-        "one_cpu": False,
         "output": "/log",
-        "remove_if_orphaned": "",
     }
+
+
+def test_a_long_log_keeps_head_and_tail(tmp_path):
+    lines = b"".join(b"%09d\n" % number for number in range(3_000_000))
+    keep_log(io.BytesIO(lines), tmp_path / "log.gz")
+    kept = gzip.decompress((tmp_path / "log.gz").read_bytes())
+    assert kept.startswith(lines[: LOG_KEPT // 2])
+    assert kept.endswith(lines[-(LOG_KEPT // 2) :])
+    assert b"\n[harness: %d bytes of output left out here]\n" % (len(lines) - LOG_KEPT) in kept
+    assert len(kept) < LOG_KEPT + 200
 
 
 class Broken(io.BytesIO):

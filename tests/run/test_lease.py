@@ -2,94 +2,80 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 import sys
 import threading
 
 import pytest
-from attrs import define, evolve, field, frozen
+from attrs import evolve
 from support import Heard
 
 from harness.run.devices import Gpu
 from harness.run.lease import GpuPool, MemoryGate, NoGpu
-from harness.run.process import Cancelled
+from harness.run.process import Cancelled, cancelled_by, pause
 
 GIB = 2**30
 T4 = Gpu(0, "NVIDIA T4", 15 * GIB, 14 * GIB, "550.54", "GPU-a")
 TWIN = evolve(T4, index=1, uuid="GPU-b")
 
 
-@define
-class Time:
-    """Time that passes only by pausing; `events` happen at their second."""
-
-    now: float = 0.0
-    events: dict[float, object] = field(factory=dict)
-
-    def clock(self):
-        """The current second."""
-        return self.now
-
-    def pause(self, seconds, cancel):
-        """Let time pass, with its events."""
-        self.now += seconds
-        for at in [at for at in self.events if at <= self.now]:
-            self.events.pop(at)()
-
-
-@frozen
-class Cancels:
-    """A reporter that cancels a wait at its first note."""
-
-    cancel: threading.Event
-
-    def report(self, event):
-        """Cancel."""
-        self.cancel.set()
-
-
 @pytest.fixture
 def pool_of(tmp_path):
-    """A pool with made-up listings, and its reports."""
+    """A pool with made-up listings, one after another, and its reports."""
 
-    def make(*listings, wait_s=600.0, time=None, gpus=None):
-        time = time or Time()
+    def make(*listings, wait_s=10.0, gpus=None):
         heard, left = Heard(), list(listings)
         find = lambda: left.pop(0) if len(left) > 1 else left[0]  # noqa: E731
-        return GpuPool(gpus or listings[0], tmp_path, wait_s, heard, find, time.clock, time.pause), heard, time
+        return GpuPool(gpus or listings[0], tmp_path, heard, find, wait_s, look_s=0.1), heard
 
     return make
 
 
+@contextlib.contextmanager
+def cancelled_after(seconds):
+    """Cancel what happens in the context."""
+    cancel = threading.Event()
+    timer = threading.Timer(seconds, cancel.set)
+    timer.start()
+    with cancelled_by(cancel), pytest.raises(Cancelled):
+        yield
+    timer.join()
+
+
 def test_the_gpu_with_the_most_free_memory_is_leased_first(pool_of):
-    pool, heard, time = pool_of((evolve(T4, free=2 * GIB), TWIN))
+    pool, heard = pool_of((evolve(T4, free=2 * GIB), TWIN))
     with pool.lease(GIB) as gpu:
         assert gpu == TWIN
-    assert (heard.events, time.now) == ([], 0.0)
+    assert heard.events == []
 
 
 def test_each_gpu_takes_one_probe_at_a_time(pool_of):
-    pool, heard, time = pool_of((T4, TWIN))
+    pool, heard = pool_of((T4, TWIN))
     with pool.lease(GIB) as first, pool.lease(GIB) as second:
         assert {first, second} == {T4, TWIN}
-        called_off = threading.Event()
-        time.events[4.0] = called_off.set
-        with pytest.raises(Cancelled), pool.lease(GIB, called_off):
+        with cancelled_after(0.3), pool.lease(GIB):
             pass
-    assert heard.notes == ["waiting for another probe to end: each GPU runs one at a time"]
+    assert heard.notes == ["waiting for another probe to end"]
     with pool.lease(GIB) as again:
         assert again == T4
 
 
 def test_waiting_for_another_probe_has_no_limit(pool_of):
-    time = Time()
-    pool, _, _ = pool_of((T4,), wait_s=10, time=time)
-    other = pool.lease(GIB)
-    other.__enter__()
-    time.events[3600.0] = lambda: other.__exit__(None, None, None)
+    pool, _ = pool_of((T4,), wait_s=0.1)
+    begun = threading.Event()
+
+    def other():
+        with pool.lease(GIB):
+            begun.set()
+            pause(1.0)
+
+    thread = threading.Thread(target=other)
+    thread.start()
+    assert begun.wait(10)
     with pool.lease(GIB) as gpu:
         assert gpu == T4
-    assert time.now == 3600.0
+    thread.join()
 
 
 def test_a_dead_process_releases_its_gpu(pool_of, tmp_path):
@@ -98,79 +84,64 @@ def test_a_dead_process_releases_its_gpu(pool_of, tmp_path):
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with holder:
         assert holder.stdout.readline()
-        pool, _, time = pool_of((T4,), wait_s=1)
-
-        def die():
-            holder.kill()
-            holder.wait()
-
-        time.events[100.0] = die
+        pool, heard = pool_of((T4,))
+        threading.Timer(0.5, holder.kill).start()
         with pool.lease(GIB) as gpu:
-            assert (gpu, time.now) == (T4, 100.0)
+            assert gpu == T4
+    assert heard.notes == ["waiting for another probe to end"]
 
 
 def test_the_lease_waits_for_memory_to_be_freed(pool_of):
     full = (evolve(T4, free=GIB),)
-    pool, heard, time = pool_of(full, full, (T4,))
+    pool, heard = pool_of(full, full, (T4,))
     with pool.lease(4 * GIB) as gpu:
         assert gpu == T4
-    assert time.now == 4.0
     assert heard.notes == [
-        "waiting at most 600 s for memory (HARNESS_GPU_WAIT changes it): "
-        "GPU 0 (NVIDIA T4) has 1.0 GiB of memory free, 4.0 GiB are needed"
+        "waiting at most 10 s for memory: 4.0 GiB are needed, GPU 0 (NVIDIA T4) has 1.0 GiB of memory free"
     ]
 
 
 @pytest.mark.parametrize(
-    ("wait_s", "listing", "words"),
+    ("listing", "words"),
     [
         (
-            600,
-            (evolve(T4, free=int(1.2 * GIB)),),
-            "GPU 0 (NVIDIA T4) has 1.2 GiB of memory free, 4.0 GiB are needed, for 600 s",
+            (evolve(T4, free=GIB), evolve(TWIN, free=int(1.2 * GIB))),
+            "4.0 GiB are needed, GPU 1 (NVIDIA T4) has 1.2 GiB of memory free, for 0.3 s",
         ),
-        (
-            3,
-            (evolve(T4, free=GIB), evolve(TWIN, free=2 * GIB)),
-            "GPU 1 (NVIDIA T4) has 2.0 GiB of memory free, 4.0 GiB are needed, for 3 s",
-        ),
-        (3, (), "no GPU is listed any more, for 3 s"),
+        ((), "4.0 GiB are needed, no GPU is listed any more, for 0.3 s"),
     ],
 )
-def test_the_wait_for_memory_has_a_limit_and_reports_the_shortage(pool_of, wait_s, listing, words):
-    pool, _, time = pool_of(listing, wait_s=wait_s, gpus=listing or (T4,))
+def test_the_wait_for_memory_has_a_limit_and_reports_the_shortage(pool_of, listing, words):
+    pool, _ = pool_of(listing, wait_s=0.3, gpus=listing or (T4,))
     with pool.lease(4 * GIB) as nothing:
         assert nothing == NoGpu(words)
-    assert time.now == wait_s
     with evolve(pool, find=lambda: (T4, TWIN)).lease(4 * GIB) as gpu:
         assert gpu.address in {one.address for one in pool.gpus}
 
 
 def test_an_impossible_amount_of_memory_is_not_waited_for(pool_of):
-    pool, heard, time = pool_of((T4, TWIN))
+    pool, heard = pool_of((T4, TWIN))
     with pool.lease(40 * GIB) as nothing:
         assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB, 40 GiB are needed")
-    assert (heard.events, time.now) == ([], 0.0)
+    assert heard.events == []
 
 
 def test_a_gpu_without_memory_information_is_usable(pool_of):
     shared = evolve(T4, memory=0, free=0)
-    pool, _, _ = pool_of((TWIN, shared), gpus=(shared,))
+    pool, _ = pool_of((TWIN, shared), gpus=(shared,))
     with pool.lease(40 * GIB) as gpu:
         assert gpu == shared
 
 
 def test_a_cancelled_wait_ends_at_once_and_holds_nothing(pool_of):
+    pool, _ = pool_of((T4,))
     cancel = threading.Event()
     cancel.set()
-    pool, _, _ = pool_of((T4,))
-    with pytest.raises(Cancelled), pool.lease(GIB, cancel):
+    with cancelled_by(cancel), pytest.raises(Cancelled), pool.lease(GIB):
         pass
-    pool = GpuPool((T4,), pool.locks, find=lambda: (evolve(T4, free=0),), reporter=Cancels(cancel))
-    cancel.clear()
-    with pytest.raises(Cancelled), pool.lease(GIB, cancel):
+    with cancelled_after(0.3), evolve(pool, find=lambda: (evolve(T4, free=0),)).lease(GIB):
         pass
-    with evolve(pool, find=lambda: (T4,)).lease(GIB) as gpu:
+    with pool.lease(GIB) as gpu:
         assert gpu == T4
 
 
@@ -212,7 +183,6 @@ def test_the_largest_run_so_far_decides():
 
 
 def test_a_cancelled_run_does_not_wait():
-    gate, cancel = MemoryGate(available=lambda: 0), threading.Event()
-    cancel.set()
-    with gate.entered(), pytest.raises(Cancelled), gate.entered(cancel):
+    gate = MemoryGate(available=lambda: 0)
+    with gate.entered(), cancelled_after(0.3), gate.entered():
         pass

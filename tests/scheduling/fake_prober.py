@@ -8,7 +8,7 @@ from attrs import define, field
 
 from harness.model import Device, Observation, Outcome, Verdict
 from harness.probing import Prepared
-from harness.run.process import Cancelled
+from harness.run.process import Cancelled, pause
 
 OUTCOMES = {"G": Outcome.COMPLETED, "B": Outcome.RAISED, "U": Outcome.UNRESOLVABLE}
 VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.UNRESOLVABLE: Verdict.SKIP}
@@ -35,7 +35,7 @@ class FakeProber:
     called_off: list[int] = field(factory=list)
     saw: dict[int, threading.Event] = field(factory=dict)
 
-    def prepare(self, probe, *, cancel=None):
+    def prepare(self, probe):
         """Answer, or prepare."""
         self.prepared.append(probe.position)
         self.saw.setdefault(probe.position, threading.Event()).set()
@@ -48,14 +48,17 @@ class FakeProber:
             probe, self.keys.get(probe.position, str(probe)), observation=answer, cached=probe.position in self.known
         )
 
-    def execute(self, prepared, *, cancel=None):
+    def execute(self, prepared):
         """Run, after waiting."""
         position = prepared.probe.position
         self.executed.append(position)
         if position in self.stuck:
-            assert cancel.wait(WAIT_S)
-            self.called_off.append(position)
-            raise Cancelled
+            try:
+                pause(WAIT_S)
+            except Cancelled:
+                self.called_off.append(position)
+                raise
+            raise TimeoutError("nobody cancelled the run")
         if position in self.wait_for:
             assert self.wait_for[position].wait(WAIT_S)
         return observation(prepared.probe, self.letters[position])

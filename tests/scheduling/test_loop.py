@@ -12,7 +12,7 @@ from support import Heard, knowing
 from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
 from harness.model import Judgement, Verdict
-from harness.run.process import Cancelled
+from harness.run.process import pause
 from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import Bisection, Grid, Trial
 
@@ -85,11 +85,11 @@ def test_others_are_prepared_after_the_requested_ones():
     ahead = {trial.position for trial in search.foresee(2)}
 
     class Slow(FakeProber):
-        def prepare(self, probe, *, cancel=None):
+        def prepare(self, probe):
             if probe.position == 8:
                 time.sleep(0.6)
                 during.update(self.prepared)
-            return super().prepare(probe, cancel=cancel)
+            return super().prepare(probe)
 
     during = set()
     drive(Slow("GGGGGBBBB"), search)
@@ -105,13 +105,13 @@ def test_a_run_made_useless_by_a_verdict_is_cancelled():
     started = [threading.Event() for _ in prober.stuck]
 
     class Started(FakeProber):
-        def execute(self, prepared, *, cancel=None):
+        def execute(self, prepared):
             if prepared.probe.position in self.stuck:
                 started.pop().set()
             elif prepared.probe.position == min(asked):
                 for event in events:
                     assert event.wait(WAIT_S)
-            return super().execute(prepared, cancel=cancel)
+            return super().execute(prepared)
 
     events = list(started)
     prober = Started(letters, stuck=prober.stuck)
@@ -154,10 +154,10 @@ def test_waiting_for_a_twin_does_not_occupy_a_lane():
     reached = threading.Event()
 
     class Reaching(FakeProber):
-        def execute(self, prepared, *, cancel=None):
+        def execute(self, prepared):
             if prepared.probe.position == 2:
                 reached.set()
-            return super().execute(prepared, cancel=cancel)
+            return super().execute(prepared)
 
     prober = Reaching("GGG", keys={0: "same", 1: "same"}, wait_for={0: reached})
     drive(prober, TrialGrid(3), lanes=2)
@@ -172,18 +172,17 @@ def test_a_useless_run_that_is_nearly_done_ends(since, is_told):
     times = iter([0, since])
 
     class Timed(FakeProber):
-        def execute(self, prepared, *, cancel=None):
+        def execute(self, prepared):
             if prepared.probe.position == 16:
                 begun.set()
                 assert told.wait(WAIT_S)
-                if cancel.wait(0.6 if is_told else WAIT_S):
-                    raise Cancelled
+                pause(0.6 if is_told else WAIT_S)
             elif prepared.probe.position == 8:
                 assert begun.wait(WAIT_S)
                 seconds[0] = 10
             elif is_told:
                 time.sleep(0.7)  # the search must not end before
-            return super().execute(prepared, cancel=cancel)
+            return super().execute(prepared)
 
     def judge(trial, seen, cached):
         if trial.position == 8:
@@ -216,9 +215,9 @@ def test_an_error_in_preparing_a_later_probe_is_ignored():
 
 def test_what_failed_ahead_is_prepared_again_only_when_it_is_asked_for():
     class Waiting(FakeProber):
-        def execute(self, prepared, *, cancel=None):
+        def execute(self, prepared):
             time.sleep(0.5)
-            return super().execute(prepared, cancel=cancel)
+            return super().execute(prepared)
 
     prober = Waiting("GBB", broken={1: NoNetwork("x")})
     with pytest.raises(NoNetwork):
@@ -228,9 +227,9 @@ def test_what_failed_ahead_is_prepared_again_only_when_it_is_asked_for():
 
 def test_a_slow_error_of_a_requested_probe_ends_the_loop():
     class Slow(FakeProber):
-        def prepare(self, probe, *, cancel=None):
+        def prepare(self, probe):
             time.sleep(0.3)
-            return super().prepare(probe, cancel=cancel)
+            return super().prepare(probe)
 
     prober = Slow("GB", broken={1: NoNetwork("x")})
     with pytest.raises(NoNetwork):
@@ -240,7 +239,7 @@ def test_a_slow_error_of_a_requested_probe_ends_the_loop():
 
 def test_an_error_of_a_run_ends_the_loop():
     class Failing(FakeProber):
-        def execute(self, prepared, *, cancel=None):
+        def execute(self, prepared):
             raise NoNetwork("gone")
 
     with pytest.raises(NoNetwork, match="gone"):

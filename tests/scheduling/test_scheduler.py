@@ -1,19 +1,21 @@
-"""Lanes, and probes that run beside a search, on a lane that it leaves free."""
+"""Calls start by priority, as soon as what they need is free."""
 
 from __future__ import annotations
 
 import threading
-from collections import deque
-from concurrent.futures import Future
+import time
+from collections import Counter
+from concurrent.futures import Future, wait
 from contextlib import closing
 from functools import partial
 
 import pytest
-from fake_prober import WAIT_S, FakeProber
+from fake_prober import WAIT_S
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from harness.errors import NoNetwork
-from harness.scheduling.scheduler import Lanes, Priority, SpareLane, held_for
-from harness.search import Trial
+from harness.run.process import Cancelled, pause
+from harness.scheduling.scheduler import Lanes, Needs, Priority
 
 
 def test_lanes_run_side_by_side_and_close():
@@ -29,7 +31,7 @@ def test_lanes_run_side_by_side_and_close():
 def test_waiting_calls_start_by_priority():
     lanes, go, started = Lanes(1), threading.Event(), []
     first = lanes.submit(partial(go.wait, WAIT_S))
-    order = [Priority.AHEAD, Priority.REPETITION, Priority.ASKED, Priority.PROOF, Priority.ASKED]
+    order = [Priority.AHEAD, Priority.PROOF, Priority.ASKED, Priority.PROOF, Priority.ASKED]
     calls = [lanes.submit(partial(started.append, (why, i)), why) for i, why in enumerate(order)]
     go.set()
     for call in [first, *calls]:
@@ -56,110 +58,78 @@ def test_a_call_that_waits_can_be_cancelled_and_its_error_is_raised():
     assert left.cancelled()
 
 
-def spare_lane(prober, positions, *, lanes=2):
-    return SpareLane(prober, Lanes(lanes), deque(Trial(position) for position in positions))
+def test_a_call_that_was_stopped_raises_where_it_waits():
+    with closing(Lanes(1)) as lanes:
+        begun = threading.Event()
+        running, left = lanes.submit(lambda: begun.set() or pause(WAIT_S)), lanes.submit(partial(int, "1"))
+        assert begun.wait(WAIT_S)
+        running.stop()
+        with pytest.raises(Cancelled):
+            running.result(WAIT_S)
+        assert left.result(WAIT_S) == 1
+        lanes.submit(pause).result(WAIT_S)  # no other call is stopped by that
 
 
-def test_probes_run_in_order_and_known_ones_do_not():
-    prober = FakeProber("GGBB", keys={0: "0-0", 2: "2-0"}, known=frozenset({1}), saw={2: threading.Event()})
-    with closing(spare_lane(prober, [0, 1, 2])) as spare:
-        spare.begin()
-        assert prober.saw[2].wait(WAIT_S)
-        spare.wait()
-    assert prober.executed == [0, 2]
-    assert spare.ran == {"0-0", "2-0"}
+def test_what_is_prepared_needs_no_lane_and_two_are_prepared_at_a_time():
+    lanes, go, three = Lanes(1), threading.Event(), threading.Barrier(3, timeout=WAIT_S)
+    lanes.submit(partial(go.wait, WAIT_S))
+    prepared = [lanes.submit(three.wait, needs=Needs.BUILDER) for _ in range(2)]
+    third = lanes.submit(partial(int, "1"), needs=Needs.BUILDER)
+    three.wait()
+    assert third.result(WAIT_S) == 1
+    for task in prepared:
+        task.result(WAIT_S)
+    go.set()
+    lanes.close()
 
 
-def test_one_lane_is_left_to_the_search():
-    prober = FakeProber("GG")
-    spare = spare_lane(prober, [0, 1], lanes=1)
-    spare.begin()
-    spare.wait()
-    assert prober.prepared == []
+def test_a_repetition_leaves_a_lane_to_the_search():
+    for count, starts in ((1, False), (2, True)):
+        with closing(Lanes(count)) as lanes:
+            task = lanes.submit(partial(int, "1"), Priority.REPETITION)
+            wait([task], WAIT_S if starts else 0.2)
+            assert task.done() is starts
 
 
-def test_a_run_that_nobody_waited_for_is_stopped():
-    prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare:
-        spare.begin()
-        assert prober.saw[0].wait(WAIT_S)
-    assert prober.called_off in ([0], [])  # stopped while it ran, or before it began
-    assert spare.ran == set()
-    assert prober.prepared == [0]
-
-
-def test_no_run_starts_while_the_search_needs_all_lanes():
-    keys, go = {0: "0-0", 1: "1-0"}, threading.Event()
-    prober = FakeProber("GG", keys=keys, wait_for={0: go}, saw={0: threading.Event(), 1: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare:
-        spare.begin()
-        assert prober.saw[0].wait(WAIT_S)
-        with spare.held():
+def test_no_repetition_starts_while_lanes_are_held_and_the_one_in_progress_goes_on():
+    with closing(Lanes(2)) as lanes:
+        go = threading.Event()
+        first, second = (lanes.submit(partial(go.wait, WAIT_S), Priority.REPETITION) for _ in range(2))
+        with lanes.held():
             go.set()
-            with spare.held():
+            assert first.result(WAIT_S)
+            with lanes.held():
                 pass
-            assert not prober.saw[1].wait(0.3)
-            spare.wait()
-            spare.begin()
-            assert spare.ran == {"0-0"}
-        assert prober.saw[1].wait(WAIT_S)
-        spare.wait()
-    assert prober.executed == [0, 1]
-    assert prober.called_off == []
+            wait([second], 0.2)
+            assert not second.done()
+            lanes.submit(partial(int, "1")).result(WAIT_S)
+        assert second.result(WAIT_S)
 
 
-def test_the_last_run_can_be_waited_for():
-    prober = FakeProber("GG", keys={0: "0-0"}, wait_for={0: threading.Event()}, saw={0: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare:
-        spare.begin()
-        assert prober.saw[0].wait(WAIT_S)
-        threading.Timer(0.2, prober.wait_for[0].set).start()
-        spare.finish()
-        assert spare.ran == {"0-0"}
-    assert prober.prepared == [0]
+PRIORITIES, NEEDS = st.sampled_from(list(Priority)), st.sampled_from(list(Needs))
 
 
-@pytest.mark.parametrize(("runs", "is_held"), [(1, False), (2, False), (3, True), (4, True)])
-def test_lanes_are_held_if_the_search_needs_all_of_them(runs, is_held):
-    with closing(spare_lane(FakeProber("G", keys={0: "0-0"}), [0], lanes=3)) as spare:
-        with held_for(spare, runs):
-            spare.begin()
-            spare.wait()
-            assert spare.ran == (set() if is_held else {"0-0"})
-        spare.wait()
-        assert spare.ran == {"0-0"}
-    with held_for(None, runs):
-        pass
+@settings(max_examples=100, deadline=None)
+@given(st.integers(2, 4), st.lists(st.tuples(PRIORITIES, NEEDS, st.booleans()), max_size=20))
+def test_all_calls_end_and_no_need_is_exceeded(count, calls):
+    """Random priorities and needs, some of them stopped: nothing waits for ever, and nothing has less than it needs."""
+    running, seen, lock = Counter(), [], threading.Lock()
 
+    def work(needs):
+        with lock:
+            running[needs] += 1
+            seen.append(running.copy())
+        time.sleep(0.001)
+        with lock:
+            running[needs] -= 1
 
-def test_an_error_of_the_search_stops_the_run():
-    prober = FakeProber("GG", stuck=frozenset({0}), saw={0: threading.Event()})
-
-    def search(spare):
-        with closing(spare):
-            spare.begin()
-            assert prober.saw[0].wait(WAIT_S)
-            raise KeyboardInterrupt
-
-    spare = spare_lane(prober, [0, 1])
-    with pytest.raises(KeyboardInterrupt):
-        search(spare)
-    assert prober.called_off in ([0], [])  # stopped while it ran, or before it began
-    assert spare.ran == set()
-
-
-def test_what_a_probe_raises_is_left_to_the_search_that_needs_it():
-    prober = FakeProber("GG", broken={0: NoNetwork("no network")}, saw={1: threading.Event()})
-    with closing(spare_lane(prober, [0, 1])) as spare:
-        spare.begin()
-        assert prober.saw[1].wait(WAIT_S)
-        spare.wait()
-    prober = FakeProber("GG", broken={0: RuntimeError("a fault")}, saw={0: threading.Event()})
-
-    def search(spare):
-        with closing(spare):
-            spare.begin()
-            assert prober.saw[0].wait(WAIT_S)
-
-    with pytest.raises(RuntimeError, match="a fault"):
-        search(spare_lane(prober, [0, 1]))
+    with closing(Lanes(count)) as lanes:
+        tasks = [lanes.submit(partial(work, needs), why, needs) for why, needs, _ in calls]
+        for task, (_, _, is_stopped) in zip(tasks, calls, strict=True):
+            if is_stopped:
+                task.stop()
+        assert not wait(tasks, WAIT_S).not_done
+    for at_once in seen:
+        assert at_once[Needs.LANE] <= (0 if at_once[Needs.ALL_LANES] else count)
+        assert at_once[Needs.ALL_LANES] <= 1
+        assert at_once[Needs.BUILDER] <= 2

@@ -224,11 +224,7 @@ def _report(
     report["loaded"] = facts.by_distribution(owners)
     facts.name_packages(report.get("exception"), owners)
     report["machine"] = part("machine", facts.device_of_process, {})
-    # A query to a broken device may hang, so write the report first.
     _write_whole(job["report"], report)
-    if not job["emulation"] and uses_cuda():
-        report["machine"].update(part("machine", facts.cuda_device, {}))
-        _write_whole(job["report"], report)
 
 
 def main(job_path: str) -> int:

@@ -22,7 +22,7 @@ from harness.errors import HarnessFault, NoWorkers, UserMistake
 from harness.events import Reporter, Warned
 from harness.model import Device
 from harness.probing.portable import PortableProbe
-from harness.run.process import Cancelled
+from harness.run.process import cancelled_by, pause
 from harness.scheduling.cluster.prober import (
     MachineKind,
     Member,
@@ -122,15 +122,13 @@ class Connection:
             self._warned.add(sentence)
             self.reporter.report(Warned(sentence))
 
-    def run(
-        self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
-    ) -> Reply:
+    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> Reply:
         """Run a task on one of the workers that `may_run` returns.
 
-        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left or the scheduler is lost.
+        Raises `Cancelled`, and `NoWorkers` if no worker is left or the scheduler is lost.
         """
         while True:
-            addresses = self._waited_for(may_run, cancel)
+            addresses = self._waited_for(may_run)
             future = self.client.submit(
                 run_task,
                 task,
@@ -141,13 +139,13 @@ class Connection:
                 resources={GPU: 1} if task.combination.device is Device.CUDA else None,
             )
             try:
-                reply = self._awaited(future, addresses, task, cancel)
+                reply = self._awaited(future, addresses, task)
             finally:
                 self._give_back(future)
             if reply is not None and not reply.stopped:
                 return reply
 
-    def _waited_for(self, may_run: Callable[[], dict[str, Member]], cancel: threading.Event | None) -> list[str]:
+    def _waited_for(self, may_run: Callable[[], dict[str, Member]]) -> list[str]:
         """Return the addresses of the workers to choose from; waits for a worker if there are none."""
         until = time.monotonic() + _WAIT_FOR_WORKERS_S
         while True:
@@ -158,12 +156,9 @@ class Connection:
                     f"no worker at {self.address} matches this machine any more",
                     hint=f"start workers again; {_CONTINUE}",
                 )
-            if (cancel or threading.Event()).wait(_LOOK_S):
-                raise Cancelled
+            pause(_LOOK_S)
 
-    def _awaited(
-        self, future: Future[Reply], addresses: list[str], task: PortableProbe, cancel: threading.Event | None
-    ) -> Reply | None:
+    def _awaited(self, future: Future[Reply], addresses: list[str], task: PortableProbe) -> Reply | None:
         """Return the reply, or None if all workers that could run the task have left."""
         from distributed import KilledWorker
 
@@ -171,8 +166,7 @@ class Connection:
         future.add_done_callback(lambda _: done.set())
         look_at = time.monotonic() + _LOOK_S
         while not done.wait(_TICK_S):
-            if cancel is not None and cancel.is_set():
-                raise Cancelled
+            pause()
             if time.monotonic() > look_at:
                 look_at = time.monotonic() + _LOOK_S
                 if set(addresses).isdisjoint(self._addresses()):
@@ -280,8 +274,8 @@ async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
 
 def run_task(task: PortableProbe) -> Reply:
     """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
-    with _unwanted() as cancel:
-        return answer(task, worker_prober(), cancel)
+    with _unwanted() as unwanted, cancelled_by(unwanted):
+        return answer(task, worker_prober())
 
 
 @contextlib.contextmanager
@@ -294,19 +288,19 @@ def _unwanted() -> Iterator[threading.Event]:
 
     worker: Worker = get_worker()
     task = worker.get_current_task()
-    cancel, ended = threading.Event(), threading.Event()
+    unwanted, ended = threading.Event(), threading.Event()
 
     def look() -> None:
         while not ended.wait(_LOOK_AT_TASK_S):
             state = worker.state.tasks.get(task)
             if state is None or state.state != "executing" or worker.status.name in ("closing", "closed", "failed"):
-                cancel.set()
+                unwanted.set()
                 return
 
     looking = threading.Thread(target=look, name="unwanted", daemon=True)
     looking.start()
     try:
-        yield cancel
+        yield unwanted
     finally:
         ended.set()
         looking.join()

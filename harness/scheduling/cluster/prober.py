@@ -14,7 +14,6 @@ import hashlib
 import os
 import tempfile
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -34,7 +33,7 @@ from harness.probing import Prepared, Probe, Prober
 from harness.probing.portable import PortableProbe
 from harness.probing.probe import Around
 from harness.redact import passed_secrets
-from harness.run.devices import Gpu, find_gpus
+from harness.run.devices import Gpu, find_gpus, of_one_kind
 from harness.run.process import Cancelled
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
@@ -69,7 +68,7 @@ def _made_prober() -> Prober:
         resolver=Resolver(uv, Index(settings, workspace.index), interpreter, builder.builds),
         builder=builder,
         workspace=workspace,
-        gpus=find_gpus(os.environ),
+        gpus=of_one_kind(find_gpus(os.environ)),
     )
 
 
@@ -121,7 +120,7 @@ def _sandbox(task: PortableProbe) -> Sandbox | None:
     return choose(mode, network=task.rights == "network", reporter=SILENT)
 
 
-def answer(task: PortableProbe, worker: Prober, cancel: threading.Event | None = None) -> Reply:
+def answer(task: PortableProbe, worker: Prober) -> Reply:
     """Run a task with the prober of a worker and return the reply. Only environments and bytecode stay there."""
     try:
         interpreter = _interpreter(worker.builder, task.lock.python, task.cache_tag)
@@ -130,7 +129,7 @@ def answer(task: PortableProbe, worker: Prober, cancel: threading.Event | None =
         if interpreter.platform != task.lock.platform:
             return Reply(refused=f"it is {interpreter.platform}, the lock is for {task.lock.platform}")
         with tempfile.TemporaryDirectory(prefix="harness-task-") as folder:
-            return _run(task, _prober_for(task, worker, interpreter, Path(folder)), cancel)
+            return _run(task, _prober_for(task, worker, interpreter, Path(folder)))
     except Cancelled:
         return Reply(stopped=True)
     except HarnessError as error:
@@ -138,12 +137,12 @@ def answer(task: PortableProbe, worker: Prober, cancel: threading.Event | None =
         return Reply(trouble=error if known else HarnessFault(error.message, hint=error.hint))
 
 
-def _run(task: PortableProbe, prober: Prober, cancel: threading.Event | None) -> Reply:
+def _run(task: PortableProbe, prober: Prober) -> Reply:
     probe = task.probe(prober.workspace)
     if prober.key(probe, task.lock) != task.key:
         gpu = prober.gpus[0].name if prober.gpus else "no GPU"
         return Reply(refused=f"the run would be a different observation, because it has {gpu}")
-    observation = prober.execute(prober.prepare(probe, cancel=cancel), cancel=cancel)
+    observation = prober.execute(prober.prepare(probe))
     log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
     return Reply(observation, log)
 
@@ -172,7 +171,7 @@ class ClusterProber(Around):
                 f"({kind.platform}, Python {kind.python}, harness {kind.version})",
                 hint="a warning above says why one is left out; 'dask worker' starts one",
             )
-        gpu = commonest_gpu(members.values())
+        gpu = gpu_of(members.values())
         return cls(evolve(here, gpus=(gpu,) if gpu else ()), connection, kind, gpu)
 
     def slots(self, device: Device) -> int:
@@ -185,7 +184,7 @@ class ClusterProber(Around):
             )
         return sum(member.slots(device) for member in members.values())
 
-    def prepare(self, probe: Probe, *, cancel: threading.Event | None = None) -> Prepared:
+    def prepare(self, probe: Probe) -> Prepared:
         """Resolve a probe, or answer it from the store. Builds nothing.
 
         Raises `UserMistake` for a command, because its files are only on this machine.
@@ -195,12 +194,12 @@ class ClusterProber(Around):
                 "--run needs files of this machine, which the workers don't have",
                 hint="write it as a repro (README, 'Write a repro'), or leave out --scheduler",
             )
-        return self.prober.prepare(probe, builds=False, cancel=cancel)
+        return self.prober.prepare(probe, builds=False)
 
-    def execute(self, prepared: Prepared, *, cancel: threading.Event | None = None) -> Observation:
+    def execute(self, prepared: Prepared) -> Observation:
         """Run a probe on a worker and store its observation on this machine.
 
-        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker can run it, and any error from the worker.
+        Raises `Cancelled`, `NoWorkers` if no worker can run it, and any error from the worker.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -208,7 +207,7 @@ class ClusterProber(Around):
         if probe.lock is None:
             raise ValueError("nothing to run")
         task = PortableProbe.of(probe, probe.lock, prepared.key, self.prober)
-        reply = self.connection.run(task, lambda: self._who(probe.combination.device), cancel=cancel)
+        reply = self.connection.run(task, lambda: self._who(probe.combination.device))
         return self._kept(evolve(self._observed(reply), drift=prepared.drift), reply.log)
 
     def _observed(self, reply: Reply) -> Observation:
@@ -236,7 +235,7 @@ class ClusterProber(Around):
         for address, member in members.items():
             why = no_gpu_because(member)
             if why is None and self.gpu is not None and member.gpus[0].name != self.gpu.name:
-                why = f"its GPU is {member.gpus[0].name}, most workers have {self.gpu.name}"
+                why = f"its GPU is {member.gpus[0].name}, not {self.gpu.name}"
             if why is None:
                 fit[address] = member
             else:
@@ -257,12 +256,10 @@ class Workers(Protocol):
     def warn_once(self, sentence: str) -> None:
         """Report a warning unless it was reported before."""
 
-    def run(
-        self, task: PortableProbe, may_run: Callable[[], dict[str, Member]], *, cancel: threading.Event | None = None
-    ) -> Reply:
+    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> Reply:
         """Let one of the workers that `may_run` returns call `prober.answer` with a task, and return its reply.
 
-        Raises `Cancelled` when `cancel` is set, `NoWorkers` if no worker is left.
+        Raises `Cancelled` (see `run.process.pause`), and `NoWorkers` if no worker is left.
         """
 
     def close(self) -> None:
@@ -355,18 +352,10 @@ def no_gpu_because(member: Member) -> str | None:
         return 'it declares no GPU (dask worker ... --resources "gpu=1")'
     if member.declared > len(member.gpus):
         return f"it declares gpu={member.declared} but sees {len(member.gpus)}"
-    if len({gpu.name for gpu in member.gpus}) > 1:
-        return f"it has different GPUs: {', '.join(gpu.name for gpu in member.gpus)}"
     return None
 
 
-def commonest_gpu(members: Iterable[Member]) -> Gpu | None:
-    """Return a GPU of the model with the most lanes (ties: first by name), or None if there are no GPUs."""
-    lanes: Counter[str] = Counter()
-    first: dict[str, Gpu] = {}
-    for member in members:
-        if no_gpu_because(member) is None:
-            lanes[member.gpus[0].name] += member.slots(Device.CUDA)
-            first.setdefault(member.gpus[0].name, member.gpus[0])
-    name = min(lanes, key=lambda name: (-lanes[name], name), default=None)
-    return first[name] if name is not None else None
+def gpu_of(members: Iterable[Member]) -> Gpu | None:
+    """Return a GPU of the model that probes run on, the first by name that a worker can use; None if there is none."""
+    usable = (member.gpus[0] for member in members if no_gpu_because(member) is None)
+    return min(usable, key=lambda gpu: gpu.name, default=None)

@@ -10,7 +10,7 @@ from harness.run.devices import Gpu
 from harness.scheduling.cluster.prober import (
     MachineKind,
     Member,
-    commonest_gpu,
+    gpu_of,
     kind_of,
     left_out_because,
     no_gpu_because,
@@ -59,20 +59,16 @@ def test_newer_system_libraries_are_accepted():
         (member("A100", "A100"), None),
         (member("A100", declared=0), "declares no GPU"),
         (member("A100", declared=2), "declares gpu=2 but sees 1"),
-        (member("A100", "T4"), "different GPUs"),
     ],
 )
-def test_only_declared_gpus_of_one_model_count(its, told):
+def test_only_declared_gpus_count(its, told):
     why = no_gpu_because(its)
     assert why is None if told is None else told in why
 
 
-def test_the_gpu_model_with_the_most_lanes_is_used():
-    """Lanes, not GPUs: a GPU without a thread cannot run anything."""
-    few = [member("A100", "A100", "A100", threads=1), member("T4", "T4", threads=2)]
-    assert commonest_gpu(few).name == "T4"
-    assert commonest_gpu([*few, member("A100")]).name == "A100"  # as many: the first by name
-    assert commonest_gpu([member(), member("A100", declared=0)]) is None
+def test_probes_run_on_one_model_of_gpu():
+    assert gpu_of([member("T4"), member("A100", declared=0), member("H100")]).name == "H100"
+    assert gpu_of([member(), member("A100", declared=0)]) is None
 
 
 def test_a_worker_has_one_lane_per_thread_or_declared_gpu():

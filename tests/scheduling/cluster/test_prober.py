@@ -37,7 +37,7 @@ class FakeConnection:
         """Record it."""
         self.told.add(sentence)
 
-    def run(self, task, may_run, *, cancel=None):
+    def run(self, task, may_run):
         """Answer."""
         self.tasks.append(task)
         self.could_run.append(set(may_run()))

@@ -18,6 +18,7 @@ from harness.model.repro import parse_repro
 from harness.probing import Probe
 from harness.probing.portable import PortableProbe
 from harness.run.devices import Gpu
+from harness.run.process import cancelled_by
 from harness.scheduling.cluster.prober import answer
 
 
@@ -101,9 +102,10 @@ def test_trouble_around_a_probe_keeps_its_type(task, worker, tmp_path):
 
 
 def test_a_cancelled_run_leaves_nothing(task, worker):
-    cancel = threading.Event()
+    cancel, sent = threading.Event(), task(body="import time\ntime.sleep(600)\n")
     cancel.set()
-    reply = answer(task(body="import time\ntime.sleep(600)\n"), worker, cancel)
+    with cancelled_by(cancel):
+        reply = answer(sent, worker)
     assert reply.stopped
     assert reply.observation is None
 

@@ -248,12 +248,8 @@ def _top(name: str) -> str:
 
 
 def device_of_process() -> dict[str, Any]:
-    """Return the facts that are quick to collect."""
-    facts: dict[str, Any] = {
-        "platform": f"{sys.platform}-{os.uname().machine}",
-        "implementation": sys.implementation.name,
-        "cpus": os.cpu_count(),
-    }
+    """Return the platform, and the build of torch. Any question to CUDA itself may hang on a broken device."""
+    facts: dict[str, Any] = {"platform": f"{sys.platform}-{os.uname().machine}"}
     torch = sys.modules.get("torch")
     version = getattr(torch, "version", None)
     if version is not None:
@@ -263,27 +259,3 @@ def device_of_process() -> dict[str, Any]:
         others = {f"torch_{name}": getattr(version, name, None) for name in ("hip", "xpu")}
         facts.update({name: value for name, value in others.items() if value})
     return facts
-
-
-def cuda_device() -> dict[str, Any]:
-    """Return facts about the current CUDA device. Raises any error that torch raises."""
-    torch: Any = sys.modules["torch"]
-    index = torch.cuda.current_device()
-    properties = torch.cuda.get_device_properties(index)
-    return {
-        "device": properties.name,
-        "capability": f"{properties.major}.{properties.minor}",
-        "device_memory": properties.total_memory,
-        "peak_device_memory": torch.cuda.max_memory_allocated(index),
-        "driver": _driver(),
-    }
-
-
-def _driver() -> str | None:
-    """The version of the kernel module, because torch knows only the API version."""
-    try:
-        with open("/proc/driver/nvidia/version", encoding="utf-8") as file:
-            match = re.search(r"\b(\d{3}\.\d+(?:\.\d+)?)\b", file.read())
-    except OSError:
-        return None
-    return match.group(1) if match else None
