@@ -31,10 +31,7 @@ from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
 from harness.environment.workspace import (
     MARK,
-    Busy,
-    Hold,
     Workspace,
-    acquire,
     check_ours,
     claimed_folder,
     held_lock,
@@ -45,6 +42,7 @@ from harness.errors import NoSpace, UserMistake
 from harness.events import Note
 from harness.model import Lock, Pin
 from harness.run.launch import remove_tree
+from harness.run.locks import Busy, Hold, acquire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence

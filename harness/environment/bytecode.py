@@ -26,8 +26,8 @@ from attrs import define, frozen
 from harness.atomic import write_whole
 from harness.environment.ledger import FileState, Location, Manifest, content_of, read_states, state_of
 from harness.environment.wheel_store import WheelStore, sharing
-from harness.environment.workspace import Busy, acquire
 from harness.run.launch import Limits, remove_tree
+from harness.run.locks import Busy, acquire
 from harness.run.process import run_guarded
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")

@@ -22,8 +22,9 @@ from typing import Any, NamedTuple
 from attrs import define, field, fields, frozen
 
 from harness.atomic import sha256_of, write_whole
-from harness.environment.workspace import Busy, Workspace, acquire
+from harness.environment.workspace import Workspace
 from harness.run.launch import remove_tree
+from harness.run.locks import Busy, acquire
 
 _SCHEMA = 4
 _WAIT_S = 60.0

@@ -33,9 +33,10 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
 from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, look, read_states, state_of
-from harness.environment.workspace import Workspace, acquire, claimed_folder, site_packages
+from harness.environment.workspace import Workspace, claimed_folder, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.launch import remove_tree
+from harness.run.locks import acquire
 from harness.run.process import Cancelled
 
 if TYPE_CHECKING:

@@ -19,9 +19,10 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import DiskSpace, Environment, PipSettings
 from harness.environment.disk_space import kept_folders, own_bytes, remove_leftovers
-from harness.environment.workspace import acquire, site_packages
+from harness.environment.workspace import site_packages
 from harness.errors import NoSpace
 from harness.model import Combination
+from harness.run.locks import acquire
 
 MIB = 2**20
 SIZE = 4 * MIB
@@ -178,6 +179,7 @@ from support import make_parts
 from harness.environment import PipSettings, find_interpreter
 from harness.environment.wheel_store import WheelStore
 from harness.model import Combination
+from harness.run.locks import acquire
 
 folder, url = Path(sys.argv[2]), sys.argv[3]
 from harness.environment import Uv
