@@ -16,6 +16,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.probing import Probe
+from harness.run.locks import acquire
 from harness.run.process import Cancelled
 
 
@@ -76,7 +77,7 @@ def test_builds_at_the_same_time_install_a_wheel_once(parts):
 
 def test_a_build_that_waits_for_a_wheel_can_be_cancelled(parts):
     lock, cancel = lock_of(parts, "helper==1.0"), threading.Event()
-    with ThreadPoolExecutor(1) as pool, parts.builder.wheels.claimed(lock.pins, None):
+    with ThreadPoolExecutor(1) as pool, acquire(parts.builder.wheels.filling):
         waiting = pool.submit(parts.builder.build, lock, cancel=cancel)
         with pytest.raises(TimeoutError):
             waiting.result(timeout=1)
