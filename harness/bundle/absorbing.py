@@ -10,12 +10,13 @@ import zlib
 from pathlib import Path
 from typing import Any
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.bundle.packing import SCHEMA, UNREADABLE, PackedProbe, as_requirements, inside, read_packed
 from harness.environment.resolve import Resolution
 from harness.errors import HarnessFault, UserMistake
 from harness.model import Judgement, Lock, Observation, Pin, normalized_name
+from harness.model.text import plain
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
 from harness.probing.prober import same_version
 from harness.run.devices import unavailable, visible
@@ -138,6 +139,7 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
         ran, lock = _ran(packed, where, record), _lock_there(packed, record)
         log = (where / "log.gz").read_bytes()
         started, setup_s = str(record["started"]), float(record["setup_s"])
+        altered = tuple(plain(str(name)) for name in record["altered"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
     key = probe_key(probe, lock, gpus=gpus, capability=packed.probe.capability)
@@ -147,7 +149,7 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
         observation = observation_of(
             probe, lock, ran, key=key, drift=packed.drift, setup_s=setup_s, started=started, log=""
         )
-        observation = store.put_from_elsewhere(observation, log)
+        observation = store.put_from_elsewhere(evolve(observation, altered=altered), log)
     combination = probe.combination
     if store.get_resolution(combination.resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
