@@ -42,7 +42,6 @@ git ignores this folder by the `.gitignore` in it. You can remove the folder: it
 
 # Errors from reading a record that is incomplete or was written by something else.
 _UNREADABLE = (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError, cattrs.BaseValidationError)
-_INSTALLERS_WORDS = (Outcome.UNRESOLVABLE, Outcome.UNINSTALLABLE)
 
 _WITHOUT_TEXTS = {"key", "repro_digest", "lock", "loaded", "called", "log"}
 _WITH_TEXTS = tuple(part.name for part in fields(Observation) if part.name not in _WITHOUT_TEXTS)
@@ -94,13 +93,8 @@ class Store:
         return cls(folder.absolute(), known_secrets(os.environ, pass_env))
 
     def get(self, key: str) -> Observation | None:
-        """The observation with a key, or None.
-
-        A record that can't be read counts as absent. So does a record of an earlier version that may be a temporary
-        failure of the index.
-        """
-        found = read_record(self._record(key), Observation, SCHEMA)
-        return found if found is not None and is_kept(found) else None
+        """The observation with a key, or None. A record that can't be read counts as absent."""
+        return read_record(self._record(key), Observation, SCHEMA)
 
     def put(self, observation: Observation) -> Observation:
         """Remove the secrets from an observation and its log, and store it; returns it without secrets.
@@ -134,8 +128,7 @@ class Store:
 
     def get_resolution(self, key: str) -> Resolution | None:
         """The stored answer for a resolution key (`Combination.resolution_key`), or None."""
-        found = read_record(self.root / "locks" / f"{key}.json", Resolution, SCHEMA)
-        return found if found is not None and (found.lock is not None or is_lasting(found.words)) else None
+        return read_record(self.root / "locks" / f"{key}.json", Resolution, SCHEMA)
 
     def put_resolution(self, key: str, resolution: Resolution, question: Mapping[str, Any]) -> None:
         """Store an answer of the resolver with its question, unless it may be a temporary failure.
@@ -235,11 +228,9 @@ class Store:
 
 
 def is_kept(observation: Observation) -> bool:
-    """Whether an observation is a permanent answer.
-
-    A failure of the installer is permanent only if it is about releases that the index lists.
-    """
-    return observation.outcome not in _INSTALLERS_WORDS or is_lasting(observation.detail)
+    """Whether an observation is a permanent answer: no failed download, and no conflict of releases but listed ones."""
+    is_conflict = observation.outcome is Outcome.UNRESOLVABLE
+    return is_lasting(observation.detail) if is_conflict else observation.outcome is not Outcome.UNINSTALLABLE
 
 
 def _row(observation: Observation) -> dict[str, Any]:

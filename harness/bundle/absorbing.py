@@ -17,6 +17,7 @@ from harness.environment.resolve import Resolution
 from harness.environment.uv import Uv
 from harness.errors import HarnessFault, UserMistake
 from harness.model import Device, Judgement, Lock, Observation, Pin, normalized_name
+from harness.model.text import plain
 from harness.probing import Judge, Probe, observation_of, probe_key, question_of
 from harness.probing.prober import same_version
 from harness.run.devices import unavailable, visible
@@ -141,6 +142,7 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
             ran = evolve(ran, machine={**gpus[0].facts, **ran.machine})
         log = (where / "log.gz").read_bytes()
         started, setup_s = str(record["started"]), float(record["setup_s"])
+        altered = tuple(plain(str(name)) for name in record["altered"])
     except (*UNREADABLE, zlib.error, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
     key = probe_key(probe, lock, gpus=gpus, capability=packed.probe.capability)
@@ -150,7 +152,7 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
         observation = observation_of(
             probe, lock, ran, key=key, drift=packed.drift, setup_s=setup_s, started=started, log=""
         )
-        observation = store.put_from_elsewhere(observation, log)
+        observation = store.put_from_elsewhere(evolve(observation, altered=altered), log)
     resolution_key = uv.resolution_key(probe.combination)
     if store.get_resolution(resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.

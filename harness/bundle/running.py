@@ -181,6 +181,7 @@ def run_under_guard(
     repro, device, pass_env = sent["repro"], sent["combination"]["device"], sent["pass_env"]
     source = (HERE / "probes" / sent["key"] / repro["path"]).read_bytes()
     limits = launch.Limits(repro["timeout"], repro["memory"])
+    before = states(python.parent.parent)
     with launch.scratch_folder(Path(tempfile.gettempdir())) as scratch, scratch.log.open("x+b") as log:
         argv = launch.script_command(
             scratch,
@@ -210,9 +211,17 @@ def run_under_guard(
         hide(secrets, part)
     files = {path.name: digest(path) for path in sorted(part.iterdir()) if path.is_file()}
     script = hashlib.sha256(source).hexdigest()
-    record.update(started=started, ended=ended, memory=limits.bytes, script=script, files=files)
+    after = states(python.parent.parent)
+    altered = sorted(name for name in {*before, *after} if before.get(name) != after.get(name))
+    record.update(started=started, ended=ended, memory=limits.bytes, script=script, files=files, altered=altered)
     (part / "run.json").write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
     return ended
+
+
+def states(folder: Path) -> dict[str, int]:
+    """The change time of each file of an environment, by its path, without bytecode."""
+    files = (path for path in folder.rglob("*") if path.suffix != ".pyc" and (path.is_symlink() or path.is_file()))
+    return {str(path.relative_to(folder)): path.lstat().st_ctime_ns for path in files}
 
 
 def guarded(line: bytes) -> dict[str, Any]:

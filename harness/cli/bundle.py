@@ -13,6 +13,7 @@ from rich.text import Text
 from harness.bundle import Absorbed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import FILE, FOLDER, SectionCommand, settings_options
+from harness.environment.uv import TORCH_BACKEND
 from harness.errors import UserMistake
 from harness.model import Device, Repro
 from harness.model.text import counted, size_in_words
@@ -99,15 +100,17 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     here = combination_of(session, repro, with_, holds, one_date(settings.as_of, beside, session.index))
     # A first step runs here, where the network is.
     repro = Giver(session.local, session.index).given(repro, here, settings.as_of, settings.made_with)
-    there = evolve(here, device=_device(settings.device, repro))
+    backend = session.local.builder.uv.environment.get(TORCH_BACKEND)
+    there = evolve(here, device=_device(settings.device, repro, backend))
     return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, there))
 
 
-def _device(asked: str, repro: Repro) -> Device:
+def _device(asked: str, repro: Repro, torch_backend: str | None) -> Device:
     """The device of a probe. It does not depend on this machine's GPUs, because another machine runs the bundle."""
     if asked != "auto":
         return Device(asked)
-    return Device.CPU if repro.device == "cpu" else Device.CUDA
+    is_for_cpu = repro.device == "cpu" or (repro.device == "any" and torch_backend == "cpu")
+    return Device.CPU if is_for_cpu else Device.CUDA
 
 
 def print_packed(console: Console, packed: Packed, output: Path, store: Store) -> None:

@@ -31,10 +31,7 @@ from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
 from harness.environment.workspace import (
     MARK,
-    Busy,
-    Hold,
     Workspace,
-    acquire,
     check_ours,
     claimed_folder,
     held_lock,
@@ -45,6 +42,7 @@ from harness.errors import NoSpace, UserMistake
 from harness.events import Note
 from harness.model import Lock, Pin
 from harness.run.launch import remove_tree
+from harness.run.locks import Busy, Hold, acquire
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -343,7 +341,7 @@ class _Installation:
         if self.without:
             stand_in(self.without, folder)
             clashes = (*clashes, replaced_by(self.builds) if self.builds else left_out(self.without))
-        manifest = Manifest.of(folder, self.wheels.kind, linked.wheels, self.wheels.ledger)
+        manifest = Manifest.of(folder, linked.wheels, self.wheels.ledger)
         return evolve(manifest, overwritten=linked.overwritten, clashes=clashes)
 
     def _fetch(self, pins: Sequence[Pin]) -> str:
@@ -355,18 +353,16 @@ class _Installation:
         wanted = [pin for pin in pins if pin.name not in self.loose and not self.wheels.has(pin)]
         if not wanted:
             return ""
-        with self.wheels.claimed(wanted), self._downloads() as downloads:
+        with acquire(self.wheels.filling), self._downloads() as downloads:
             # Another build may have stored some of them while this one waited.
             wanted = [pin for pin in wanted if not self.wheels.has(pin)]
-            stored = [pin for pin in wanted if self.wheels.elsewhere(pin) is not None]
             cached = [pin for pin in wanted if not pin.sha256]  # never stored, so uv's cache should keep it
-            missing = [pin for pin in wanted if pin.sha256 and pin not in stored]
+            missing = [pin for pin in wanted if pin.sha256]
             cached += cached_by_uv(missing, self.builder.uv.wheels_folder)
             fresh = [pin for pin in missing if pin not in cached]
             uv = self._install_with_uv
             fetch = partial(uv, cache=("--link-mode", "hardlink", "--cache-dir", downloads))
             groups: list[tuple[list[Pin], Callable[[Sequence[Pin], Path], str]]] = [
-                (stored, self._copy),
                 (cached, uv),
                 ([pin for pin in fresh if pin not in self.builds], fetch),
                 ([pin for pin in fresh if pin in self.builds], partial(fetch, options=_FOR_CPUS)),
@@ -386,7 +382,7 @@ class _Installation:
                 self.loose.update(taken.loose)
                 # Each wheel in a stage of its own has all of its files.
                 groups += [([pin], install) for pin in taken.overwritten]
-                groups += [(list(taken.damaged), fetch)] if install in (uv, self._copy) else []
+                groups += [(list(taken.damaged), fetch)] if install == uv else []
             for pin in filter(self.wheels.has, wanted):
                 self.loose.pop(pin.name, None)
         return ""
@@ -407,15 +403,6 @@ class _Installation:
         stage = self.stages.enter_context(claimed_folder(self.builder.workspace.building, "stage-"))
         shutil.copytree(self.bare, stage, symlinks=True, dirs_exist_ok=True)
         return stage
-
-    def _copy(self, pins: Sequence[Pin], stage: Path) -> str:
-        """Install pins that the store of another interpreter has into a bare environment."""
-        with acquire(self.wheels.lock):  # nobody drops it meanwhile
-            for folder in filter(None, map(self.wheels.elsewhere, pins)):
-                shutil.copytree(site_packages(folder), site_packages(stage), symlinks=True, dirs_exist_ok=True)
-                if (folder / "bin").is_dir():
-                    shutil.copytree(folder / "bin", stage / "bin", symlinks=True, dirs_exist_ok=True)
-        return ""
 
     def _install_with_uv(
         self,

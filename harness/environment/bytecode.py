@@ -24,9 +24,9 @@ from attrs import define, frozen
 
 from harness.atomic import write_whole
 from harness.environment.ledger import FileState, Location, Manifest, content_of, read_states, state_of
-from harness.environment.wheel_store import WheelStore, sharing
-from harness.environment.workspace import Busy, acquire
+from harness.environment.wheel_store import WheelStore, share
 from harness.run.launch import Limits, remove_tree
+from harness.run.locks import Busy, acquire
 from harness.run.process import run_guarded
 
 _COMPILE = Path(__file__).with_name("compile_sources.py")
@@ -100,7 +100,7 @@ class BytecodeStore:
                 os.makedirs(folder, exist_ok=True)  # noqa: PTH103 - for speed
                 made.add(folder)
             with contextlib.suppress(FileNotFoundError, FileExistsError):  # `harness clean` may have removed it
-                sharing(self.wheels.root)(origin, target)
+                share(origin, target)
                 linked = os.lstat(target)
                 if state.is_like(linked):
                     filled[path] = state

@@ -16,7 +16,7 @@ from pathlib import Path
 from attrs import field, frozen
 
 from harness.atomic import remove_partial
-from harness.environment.ledger import Location, Manifest
+from harness.environment.ledger import Location
 from harness.environment.wheel_store import WheelStore
 from harness.environment.workspace import Workspace, remove_abandoned
 from harness.errors import NoSpace
@@ -192,9 +192,7 @@ def kept_folders(workspace: Workspace) -> Iterator[Kept]:
 
 def prune_wheels(workspace: Workspace) -> int:
     """Remove installed wheels that no environment uses; returns how many."""
-    records = (Location(workspace, path.name).manifest_path for path in workspace.environments.iterdir())
-    used = {key for path in records if (manifest := Manifest.read(path)) is not None for key in manifest.wheels}
-    return sum(store.prune(used) for store in _stores(workspace))
+    return sum(store.prune() for store in _stores(workspace))
 
 
 def remove_leftovers(workspace: Workspace) -> None:

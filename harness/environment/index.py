@@ -116,14 +116,12 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9._-]*[A-Za-z0-9])?")
 _FRESH_S = 600.0  # as long as uv caches an index page
 
 _SILENCE_S = 60.0
-_LONGEST_S = 300.0
-_LARGEST = 256 * 2**20
 _CHUNK = 1 << 16
 _REFUSALS = (401, 403, 407)
 # uv, "Using uv with PyTorch": these indexes answer 403 for an unknown project, and uv continues too.
 _FORBIDS_WHAT_IT_LACKS = ("download.pytorch.org",)
-# A page may contain anything: deep nesting, wrong types, impossible dates.
-_UNREADABLE = (ValueError, TypeError, KeyError, AttributeError, IndexError, RecursionError, OverflowError)
+# A page may contain anything: deep nesting, wrong types, impossible dates, an unknown charset.
+_UNREADABLE = (ValueError, TypeError, LookupError, AttributeError, RecursionError, OverflowError)
 _OF_AN_INDEX = re.compile(r"pypi:repository-version|pypi:project-status|<(?:title|h1)>\s*Links for\b", re.IGNORECASE)
 _AGAIN = "run the same command again when the index answers"
 _LOG_IN = "does this network need a login? log in, then run the same command again"
@@ -315,7 +313,7 @@ def read_page(index_url: str, name: str) -> list[Release]:
     with _opened(url, headers={"Accept": ACCEPT_ANY}) as response:
         if response is None:
             return []
-        body = b"".join(_pieces(response))
+        body = response.content
     kind = response.headers.get("content-type", "").lower()
     return parse_page(body, kind, response.encoding, url=response.url, name=name)
 
@@ -383,30 +381,16 @@ def parse_page(body: bytes, kind: str, charset: str | None, *, url: str, name: s
     host = host_of(url)
     try:
         if "html" in kind:
-            text = body.decode(_known(charset), errors="replace")
+            text = body.decode(charset or "utf-8", errors="replace")
             found = _from_html(text, url, name)
             if not found and not _OF_AN_INDEX.search(text):
                 raise no_list(host, f"it sends a web page that names no file of {name}")
             return found
         if "json" in kind:
             return _from_json(body, url, name)
-    except UnsupportedRepoVersionError as error:
-        raise no_list(
-            host, "it answers in a later version of the simple index API than 1", hint="a later harness may read it"
-        ) from error
-    except _UNREADABLE as error:
+    except (*_UNREADABLE, UnsupportedRepoVersionError) as error:
         raise no_list(host, f"its page of {name} can't be read ({type(error).__name__})") from error
     raise no_list(host, f"its page of {name} is neither HTML nor JSON")
-
-
-def _pieces(response: Response) -> Iterator[bytes]:
-    """The pieces of a page, which may neither be too large nor take too long."""
-    begun, size = time.monotonic(), 0
-    for piece in response.iter_content(_CHUNK):
-        size += len(piece)
-        if size > _LARGEST or time.monotonic() - begun > _LONGEST_S:
-            raise no_list(host_of(response.url), "its page is too large, or arrives too slowly")
-        yield piece
 
 
 def _cause(error: RequestException) -> str:
@@ -421,14 +405,6 @@ def _cause(error: RequestException) -> str:
         exceptions.ContentDecodingError: "the answer is garbled",
     }
     return next((words for kind, words in kinds.items() if isinstance(error, kind)), "")
-
-
-def _known(charset: str | None) -> str:
-    try:
-        "".encode(charset or "utf-8")
-    except LookupError:
-        return "utf-8"
-    return charset or "utf-8"
 
 
 def _from_json(body: bytes, url: str, name: str) -> list[Release]:
@@ -511,9 +487,9 @@ def failing_status(host: str, status: int) -> IndexFault:
     return IndexFault(f"the package index fails: {host or 'it'} answers {_said(status)}", hint=_AGAIN)
 
 
-def no_list(host: str, why: str, hint: str = _LOG_IN) -> IndexFault:
+def no_list(host: str, why: str) -> IndexFault:
     """The error for an answer that is not an index page, or can't be read."""
-    return IndexFault(f"the package index gives no list of releases ({host}): {why}", hint=hint)
+    return IndexFault(f"the package index gives no list of releases ({host}): {why}", hint=_LOG_IN)
 
 
 def _said(status: int) -> str:

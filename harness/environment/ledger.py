@@ -22,16 +22,16 @@ from typing import Any, NamedTuple
 from attrs import define, field, fields, frozen
 
 from harness.atomic import sha256_of, write_whole
-from harness.environment.workspace import Busy, Workspace, acquire
+from harness.environment.workspace import Workspace
 from harness.run.launch import remove_tree
+from harness.run.locks import Busy, acquire
 
-_SCHEMA = 4
+_SCHEMA = 5
 _WAIT_S = 60.0
 _TABLE = (
     "CREATE TABLE IF NOT EXISTS files (device INTEGER, inode INTEGER, size INTEGER, mtime INTEGER, ctime INTEGER,"
     " content TEXT, PRIMARY KEY (device, inode)) WITHOUT ROWID"
 )
-STORED = "files"  # the folder of a stored wheel with its files
 _LASTS_S = 120.0
 _FOLDERS = 16  # whose listings are remembered, each of up to tens of thousands of files
 _ENVIRONMENTS = 8
@@ -166,24 +166,6 @@ class Ledger:
         self.note(fresh)
         return [*differing, *(path for path in recorded if path not in there)], added
 
-    def unlink(self, origins: Mapping[str, str]) -> None:
-        """Remove unchanged links, by the files that each was linked to, which stay known.
-
-        Otherwise these would have to be read again in every environment that has a link to them.
-        """
-        before: dict[str, os.stat_result] = {}
-        for link in origins:
-            with contextlib.suppress(OSError):
-                before[link] = os.lstat(link)
-        kept = []
-        for link, content in self.known(before).items():
-            with contextlib.suppress(OSError):
-                os.unlink(link)  # noqa: PTH108 - for speed
-                after = os.lstat(origins[link])
-                if signature(after)[:4] == signature(before[link])[:4]:
-                    kept.append((after, content))
-        self.note(kept)
-
 
 def signature(found: os.stat_result) -> _Signature:
     """What tells a file with its content from any other: device, inode, size, and both times."""
@@ -267,25 +249,23 @@ def read_states(path: Path) -> dict[str, FileState]:
 class Manifest:
     """The files of an environment by their relative paths, and which of them came from which wheel of the store.
 
-    `kind` is the store's name for its kind of interpreter. `overwritten` are the paths that several wheels have,
-    `clashes` says which wheel's files are installed.
+    `overwritten` are the paths that several wheels have, `clashes` says which wheel's files are installed.
     """
 
-    kind: str
     files: Mapping[str, FileState]
     wheels: Mapping[str, tuple[str, ...]]
     overwritten: tuple[str, ...] = ()
     clashes: tuple[str, ...] = ()
 
     @classmethod
-    def of(cls, folder: Path, kind: str, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger) -> Manifest:
+    def of(cls, folder: Path, wheels: Mapping[str, Mapping[str, FileState]], ledger: Ledger) -> Manifest:
         """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
         files = {path: state for rows in wheels.values() for path, state in rows.items()}
         found = files_below(folder)
         contents = ledger.read(folder, {path: now for path, now in found.items() if path not in files})
         files |= {path: state_of(found[path], content) for path, content in contents.items()}
         named = {key: tuple(path for path in rows if path in found) for key, rows in wheels.items()}
-        return cls(kind, {path: files[path] for path in found}, named)
+        return cls({path: files[path] for path in found}, named)
 
     @classmethod
     def read(cls, path: Path) -> Manifest | None:
@@ -296,7 +276,7 @@ class Manifest:
                 return None
             files = {name: FileState(*row) for name, row in told["files"].items()}
             named = {key: tuple(names) for key, names in told["wheels"].items()}
-            return cls(str(told["kind"]), files, named, tuple(told["overwritten"]), tuple(told["clashes"]))
+            return cls(files, named, tuple(told["overwritten"]), tuple(told["clashes"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
@@ -383,18 +363,11 @@ class Location:
         # Renamed first: a half-removed folder must not be taken for an environment.
         doomed = self.workspace.building / f"{self.name}-removed"
         remove_tree(doomed)
-        manifest = Manifest.read(self.manifest_path)
         with contextlib.suppress(FileNotFoundError):
             self.folder.rename(doomed)
         self.manifest_path.unlink(missing_ok=True)
         remove_tree(self.pycache)
         remove_tree(self.aliases)
-        if manifest is not None:
-            store = f"{self.workspace.wheels}/{manifest.kind}"
-            origins = {
-                f"{doomed}/{p}": f"{store}/{key}/{STORED}/{p}" for key, paths in manifest.wheels.items() for p in paths
-            }
-            Ledger.of(self.workspace).unlink(origins)
         remove_tree(doomed)
 
 

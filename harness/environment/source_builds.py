@@ -25,10 +25,11 @@ from harness.environment.attempt import LockedFile, locked_files, projects_witho
 from harness.environment.index import download
 from harness.environment.record import read_record, write_record
 from harness.environment.uv import Uv, UvAnswer, spoken_by_uv
-from harness.environment.workspace import Workspace, acquire, claimed_folder
+from harness.environment.workspace import Workspace, claimed_folder
 from harness.events import SILENT, Note, Reporter
 from harness.model import Pin, name_of, normalized_name
 from harness.model.text import one_line
+from harness.run.locks import acquire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

@@ -26,10 +26,11 @@ from attrs import frozen
 from harness.atomic import sha256_of
 from harness.environment.ledger import Ledger, files_below
 from harness.environment.record import read_record, write_record
-from harness.environment.workspace import Workspace, acquire, claimed_folder
+from harness.environment.workspace import Workspace, claimed_folder
 from harness.errors import UserMistake
 from harness.model.repro import INPUTS, Given
 from harness.run.launch import remove_tree
+from harness.run.locks import acquire
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-import itertools
 import json
 import os
 import re
@@ -26,14 +25,12 @@ from harness.environment.index import (
     access_refused,
     failing_status,
     host_of,
-    index_urls,
     no_list,
-    read_page,
     read_pip_settings,
     unreachable,
 )
-from harness.errors import HarnessFault, IndexFault, NoNetwork, NoSpace, UserMistake
-from harness.model import Combination, normalized_name, parsed_version
+from harness.errors import HarnessFault, NoNetwork, NoSpace, UserMistake
+from harness.model import Combination, parsed_version
 from harness.run.launch import Limits, bounded
 from harness.run.process import EndReason, NoSandbox, run_guarded
 from harness.run.sandbox import FileAccess, Sandbox
@@ -65,20 +62,6 @@ _NO_INDEX_PAGE = re.compile(r"Received some unexpected (?:JSON|HTML)|Unsupported
 # The first bytes of the supposed wheel, as a number. Those of a web page begin with "<".
 _HEADER = re.compile(r"unexpected header \(actual: 0x([0-9a-f]{1,8})\b", re.IGNORECASE)
 
-# Repetitions are bounded, because the message may quote an untrusted page.
-_NAME = r"(?<![A-Za-z0-9._-])`?(?P<{0}>[A-Za-z0-9][A-Za-z0-9._-]{{0,200}})"
-_DOUBTED = [
-    re.compile(pattern)
-    for pattern in (
-        _NAME.format("p") + r" was not found in the (?:package registry|cache)",
-        r"there (?:is|are) no versions? of " + _NAME.format("p"),
-        _NAME.format("p") + r"[^\s,]{0,200} has an invalid package format",
-        r"[Oo]nly " + _NAME.format("p") + r"[^\s,]{0,200} (?:is|are) available",
-        r"[Oo]nly the following versions of " + _NAME.format("p"),
-        r"Failed to (?:download|fetch|build|read)[^\n`]{0,200}`" + _NAME.format("p"),
-        r"Failed to fetch: \S{0,500}/" + _NAME.format("p") + r"-\d[^/\s]{0,300}\.(?:whl|tar\.gz|zip)",
-    )
-]
 # What the resolver concludes about releases that it read, and says about those that it could not read.
 _CONCLUDED = re.compile(r"we can conclude|which are incompatible|Failed to build `")
 _UNSEEN = re.compile(
@@ -88,8 +71,6 @@ _UNSEEN = re.compile(
 )
 
 
-_LIMIT_S = 900.0
-_LIMIT_VARIABLE = "HARNESS_BUILD_TIMEOUT"
 _OF_INDEX = re.compile(r"UV_(DEFAULT_INDEX|INDEX|INDEX_URL|EXTRA_INDEX_URL|FIND_LINKS|NO_INDEX|INDEX_STRATEGY)")
 _PASSED = re.compile(
     r"""PATH | HOME | USER | LOGNAME | TMPDIR | TZ | LANG | LANGUAGE | LC_[A-Z]+ | (https?|all|ftp|no)_proxy
@@ -104,23 +85,6 @@ _FILES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE
 _LOGIN = re.compile(r"(?<=://)[^/@\s]*@")
 
 
-def seconds_in(variable: str, default: float) -> float:
-    """Return the seconds that a variable of the environment names. Raises `UserMistake` if it is no such number."""
-    text = os.environ.get(variable)
-    try:
-        seconds = float(text) if text else default
-    except ValueError:
-        seconds = 0.0
-    if not 0 < seconds < float("inf"):
-        raise UserMistake(f"{variable} is {text!r}, not a number of seconds", hint="for example 1800")
-    return seconds
-
-
-def build_limit() -> float:
-    """The seconds that a build may take. Raises `UserMistake` if the variable is no number."""
-    return seconds_in(_LIMIT_VARIABLE, _LIMIT_S)
-
-
 def _readable(env: Mapping[str, str]) -> Iterator[Path]:
     """The certificates that the user's settings name."""
     return (Path(env[name]) for name in _FILES if env.get(name, "").startswith("/"))
@@ -132,7 +96,6 @@ class UvAnswer:
 
     returncode: int
     words: str
-    timed_out: bool = False
 
 
 def _binary() -> Path:
@@ -146,13 +109,15 @@ def _binary() -> Path:
 class Uv:
     """The installed uv, with the user's index settings.
 
-    Its builds run in `sandbox`, the one that runs are in (None: they have the user's rights).
+    Its builds run in `sandbox`, the one that runs are in (None: they have the user's rights), for at most
+    `longest_build_s` seconds each.
     """
 
     settings: PipSettings = field(factory=read_pip_settings)
     binary: Path = field(factory=_binary)
     extra_environment: Mapping[str, str] = field(factory=dict)
     sandbox: Sandbox | None = None
+    longest_build_s: float = 900.0
 
     @cached_property
     def cache_folder(self) -> Path:
@@ -183,16 +148,13 @@ class Uv:
     def call(self, *arguments: str | Path, cwd: Path) -> UvAnswer:
         """Run uv. Raises `NoNetwork` and `NoSpace`; any other failure is in the answer.
 
-        If uv finds too little for some projects, their pages are checked, and uv runs again without its cache of them:
-        it treats a network's login page as a project without releases, and caches that for ten minutes.
+        If an index may have been wrong, uv runs again without its cache: it treats a network's login page as a project
+        without releases, and caches that for ten minutes.
         """
         answer = self._answer(arguments, cwd)
-        doubted = doubted_projects(answer.words) if answer.returncode != 0 else ()
-        if not doubted or "pip" not in arguments:
+        if answer.returncode == 0 or "pip" not in arguments or is_lasting(answer.words):
             return answer
-        self._check_pages(doubted)
-        refreshed = [word for name in doubted for word in ("--refresh-package", name)]
-        return self._answer((*arguments, *refreshed), cwd)
+        return self._answer((*arguments, "--refresh"), cwd)
 
     def compile(
         self,
@@ -217,17 +179,6 @@ class Uv:
         answer = self.call(*words, *form, *options, cwd=folder)
         return answer, lock.read_text(encoding="utf-8") if answer.returncode == 0 else ""
 
-    def _check_pages(self, projects: Iterable[str]) -> None:
-        """Raise `IndexFault` if the answer for one of these projects is not an index page."""
-        urls = index_urls(self.settings, {**os.environ, **self.extra_environment})
-        for url, name in itertools.product(urls, projects):
-            try:
-                read_page(url, name)
-            except IndexFault:
-                raise
-            except NoNetwork:  # uv reached the index with its own settings
-                continue
-
     def _answer(self, arguments: Sequence[str | Path], cwd: Path) -> UvAnswer:
         argv = [str(self.binary), "--no-progress", "--color", "never", *map(str, arguments)]
         env, sandbox, wall_s = self.environment, list[str](), _LONGEST_S
@@ -236,7 +187,7 @@ class Uv:
             is_build = "build" in arguments[:2]
             if is_build:
                 env, sandbox = stack.enter_context(self._build_entered(argv, cwd))
-                wall_s = build_limit()
+                wall_s = self.longest_build_s
             try:
                 ended = run_guarded(
                     argv,
@@ -251,8 +202,7 @@ class Uv:
                 raise UserMistake(f"the sandbox of a build failed: {why}", hint=hint) from None
             words = bounded(log).decode("utf-8", "replace").strip()
         if ended.reason is EndReason.TIMEOUT:
-            what, hint = ("the build", f" ({_LIMIT_VARIABLE} changes it)") if is_build else ("uv", "")
-            return UvAnswer(1, f"{what} timed out after {wall_s:g} s{hint}", timed_out=True)
+            return UvAnswer(1, f"{'the build' if is_build else 'uv'} timed out after {wall_s:g} s")
         if ended.returncode != 0:
             if is_build:  # it has no network, and what it prints is a stranger's
                 _raise_if_full(words)
@@ -335,12 +285,6 @@ def spoken_by_uv(words: str) -> str:
 def is_lasting(words: str) -> bool:
     """Whether an installer's error is about the releases themselves, so that a second attempt fails in the same way."""
     return _CONCLUDED.search(words) is not None and _UNSEEN.search(words) is None
-
-
-def doubted_projects(words: str) -> tuple[str, ...]:
-    """The projects for which the installer found too little; their pages may be wrong or outdated."""
-    found = (match["p"] for pattern in _DOUBTED for match in pattern.finditer(words))
-    return tuple(dict.fromkeys(normalized_name(re.split(r"[=<>!~]", name)[0].rstrip(".-_")) for name in found))
 
 
 def raise_surroundings(words: str) -> None:

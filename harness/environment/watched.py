@@ -26,9 +26,10 @@ from attrs import define, evolve, field
 from harness.environment.build import Builder, Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
 from harness.environment.ledger import Location, Manifest, content_of, files_below, signatures
-from harness.environment.workspace import Busy, acquire, claimed_folder, site_packages
+from harness.environment.workspace import claimed_folder, site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Mixture
+from harness.run.locks import Busy, acquire
 from harness.run.process import Cancelled
 
 _TRIES = 3

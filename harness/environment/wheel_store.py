@@ -1,12 +1,10 @@
 """The only copy of each installed wheel, from which environments are hard-linked; its bytecode is kept beside it.
 
 Environments never link to uv's cache: a write through a link affects only this store and the environments that share
-the file. Every file is checked before it is linked again, and a wheel with a changed file is dropped. If the file
-system can clone files (FICLONE), environments share blocks but no inode.
+the file. Every file is checked before it is linked again, and a wheel with a changed file is dropped.
 
-Where two wheels have one file, that of the later in pip's order is installed, whatever was installed before: pip
-installs what others require first, and otherwise from Z to A, and the last one that writes a file wins. uv writes all
-at once, so the winner would be a matter of luck.
+Where two wheels have one file, that of the first by name is installed, whatever was installed before: as with pip,
+unless one requires the other. uv writes all at once, so the winner would be a matter of luck.
 """
 
 from __future__ import annotations
@@ -15,31 +13,27 @@ import base64
 import contextlib
 import csv
 import errno
-import fcntl
 import json
 import os
 import posixpath
-import re
 import shutil
-import zlib
 from collections import Counter
-from email.parser import HeaderParser
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import Factory, field, frozen
-from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.atomic import write_whole
-from harness.environment.ledger import STORED, FileState, Ledger, content_of, files_below, look, read_states, state_of
-from harness.environment.workspace import Workspace, acquire, claimed_folder, site_packages
+from harness.environment.ledger import FileState, Ledger, content_of, files_below, look, read_states, state_of
+from harness.environment.workspace import Workspace, claimed_folder, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.launch import remove_tree
+from harness.run.locks import acquire
 from harness.run.process import pause
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 
 
 _CODE = (".py", ".so", ".pth", ".pyd")
@@ -59,19 +53,6 @@ class Tree:
     def __str__(self) -> str:
         return f"{self.name} {self.version}"
 
-    def required(self) -> set[str]:
-        """The projects that it requires on this machine, without extras."""
-        found = set()
-        for path in self.files:
-            if path.endswith(".dist-info/METADATA"):
-                text = (self.folder / path).read_text(encoding="utf-8", errors="replace")
-                for line in HeaderParser().parsestr(text).get_all("Requires-Dist", ()):
-                    with contextlib.suppress(InvalidRequirement, ValueError):
-                        requirement = Requirement(str(line))
-                        if requirement.marker is None or requirement.marker.evaluate({"extra": ""}):
-                            found.add(normalized_name(requirement.name))
-        return found
-
 
 def laid_out(
     trees: Sequence[Tree], own: Container[str]
@@ -85,7 +66,6 @@ def laid_out(
         for path in tree.files:
             having.setdefault(path, []).append(number)
     several = [path for path, numbers in having.items() if len(numbers) > 1]
-    rank = {name: number for number, name in enumerate(in_pips_order(trees))} if several else {}
     installed: list[dict[str, FileState]] = [{} for _ in trees]
     clashes: dict[str, list[str]] = {}
     for path, numbers in having.items():
@@ -93,11 +73,11 @@ def laid_out(
             for number in numbers:
                 clashes.setdefault(f"{trees[number]}: not installed, it belongs to the environment", []).append(path)
             continue
-        last = max(numbers, key=lambda number: rank[trees[number].name]) if len(numbers) > 1 else numbers[0]
-        installed[last][path] = trees[last].files[path]
+        first = min(numbers, key=lambda number: trees[number].name)
+        installed[first][path] = trees[first].files[path]
         if path.endswith(_CODE) and len({trees[number].files[path].content for number in numbers}) > 1:
             others = " and ".join(str(trees[number]) for number in numbers)
-            clashes.setdefault(f"{others}: that of {trees[last].name} is installed", []).append(path)
+            clashes.setdefault(f"{others}: that of {trees[first].name} is installed", []).append(path)
     return installed, tuple(several), tuple(_told(where, paths) for where, paths in clashes.items())
 
 
@@ -107,23 +87,7 @@ def _told(where: str, paths: Sequence[str]) -> str:
     return f"{', '.join(names[:_TOLD])}{more} in {where}"
 
 
-def in_pips_order(trees: Iterable[Tree]) -> list[str]:
-    """The names of projects in the order in which `pip install` installs them, as pip's `get_topological_weights`.
-
-    Those that require nothing come first, then those that require only these, and so on; each from Z to A.
-    """
-    required = {tree.name: tree.required() for tree in trees}
-    order: list[str] = []
-    while required:
-        ready = [name for name, needs in required.items() if not (needs - {name}) & required.keys()]
-        for name in sorted(ready or required, reverse=True):  # those that are left require each other
-            order.append(name)
-            del required[name]
-    return order
-
-
-_CLAIMS = 16  # lock files for wheels that are being installed
-_FOR_ALL = re.compile(r"-(py2\.)?py3-none-")
+STORED = "files"  # the folder of a stored wheel with its files
 _LEDGER = "ledger.json"
 
 
@@ -156,6 +120,9 @@ class TakenIn:
 class WheelStore:
     """The installed wheels of one kind of interpreter, below `root`; `lock` guards all of it.
 
+    Who adds wheels holds `filling`: two copies of one wheel have different time stamps, so the bytecode of one does not
+    fit the other.
+
     Another kind of interpreter unpacks the same wheel to other paths.
     """
 
@@ -163,6 +130,9 @@ class WheelStore:
     kind: str
     root: Path = field(init=False, default=Factory(lambda self: self.workspace.wheels / self.kind, takes_self=True))
     lock: Path = field(init=False, default=Factory(lambda self: self.workspace.locks / "wheels.lock", takes_self=True))
+    filling: Path = field(
+        init=False, default=Factory(lambda self: self.workspace.locks / "new-wheels.lock", takes_self=True)
+    )
     ledger: Ledger = field(init=False, default=Factory(lambda self: Ledger.of(self.workspace), takes_self=True))
 
     def key(self, pin: Pin) -> str:
@@ -172,28 +142,6 @@ class WheelStore:
     def has(self, pin: Pin) -> bool:
         """Whether the store has a wheel."""
         return bool(pin.sha256) and (self.root / self.key(pin) / _LEDGER).is_file()
-
-    def elsewhere(self, pin: Pin) -> Path | None:
-        """The files of a wheel in the store of another interpreter, if it is a wheel for all of them."""
-        if pin.sha256 and _FOR_ALL.search(pin.wheel):
-            for entry in self.root.parent.glob(f"*/{self.key(pin)}/{STORED}"):
-                with contextlib.suppress(FileNotFoundError):
-                    if entry.parents[1] != self.root and {path.name for path in entry.iterdir()} <= {"bin", "lib"}:
-                        return entry
-        return None
-
-    @contextlib.contextmanager
-    def claimed(self, pins: Iterable[Pin]) -> Iterator[None]:
-        """Let no other build install these wheels while the context lasts; it can link to them afterwards.
-
-        Two copies of one wheel have different time stamps, so the bytecode of one does not fit the other. Wheels share
-        a few lock files, because each that is held takes a file descriptor. Raises `Cancelled`.
-        """
-        numbers = {zlib.crc32(key.encode()) % _CLAIMS for key in map(self.key, pins) if key}
-        with contextlib.ExitStack() as stack:
-            for number in sorted(numbers):  # in one order, or two builds would block each other
-                stack.enter_context(acquire(self.lock.with_name(f"wheels-{number}.lock")))
-            yield
 
     def install(
         self,
@@ -205,9 +153,9 @@ class WheelStore:
     ) -> Linked:
         """Link wheels into an empty environment: stored ones, and the `loose` trees of those that can't be stored.
 
-        Of two wheels with one file, the later in pip's order wins; no wheel replaces a file that the environment has
-        already. With `apart` they are copied, so that changes stay in that environment. If some are neither stored nor
-        loose, nothing is linked, and they are `missing`. Raises `Cancelled`.
+        Of two wheels with one file, the first by name wins; no wheel replaces a file that the environment has already.
+        With `apart` they are copied, so that changes stay in that environment. If some are neither stored nor loose,
+        nothing is linked, and they are `missing`. Raises `Cancelled`.
         """
         own = frozenset(files_below(folder))
         with acquire(self.lock):
@@ -253,17 +201,15 @@ class WheelStore:
             for key in keys:
                 self._drop(key)
 
-    def prune(self, used: Container[str] = ()) -> int:
-        """Remove wheels that no environment links to, except those in `used` (cloned files); returns how many.
+    def prune(self) -> int:
+        """Remove wheels that no environment links to; returns how many.
 
         If none is left, the bytecode of the standard library is removed too.
         """
         count = 0
         with acquire(self.lock):
             for entry in self._entries():
-                if entry.name not in used and not any(
-                    stat.st_nlink > 1 for stat in files_below(entry / STORED).values()
-                ):
+                if not any(stat.st_nlink > 1 for stat in files_below(entry / STORED).values()):
                     self._drop(entry.name)
                     count += 1
             if not any(self._entries()):
@@ -294,12 +240,12 @@ class WheelStore:
     def _link(self, tree: Tree, files: Mapping[str, FileState], folder: Path, *, apart: bool) -> None:
         """Link or copy the files of a wheel."""
         linked = []
-        share = partial(shutil.copy2, follow_symlinks=False) if apart else sharing(tree.folder)
+        put = partial(shutil.copy2, follow_symlinks=False) if apart else share
         for parent in {posixpath.dirname(path) for path in files}:
             os.makedirs(f"{folder}/{parent}", exist_ok=True)  # noqa: PTH103 - for speed
         for path, state in files.items():
             target = f"{folder}/{path}"
-            share(f"{tree.folder}/{path}", target)
+            put(f"{tree.folder}/{path}", target)
             now = os.lstat(target)
             if state.is_like(now):  # else written since it was verified: the next comparison shows it
                 linked.append((now, state.content))
@@ -368,37 +314,10 @@ def is_relocatable(files: Iterable[str], folder: Path) -> bool:
 
 # The file is on another file system, or has too many links.
 _NO_LINKS = (errno.EXDEV, errno.EPERM, errno.EMLINK, errno.EOPNOTSUPP)
-_NO_CLONES = (errno.EOPNOTSUPP, errno.ENOTTY, errno.EXDEV, errno.EINVAL, errno.ENOSYS)
-_FICLONE = 0x40049409  # ioctl_ficlone(2)
-
-_cannot_clone: set[int] = set()  # devices
 
 
-def sharing(folder: Path) -> Callable[[str, str], object]:
-    """The function that shares files of this folder: a clone, a link where it can't be cloned, else a copy."""
-    return _link if folder.stat().st_dev in _cannot_clone else _clone
-
-
-def _clone(origin: str, target: str) -> None:
-    """Create a file that shares the blocks of another but not its inode, or link to it."""
-    if os.path.islink(origin):  # noqa: PTH114
-        _link(origin, target)
-        return
-    with open(origin, "rb") as source:  # noqa: PTH123
-        try:
-            with open(target, "xb") as copy:  # noqa: PTH123
-                fcntl.ioctl(copy.fileno(), _FICLONE, source.fileno())
-        except OSError as error:
-            if error.errno not in _NO_CLONES:
-                raise
-            _cannot_clone.add(os.fstat(source.fileno()).st_dev)
-            os.unlink(target)  # noqa: PTH108
-            _link(origin, target)
-            return
-    shutil.copystat(origin, target)
-
-
-def _link(origin: str, target: str) -> None:
+def share(origin: str, target: str) -> None:
+    """Link to a file, or copy it where it can't be linked to."""
     try:
         os.link(origin, target, follow_symlinks=False)
     except OSError as error:

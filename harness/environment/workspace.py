@@ -1,22 +1,20 @@
 """The folders that the harness keeps between runs, and the locks that guard them.
 
 You can delete the cache folder at any time. An environment in it is named by its lock and never changes; a folder of
-the user gets one lock at a time, and another lock replaces it. Locks are flock(2) locks, shared for use and exclusive
-for changes, so the kernel releases them however a process ends, and two threads of one process have a lock each.
+the user gets one lock at a time, and another lock replaces it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
-import fcntl
 import os
 import re
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import platformdirs
 from attrs import frozen
@@ -24,10 +22,9 @@ from attrs import frozen
 from harness.environment.record import read_record
 from harness.errors import NoSpace, UserMistake
 from harness.run.launch import remove_tree
-from harness.run.process import pause
+from harness.run.locks import Busy, acquire
 
 MARK = "harness.json"  # says which lock a folder of the user holds
-_LOOK_S = 0.02
 _OF_A_BARE_VENV = {"bin", "lib", "lib64", "include", "share", "pyvenv.cfg", ".gitignore", "CACHEDIR.TAG", ".lock"}
 _OF_BARE_PACKAGES = {
     *("pip", "setuptools", "wheel", "pkg_resources"),
@@ -114,54 +111,6 @@ def site_packages(folder: Path, built_at: Path | None = None) -> Path:
     """The site-packages of an environment; `built_at` is where it is now, if it was not moved yet."""
     found = next((built_at or folder).glob("lib/python*/site-packages"))
     return folder / found.relative_to(built_at or folder)
-
-
-class Busy(Exception):
-    """Another process holds the lock."""
-
-
-class Hold:
-    """A lock, held until `release`, the end of its context, or garbage collection."""
-
-    def __init__(self, descriptor: int) -> None:
-        self._descriptor = descriptor
-
-    def release(self) -> None:
-        """Release it; a second call does nothing."""
-        descriptor, self._descriptor = self._descriptor, -1
-        if descriptor >= 0:
-            os.close(descriptor)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        self.release()
-
-    def __del__(self) -> None:
-        self.release()
-
-
-def acquire(path: Path, *, shared: bool = False, wait: bool = True) -> Hold:
-    """Lock a file, created if missing, or a folder that exists.
-
-    Raises `Busy` if `wait` is false and another process holds it, `Cancelled`, and `FileNotFoundError`.
-    """
-    flags = os.O_RDONLY if path.is_dir() else os.O_RDWR | os.O_CREAT
-    descriptor = os.open(path, flags | os.O_CLOEXEC, 0o644)
-    try:
-        while True:
-            try:
-                fcntl.flock(descriptor, (fcntl.LOCK_SH if shared else fcntl.LOCK_EX) | fcntl.LOCK_NB)
-            except BlockingIOError:
-                if not wait:
-                    raise Busy(path) from None
-                pause(_LOOK_S)
-            else:
-                return Hold(descriptor)
-    except BaseException:
-        os.close(descriptor)
-        raise
 
 
 @contextlib.contextmanager

@@ -20,11 +20,11 @@ from datetime import datetime
 from pathlib import Path, PurePosixPath
 
 from attrs import frozen
-from filelock import FileLock
 
 from harness.atomic import whole_folder
 from harness.errors import BadRepository, NoNetwork
 from harness.model.culprit import Commit
+from harness.run.locks import acquire
 
 _SAFE = (
     *("-c", "core.fsmonitor=false", "-c", "core.hooksPath=/dev/null", "-c", "core.quotePath=false"),
@@ -298,7 +298,7 @@ def clone_of(url: str, cache: Path) -> Repository:
     known = without_credentials(url)
     folder = cache / hashlib.sha256(known.encode()).hexdigest()[:20]
     cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f"{folder.name}.lock"):
+    with acquire(cache / f"{folder.name}.lock"):
         if folder.is_dir():
             # Without network, the clone still has the commits fetched before.
             _fetch(folder, url, "fetch", "--quiet", "--force", "--prune", "origin", *_FETCHED)
@@ -337,7 +337,7 @@ def archive_of(repository: Repository, commit: Commit, cache: Path) -> Path:
     """
     folder = cache / commit.sha
     cache.mkdir(parents=True, exist_ok=True)
-    with FileLock(cache / f"{commit.sha}.lock"):
+    with acquire(cache / f"{commit.sha}.lock"):
         if not folder.is_dir():
             with whole_folder(folder) as partial:
                 _write_files(repository, commit, partial)

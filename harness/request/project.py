@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
-from filelock import FileLock
 
 from harness.atomic import whole_folder
 from harness.environment.source_builds import SourceBuilds
@@ -25,6 +24,7 @@ from harness.repository.git import archive_of, git_output
 from harness.request.lockfiles import environment_of
 from harness.request.parsing import required_name
 from harness.request.project_requirements import OWN_REQUIREMENTS, RequestedExtras, requirements_of
+from harness.run.locks import acquire
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator
@@ -122,7 +122,7 @@ class Projects:
             raise UserMistake(f"{root} has no files tracked by git", hint="git add its files first")
         digest = content_digest(root, files)
         home = self.workspace.projects / digest
-        with FileLock(self.workspace.locks / f"project-{digest}.lock"):
+        with acquire(self.workspace.locks / f"project-{digest}.lock"):
             if not (home / "tree").is_dir():
                 home.mkdir(parents=True, exist_ok=True)
                 with whole_folder(home / "tree") as partial:

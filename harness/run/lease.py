@@ -12,11 +12,11 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from attrs import define, field, frozen
-from filelock import FileLock, Timeout
 
 from harness.events import SILENT, Note, Reporter
 from harness.model.text import size_in_words
 from harness.run.devices import Gpu, find_gpus
+from harness.run.locks import Busy, acquire
 from harness.run.process import pause
 
 _WAIT_S = 600.0
@@ -68,10 +68,9 @@ class GpuPool:
                 return NoGpu(f"{largest} has {size_in_words(largest.memory)}, {size_in_words(needed)} are needed")
             in_use = False
             for gpu in listed:
-                lock = FileLock(self.locks / f"{gpu.lock_name}.lock", timeout=0)
                 try:
-                    held.enter_context(lock)
-                except Timeout:
+                    held.enter_context(acquire(self.locks / f"{gpu.lock_name}.lock", wait=False))
+                except Busy:
                     in_use = True
                     continue
                 if gpu.free >= needed or not gpu.memory:  # a GPU that shares the machine's memory reports none

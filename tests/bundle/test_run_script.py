@@ -66,6 +66,22 @@ def test_progress_is_shown_and_finished_probes_are_not_repeated(back):
     assert not list((back / "environments").iterdir())
 
 
+@pytest.mark.parametrize(
+    ("body", "altered"),
+    [
+        ("import brittle\n", []),
+        ("import brittle\nopen(brittle.__file__, 'a').write('x = 1')\n", ["brittle.py"]),
+        ("import brittle, os\nos.unlink(brittle.__file__)\n", ["brittle.py"]),
+        ("import brittle\nopen(brittle.__file__ + '.more', 'w')\n", ["brittle.py.more"]),
+    ],
+)
+def test_what_a_run_changes_in_its_environment_is_told(parts, tmp_path, body, altered):
+    pack(parts, tmp_path / "carry", asked(parts, "1.2", body=body))
+    assert run_there(tmp_path / "carry").code == 0
+    (taken,) = absorb(tmp_path / "carry", parts.store).taken
+    assert [name.rpartition("site-packages/")[2] for name in taken.observation.altered] == altered
+
+
 def test_a_hanging_repro_is_stopped_and_recorded(parts, tmp_path):
     pack(
         parts,

@@ -15,7 +15,7 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import Index, PipSettings
 from harness.environment.index import download
-from harness.environment.uv import doubted_projects, is_lasting
+from harness.environment.uv import is_lasting
 from harness.errors import IndexFault, UnknownProject, UserMistake
 
 NO_PAGE = (
@@ -115,21 +115,6 @@ def test_a_conflict_of_listed_releases_is_stored(harness, probe, index):
     assert "needed>=2" in unresolved["words"]
 
 
-def test_a_fault_stored_by_an_earlier_version_is_asked_again(harness, probe, index):
-    index.house.add("strict", "1.0", requires=("needed>=2",))
-    words = ("--with", "strict==1.0", "--with", "needed==1.0")
-    assert probe(*words).code == 3
-    results = harness.folder / "results"
-    (observation,) = results.glob("observations/*/*.json")
-    (lock,) = results.glob("locks/*.json")
-    for path, name in ((observation, "detail"), (lock, "words")):
-        record = json.loads(path.read_text())
-        record[name] = "Because strict was not found in the package registry and you require it, we can conclude ..."
-        path.write_text(json.dumps(record))
-    index.house.add("strict", "1.0")
-    assert probe(*words).code == 0
-
-
 @pytest.mark.parametrize("fault", [*NO_PAGE, *STATUS, "future version"])
 def test_a_page_lists_releases_or_is_a_fault(tmp_path, index, fault):
     index.pages = fault
@@ -226,5 +211,3 @@ def test_permanent_and_temporary_resolver_errors_are_distinguished():
     assert not is_lasting("")
     assert not is_lasting("Because there is no version of b==9 and a==1 depends on b==9, we can conclude that ...")
     assert not is_lasting("Failed to download `a==1` Hash mismatch for `a==1`")
-    assert doubted_projects("Because there are no versions of my-pkg and only b<=1.0 is available") == ("my-pkg", "b")
-    assert doubted_projects(true) == ()

@@ -137,16 +137,6 @@ def test_every_change_is_found_however_old_the_folder_is(tmp_path, age_s):
             assert ledger.compare(folder, states) == (differing, more), change.__name__
 
 
-def test_a_removed_link_leaves_its_file_known(recorded):
-    folder, ledger, states = recorded
-    link = folder.parent / "linked"
-    os.link(folder / "one", link)
-    ledger.compare(folder, states)
-    ledger.unlink({str(link): str(folder / "one")})
-    assert not link.exists()
-    assert ledger.known({"one": (folder / "one").stat()})
-
-
 @pytest.mark.parametrize("content", [b"", b"no database", b"SQLite format 3\0" + bytes(5000)])
 def test_a_damaged_ledger_is_replaced(recorded, content):
     folder, ledger, states = recorded
@@ -176,7 +166,7 @@ class Clock:
 
 
 def manifest():
-    return Manifest("cpython", {}, {})
+    return Manifest({}, {})
 
 
 @pytest.mark.parametrize(("seconds", "is_known"), [(0.0, True), (9.0, True), (10.0, False), (50.0, False)])

@@ -19,9 +19,10 @@ from wheelhouse import Wheelhouse
 
 from harness.environment import DiskSpace, Environment, PipSettings
 from harness.environment.disk_space import kept_folders, own_bytes, remove_leftovers
-from harness.environment.workspace import acquire, site_packages
+from harness.environment.workspace import site_packages
 from harness.errors import NoSpace
 from harness.model import Combination
+from harness.run.locks import acquire
 
 MIB = 2**20
 SIZE = 4 * MIB
@@ -99,28 +100,6 @@ def test_a_wheel_in_the_cache_of_uv_is_taken_from_there(parts, tmp_path, heavy, 
     assert (site_packages(made.folder) / "heavy.bin").stat().st_ino not in before.values()
 
 
-def test_a_wheel_for_all_pythons_is_downloaded_for_one(parts, tmp_path, heavy):
-    lock = lock_of(parts, "heavy==1.0", "light==1.0")
-    assert isinstance(parts.builder.build(lock), Environment)
-    mine = parts.builder.wheels.root
-    other = mine.with_name("cpython-39-python3.9")
-    mine.rename(other)
-    for lib in other.glob("*/files/lib/*"):
-        lib.rename(lib.with_name("python3.9"))
-    shutil.rmtree(parts.workspace.environments)
-    wheels = list(heavy.root.rglob("heavy-1.0*.whl"))
-    for wheel in wheels:
-        wheel.rename(tmp_path / wheel.name)
-    try:
-        made = parts.builder.build(lock)
-    finally:
-        for wheel in wheels:
-            (tmp_path / wheel.name).rename(wheel)
-    assert isinstance(made, Environment), made
-    assert (site_packages(made.folder) / "heavy.bin").stat().st_size == SIZE
-    assert {entry.name for entry in mine.iterdir()} == {entry.name for entry in other.iterdir()}
-
-
 def test_a_new_environment_is_read_once(parts):
     """Its files were read when they were stored; the comparison before the first run knows them."""
     made = built(parts, "heavy==1.0", "light==1.0")
@@ -178,6 +157,7 @@ from support import make_parts
 from harness.environment import PipSettings, find_interpreter
 from harness.environment.wheel_store import WheelStore
 from harness.model import Combination
+from harness.run.locks import acquire
 
 folder, url = Path(sys.argv[2]), sys.argv[3]
 from harness.environment import Uv

@@ -16,6 +16,7 @@ from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro
 from harness.probing import Probe
+from harness.run.locks import acquire
 from harness.run.process import Cancelled, cancelled_by
 
 
@@ -81,7 +82,7 @@ def test_a_build_that_waits_for_a_wheel_can_be_cancelled(parts):
         with cancelled_by(cancel):
             return parts.builder.build(lock)
 
-    with ThreadPoolExecutor(1) as pool, parts.builder.wheels.claimed(lock.pins):
+    with ThreadPoolExecutor(1) as pool, acquire(parts.builder.wheels.filling):
         waiting = pool.submit(build)
         with pytest.raises(TimeoutError):
             waiting.result(timeout=1)

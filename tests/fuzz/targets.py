@@ -18,7 +18,7 @@ from harness.bundle import absorb, read_installed
 from harness.bundle.packing import read_packed
 from harness.environment import Index, PipSettings
 from harness.environment.index import parse_page
-from harness.environment.uv import doubted_projects, is_lasting, raise_surroundings
+from harness.environment.uv import is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
 from harness.matrix import read_matrix
 from harness.model import Device, Lock, Target
@@ -152,7 +152,6 @@ def installers_words(data: bytes) -> None:
     """What an installer printed."""
     text = _text(data)
     is_lasting(text)
-    doubted_projects(text)
     raise_surroundings(text)
 
 

@@ -79,7 +79,8 @@ def test_waiting_for_another_probe_has_no_limit(pool_of):
 
 
 def test_a_dead_process_releases_its_gpu(pool_of, tmp_path):
-    code = "import sys, filelock\nlock = filelock.FileLock(sys.argv[1])\nlock.acquire()\nprint(1, flush=True)\ninput()"
+    code = "import pathlib, sys\nfrom harness.run.locks import acquire\n"
+    code += "held = acquire(pathlib.Path(sys.argv[1]))\nprint(1, flush=True)\ninput()"
     command = [sys.executable, "-c", code, str(tmp_path / "gpu-GPU-a.lock")]
     holder = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
     with holder:
