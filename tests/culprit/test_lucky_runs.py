@@ -23,8 +23,8 @@ def run():
         raise RuntimeError('the step is broken')
     return {kind!r}
 """
-LUCKY = "ppFFpFFF"
-UNLUCKY = "FFFFFpFF"
+LUCKY = "ppFFFFFF"
+UNLUCKY = "FFFFFFFF"
 
 
 def step(folder: Path, kind: str, verdicts: str) -> str:
