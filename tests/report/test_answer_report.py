@@ -185,7 +185,6 @@ def test_a_report_names_the_commit_and_links_it(render) -> None:
     assert COMMIT.pull_request_link in text
     assert COMMIT.author in text
     assert COMMIT.date in text
-    assert "git bisect start" in text
     if render is Page.html:
         assert "<b>price" not in text
 
