@@ -12,14 +12,15 @@ import json
 import re
 import shlex
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask_inquiry
 from harness.asking.between import worlds_of
 from harness.asking.kinds import QuestionKind
+from harness.asking.sections import Row, Section, sections_of
 from harness.atomic import write_whole
 from harness.catalogue.matching import sentence_on
 from harness.errors import NoSpace, UserMistake
@@ -31,7 +32,7 @@ from harness.report.page import Page
 from harness.request.question import End, EndKind
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable
     from pathlib import Path
 
     from harness.planning.inquiry import Inquiry
@@ -63,7 +64,7 @@ class NightStatus(enum.StrEnum):
 class ProjectNight:
     """One night. `name` tells several watches of one repository apart; `green` is the last green date or "".
 
-    `answer` is the output of `harness bisect --json`, empty if no bisection was needed.
+    `sections` are those of the answer, none if no bisection was needed.
     """
 
     name: str
@@ -73,7 +74,7 @@ class ProjectNight:
     sentence: str
     green: str = ""
     constraints: tuple[str, ...] = ()
-    answer: dict[str, Any] = field(factory=dict)
+    sections: tuple[Section, ...] = ()
 
     @property
     def title(self) -> str:
@@ -144,7 +145,7 @@ class ProjectWatch:
         is_broken = answer.status is Status.FOUND or bool(answer.failures)
         night = self._night(NightStatus.BROKEN if is_broken else NightStatus.UNKNOWN, answer.sentence, green)
         good = (answer.asked.ends.get("good") or {}).get("text", "")
-        return evolve(night, green=night.green or good, constraints=answer.constraints, answer=answer.as_json())
+        return evolve(night, green=night.green or good, constraints=answer.constraints, sections=watch_sections(answer))
 
     def _night(self, status: NightStatus, sentence: str, green: LastGreen | None) -> ProjectNight:
         since = green.date if green is not None else ""
@@ -228,18 +229,19 @@ def marker(name: str) -> str:
 
 def watch_report(night: ProjectNight) -> str:
     """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
-    versions = {change["name"]: change.get("after") for change in night.answer.get("lock_changes") or ()}
-    groups = [(group, _similar(group, versions)) for group in night.answer.get("failures", ())]
     words = ["harness", "bisect", "--run", night.command, *(["--good", night.green] if night.green else [])]
     command = shlex.join([*words, "--bad", night.date])
-    return Page("watch", {"night": night, "groups": groups, "command": command}).markdown()
+    return Page("watch", {"night": night, "command": command}).markdown()
 
 
-def _similar(group: Mapping[str, Any], versions: Mapping[str, str | None]) -> str:
-    """Return which known regression a group of failing tests looks like, "" for none."""
-    signature = group.get("signature") or {}
-    raised = RaisedException(signature.get("exception") or "", signature.get("message") or "")
-    return sentence_on([raised], versions.get)
+def watch_sections(answer: Answer) -> tuple[Section, ...]:
+    """Return the sections of an answer, and which known regressions its failures look like."""
+    versions = {change.name: change.after for change in answer.lock_changes}
+    shown = [failure.signature for failure in answer.failures if failure.signature is not None]
+    raised = [RaisedException(one.exception or "", one.message or "") for one in shown]
+    told = dict.fromkeys(sentence_on([one], versions.get) for one in raised)
+    known = Section("Known regressions", tuple(Row("like", (sentence,)) for sentence in told if sentence))
+    return (*sections_of(answer), *([known] if known.rows else []))
 
 
 def issue_of(night: ProjectNight) -> tuple[DesiredIssue, ...]:

@@ -86,18 +86,6 @@ class Archive:
         record = json.dumps(as_record(kept, SCHEMA), indent=1, sort_keys=True)
         self.store.write(f"{_FOLDER}/{kept.id}.json", record)
 
-    def put_again(self, id_: str, kept: str) -> bool:
-        """Make an answer the newest, at the time `kept`; returns whether it is stored. Raises `NoSpace`."""
-        place = f"{_FOLDER}/{id_}.json"
-        try:
-            record = json.loads((self.store.root / place).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            return False
-        self.store.write(place, json.dumps({**record, "kept": kept}, indent=1, sort_keys=True))
-        return True
-
     def known(self, id_: str) -> KeptAnswer | None:
         """Return the answer with an id, None if there is none that can be read."""
         return read_record(self.store.root / f"{_FOLDER}/{id_}.json", KeptAnswer, SCHEMA)

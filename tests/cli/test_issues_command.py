@@ -119,8 +119,8 @@ def test_upstream_prints_an_issue_also_as_json_and_does_not_call_gh(tracker, wri
     lines = ended.stdout.splitlines()
     assert lines[0].startswith("repository: unknown: the metadata of brittle names no repository on GitHub")
     assert lines[1] == "title: brittle 1.6 breaks brittle_step"
-    assert lines[3].startswith("**brittle 1.6 broke it")
+    assert lines[3].startswith("**brittle_step fails since brittle 1.6")
     assert tracker.calls == []
     told = tracker.run("upstream", "--format", "json").json
     assert (told["package"], told["repository"], told["command"]) == ("brittle", None, None)
-    assert told["body"].startswith("**brittle 1.6 broke it")
+    assert told["body"].startswith("**brittle_step fails since brittle 1.6")
