@@ -56,22 +56,12 @@ def kept_answer(answer: Answer, kept: str) -> KeptAnswer:
     depth = answer.culprit.finest.level if answer.culprit is not None else Level.RELEASE
     found = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
     ends = tuple(candidate.version for candidate in (*candidates[:1], *candidates[-1:]))
-    return KeptAnswer(question_id(answer.asked, *ends, answer.asked.find_fix, *found), answer.lean(), kept)
+    return KeptAnswer(question_id(answer.asked, *ends, *found), answer.lean(), kept)
 
 
 def question_id(asked: Asked, *more: Any) -> str:
     """Identify what was asked: ten hexadecimal digits. `more` is what else distinguishes two questions."""
-    what = [
-        asked.subject,
-        asked.repro.digest,
-        asked.repro.params,
-        sorted(asked.requirements),
-        sorted(asked.holds),
-        asked.python,
-        asked.device,
-        asked.as_of,
-        *more,
-    ]
+    what = [as_record(asked, SCHEMA), *more]
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
