@@ -459,12 +459,15 @@ class Answer:
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as `harness bisect --json` prints it (schema 3)."""
+        from harness.asking.wording import head_of  # it needs this module
+
         boundary = self.boundary
         is_fix = boundary.is_fix or self.status in (Status.FIXED, Status.NOT_FIXED)
         told = {
             "schema": SCHEMA,
             "subject": self.subject or None,
             **picked(self, "status sentence advice"),
+            "head": head_of(self),
             **picked(self, "last_bad first_good suspects" if is_fix else "last_good first_bad suspects"),
             "confidence": boundary.confidence,
             "rates": {
