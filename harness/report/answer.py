@@ -14,6 +14,7 @@ from harness.asking.wording import runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Observation, Verdict, normalized_name
+from harness.model.release import version_order
 from harness.model.text import counted
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
@@ -249,7 +250,7 @@ def _cells(answer: Answer, steps: list[dict[str, Any]]) -> tuple[dict[str, str],
     """Return one cell for each candidate between the first and the last that was run."""
     seen = {step["release"]: step for step in steps}
     candidates = {one.version: one.uploaded for one in answer.boundary.candidates}
-    names = list(candidates if seen.keys() <= candidates.keys() else seen)
+    names = list(candidates) if seen.keys() <= candidates.keys() else sorted(seen, key=version_order)
     ran = [position for position, name in enumerate(names) if name in seen]
     cells = []
     for name in names[min(ran, default=0) : max(ran, default=-1) + 1]:
