@@ -1,7 +1,7 @@
 """Redacts private text: secrets in everything that is stored, all private data in reports.
 
 `hide_secrets` is for what stays on this machine: records, logs, messages. `redact` is for what others read: it also
-replaces names, folders and addresses of this machine.
+replaces folders and addresses of this machine.
 """
 
 from __future__ import annotations
@@ -53,12 +53,10 @@ _ASSIGNED = re.compile(
 class Private:
     """Private data of this machine that has no recognisable format.
 
-    `replacements` maps literal texts (folders, addresses, secrets) to placeholders; `names` are whole words (users,
-    hosts).
+    `replacements` maps literal texts (folders, addresses, secrets) to placeholders.
     """
 
     replacements: Mapping[str, str] = field(factory=dict, repr=False)
-    names: tuple[str, ...] = field(default=(), repr=False)
 
 
 def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str, str]:
@@ -89,7 +87,7 @@ def _without_tokens(text: str) -> str:
 
 
 def redact(text: str, private: Private = Private()) -> str:
-    """Replace private data in a text: first URLs and known secrets, then token formats, folders and names."""
+    """Replace private data in a text: first URLs and known secrets, then token formats and folders."""
     text = _CREDENTIALS.sub(r"\1<address with credentials>", text)
     known = sorted(private.replacements.items(), key=lambda pair: -len(pair[0]))
     for literal, label in known:
@@ -101,10 +99,7 @@ def redact(text: str, private: Private = Private()) -> str:
         if literal.startswith("/"):
             text = re.sub(rf"(?<![\w.-]){re.escape(literal)}(?![\w-])", label, text)
     text = _STDLIB.sub("<python>", text)
-    text = _HOME.sub("<home>", text)
-    for name in private.names:
-        text = re.sub(rf"(?<![\w]){re.escape(name)}(?![\w])", "<name>", text)
-    return text
+    return _HOME.sub("<home>", text)
 
 
 def redacted(value: Any, private: Private) -> Any:

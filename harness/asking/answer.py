@@ -8,11 +8,12 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 import cattrs
-from attrs import asdict, evolve, field, frozen
+from attrs import evolve, field, frozen
+from cattrs.gen import make_dict_unstructure_fn, override
 from packaging.version import InvalidVersion, Version
 
 from harness.model import Change, Observation, Repro, Signature, Verdict
-from harness.model.culprit import Culprit, Evidence, Finding, Level
+from harness.model.culprit import Culprit, Evidence, Finding
 from harness.model.signature import given_parts
 from harness.model.text import picked
 from harness.model.verdict import Step, verdicts_around
@@ -199,24 +200,19 @@ class Guilty:
     def as_json(self) -> Iterator[dict[str, Any]]:
         """Yield each guilty package as part of an answer's JSON."""
         boundary = self.boundary
-        finest = self.deeper.finest if self.deeper is not None else Finding(Level.RELEASE, self.packages)
-        proofs = [proof.observation.key for proof in finest.proofs if proof.observation is not None]
         for change in self.packages:
             is_own = change.name == self.package
             yield {
                 "package": change.name,
                 "last_good": change.before,
                 "first_bad": change.after,
-                "suspects": list(boundary.suspects) if is_own else [change.after],
+                "suspects": boundary.suspects if is_own else (change.after,),
                 "together_with": [other.name for other in self.packages if other.name != change.name],
                 "companions": [{"package": one.subject, "constraint": one.constraint} for one in self.companions],
-                "files": list(finest.files),
-                "regions": [cattrs.unstructure(region) for region in finest.regions],
-                "commit": next((commit.as_json() for commit in finest.commits), None),
-                "evidence": [asdict(evidence) for evidence in self.evidence],
+                "evidence": self.evidence,
                 "proved": self.is_proved,
-                "observations": proofs or [side.key for side in boundary.sides],
-                "confidence": None if boundary.confidence is None else round(boundary.confidence, 4),
+                "observations": boundary.sides,
+                "confidence": boundary.confidence,
                 "flaky": boundary.is_flaky,
                 "constraint": self.constraint if is_own or len(self.packages) == 1 else "",
             }
@@ -235,16 +231,6 @@ class Failure:
     culprits: tuple[Guilty, ...] = ()
     boundary: Boundary | None = None
     note: str = ""
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the failure as part of an answer's JSON."""
-        return {
-            "tests": list(self.tests),
-            "signature": given_parts(self.signature),
-            "status": self.status.value,
-            "culprits": [one for culprit in self.culprits for one in culprit.as_json()],
-            "note": self.note,
-        }
 
 
 @frozen
@@ -440,64 +426,57 @@ class Answer:
         return " ".join(self.constraints)
 
     def _repr_html_(self) -> str:
-        from harness.asking.wording import html_of  # it needs this module
+        from harness.asking.sections import html_of  # it needs this module
 
         return html_of(self)
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer as `harness bisect --json` prints it (schema 4)."""
+        from harness.asking.wording import head_of  # it needs this module
+
         boundary = self.boundary
         is_fix = boundary.is_fix or self.status in (Status.FIXED, Status.NOT_FIXED)
-        return {
+        told = {
             "schema": SCHEMA,
             "subject": self.subject or None,
             **picked(self, "status sentence advice"),
+            "head": head_of(self),
             **picked(self, "last_bad first_good suspects" if is_fix else "last_good first_bad suspects"),
-            "confidence": None if boundary.confidence is None else round(boundary.confidence, 4),
+            "confidence": boundary.confidence,
             "rates": {
                 side: {"failed": counts.bad, "runs": counts.runs}
                 for side, counts in (("good", boundary.good_side), ("bad", boundary.bad_side))
                 if counts is not None
             },
-            "effect": None if boundary.effect is None else asdict(boundary.effect),
-            "signature": given_parts(self.signature),
-            "failures": [failure.as_json() for failure in self.failures],
-            **picked(self, "constraints constraints_verified flaky failing_at_both not_run"),
+            **picked(boundary, "effect"),
+            **picked(self, "signature failures constraints constraints_verified flaky failing_at_both not_run"),
             **picked(self, "back_to lifted not_rebuilt"),
             "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
-            "steps": [step.as_json() for step in self.steps],
-            "left_out": boundary.left_out,
-            "lock_changes": [cattrs.unstructure(change) for change in boundary.moved or self.changes],
-            "drift": {release: list(told) for release, told in boundary.drift.items()},
-            "altered": {release: list(files) for release, files in boundary.altered.items()},
-            "culprit": levels_as_json(self.culprit),
-            "wall_s": round(self.wall_s, 2),
-            **picked(self, "probes culprit_probes repro"),
+            **picked(self, "steps lock_changes"),
+            **picked(boundary, "left_out drift altered"),
+            "culprit": self.culprit.findings if self.culprit is not None else None,
+            **picked(self, "wall_s probes culprit_probes repro"),
             **picked(self.asked, "device python as_of files"),
-            "notes": list(self.told),
+            "notes": self.told,
         }
+        return _JSON.unstructure(told)  # type: ignore[no-any-return]
 
 
-def levels_as_json(culprit: Culprit | None) -> list[dict[str, Any]] | None:
-    """Return the finding of each level, the coarsest first."""
-    if culprit is None:
-        return None
-    return [
-        {
-            "level": finding.level.value,
-            "proved": finding.is_proved,
-            "minimal": finding.is_minimal,
-            "packages": [str(change) for change in finding.packages],
-            **cattrs.unstructure(picked(finding, "regions needs reverted_along")),
-            **picked(finding, "files needed_files causes compiled candidates runs unresolved notes"),
-            "proofs": [
-                {
-                    **picked(proof, "sentence expected verdict reason"),
-                    "observation": proof.observation.key if proof.observation else None,
-                }
-                for proof in finding.proofs
-            ],
-            "commits": [commit.as_json() for commit in finding.commits],
-        }
-        for finding in culprit.findings
-    ]
+def _failure(failure: Failure) -> dict[str, Any]:
+    told = (one for culprit in failure.culprits for one in culprit.as_json())
+    return {**_FAILURE(failure), "culprits": _JSON.unstructure(list(told))}
+
+
+def _level(finding: Finding) -> dict[str, Any]:
+    return {**_LEVEL(finding), "proved": finding.is_proved, "packages": list(map(str, finding.packages))}
+
+
+# How the values of an answer are in its JSON: runs by their keys, and what is worked out besides what is stored.
+_JSON = cattrs.Converter()
+_JSON.register_unstructure_hook(Observation, lambda run: run.key)
+_JSON.register_unstructure_hook(Signature, given_parts)
+_JSON.register_unstructure_hook(Step, Step.as_json)
+_LEVEL = make_dict_unstructure_fn(Finding, _JSON, is_minimal=override(rename="minimal"))
+_JSON.register_unstructure_hook(Finding, _level)
+_FAILURE = make_dict_unstructure_fn(Failure, _JSON, culprits=override(omit=True), boundary=override(omit=True))
+_JSON.register_unstructure_hook(Failure, _failure)

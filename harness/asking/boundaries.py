@@ -104,7 +104,7 @@ class OnLine:
     wall_s: float = 0.0
 
     def answer(self, asked: Asked, boundary: Boundary) -> Answer:
-        """Return the answer; its sentence does not name what is below the boundary."""
+        """Return the answer."""
         searched, status = self.searched, status_of(self.searched)
         found = (Guilty(boundary, self.culprit),) if status.is_change else ()
         signature = searched.record.signature

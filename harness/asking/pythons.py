@@ -14,7 +14,6 @@ from packaging.version import InvalidVersion, Version
 
 from harness.asking.answer import Answer, Asked
 from harness.asking.boundaries import boundary_of, search_line
-from harness.asking.wording import packages_of
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
@@ -106,9 +105,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))
     asked = Asked.of(scope, *named, depth=depth.value, typed=newest.inquiry.typed)
     answer = found.answer(asked, boundary_of(found.searched, left_out=left_out))
-    sentence = answer.sentence.replace(f"{SUBJECT} 3.", "Python 3.")
-    sentence = f"{sentence} {_words(found.culprit, newest)}".strip()
-    return evolve(answer, sentence=sentence, told=newest.inquiry.told)
+    return evolve(answer, told=newest.inquiry.told)
 
 
 def _pythons(
@@ -179,18 +176,3 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
         notes = (f"not every package could be the same with both Pythons: {', '.join(sorted(set(differ)))}",)
         finding = evolve(finding, notes=notes)
     return Culprit((finding,))
-
-
-def _words(culprit: Culprit | None, newest: _Python) -> str:
-    """Say whether Python or a package made the difference."""
-    if culprit is None:
-        return ""
-    finest = culprit.finest
-    if any(change.name == SUBJECT for change in finest.packages):
-        shown = "with the same packages" if not finest.notes else "with packages as similar as both can install"
-        return (
-            f"It is Python itself: it fails {shown}."
-            if finest.is_proved
-            else "Whether it is Python itself is not proved."
-        )
-    return f"It is not Python itself but {packages_of(finest)}, which Python {newest.minor} installs."

@@ -10,7 +10,6 @@ from packaging.version import Version
 from harness.asking.advice import advice_for
 from harness.asking.answer import Answer, Asked
 from harness.asking.boundaries import boundary_of, candidates_of, search_line
-from harness.asking.wording import sentence_with_culprit
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.model.culprit import Culprit, Level
@@ -53,10 +52,7 @@ def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     reached = {step.release for step in found.searched.record.steps}
     boundary = boundary_of(found.searched, candidates_of(plan.releases), _between(plan, reached))
     answer = found.answer(asked_of(plan), boundary)
-    answer = evolve(answer, advice=advice_for(answer, plan))
-    return (
-        evolve(answer, sentence=sentence_with_culprit(answer, found.culprit)) if found.culprit is not None else answer
-    )
+    return evolve(answer, advice=advice_for(answer, plan))
 
 
 def _announced(plan: Plan, session: Session) -> tuple[str, tuple[str, ...]]:

@@ -9,9 +9,9 @@ from attrs import evolve
 
 from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
 from harness.asking.failures import failing_of
-from harness.model import Verdict
+from harness.model import Change, Verdict
 from harness.model.culprit import Culprit, Finding, Region
-from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged, sentence_and_table
+from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import runs_of
 from harness.planning.worlds import end_words
 from harness.request.question import End, EndKind
@@ -20,14 +20,17 @@ from harness.search.rates import CONFIDENCE
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
-    """Return the sentences that answer the question and say how certain the answer is."""
+    """Return the sentences that answer a question over a line and say how certain the answer is.
+
+    `name` are the names of the candidates by their position.
+    """
     subject, unit = answer.subject, answer.boundary.unit
     tried = {step.release for step in answer.steps if step.verdict is not Verdict.SKIP}
     judged = [candidate for candidate in name.values() if candidate in tried] or [name[0]]
     oldest, newest = judged[0], judged[-1]
     match answer.status:
         case Status.FOUND | Status.FIXED:
-            text = lead_of(answer)
+            text = found_in_words(answer)
         case Status.NOT_A_REGRESSION:
             is_named = oldest == (answer.asked.ends.get("good") or {}).get("text")
             which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
@@ -43,24 +46,8 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
         f"{name[end.asked]} could not be tested, so {name[end.used]} was taken as the {end.end.value} end"
         for end in result.moved_ends
     ]
-    text += _untried_between(answer) + _how_sure(answer, result) + _how_far(answer)
+    text += _how_sure(answer, result) + _how_far(answer)
     return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
-
-
-def lead_of(answer: Answer, *, is_elsewhere: bool = False) -> str:
-    """Return the sentence about the change; `is_elsewhere` says that the culprit is another package."""
-    subject, (older, newer) = answer.subject, answer.boundary.ends
-    verb, was, now = ("fixed", "bad", "good") if answer.status is Status.FIXED else ("broke", "good", "bad")
-    if newer is None:
-        return f"It was {was} with {subject} {older} and is {now} without it."
-    commits = answer.culprit.finest.commits if answer.culprit and answer.boundary.unit == "commit" else ()
-    lead = f"{subject} {f'commit {commits[0].described}' if commits else newer} {verb} it"
-    if older is None:
-        return f"{lead}: it was {was} without it."
-    if is_elsewhere:
-        hit = "no longer hit it" if answer.status is Status.FIXED else "hit it"
-        lead = f"Users {hit} from {subject} {newer} on"
-    return f"{lead}: {older} is {was}, {newer} is {now}."
 
 
 def _how_sure(answer: Answer, result: BisectionResult) -> str:
@@ -102,14 +89,6 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
     return f"a difference of {difference:+.3g}, {what} {low:+.3g} to {high:+.3g}"
 
 
-def _untried_between(answer: Answer) -> str:
-    """List the releases left out between the two sides, which may already have the change."""
-    untried = answer.boundary.untried if answer.status in (Status.FOUND, Status.FIXED) else {}
-    if not untried:
-        return ""
-    return f" Not tried between the two: {listed(f'{release} ({why})' for release, why in untried.items())}."
-
-
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
     effect, unit = result.effect, answer.boundary.unit
     if effect is not None and answer.signature is not None and not effect.is_clear:
@@ -145,31 +124,6 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
     )
 
 
-def sentence_with_culprit(answer: Answer, culprit: Culprit) -> str:
-    """Return the answer's sentence followed by the culprit; says so if the culprit is not the subject."""
-    sentence = answer.sentence
-    if _is_elsewhere(answer, culprit):
-        sentence = lead_of(answer, is_elsewhere=True) + sentence.removeprefix(lead_of(answer))
-    return f"{sentence} {culprit_sentence(answer, culprit)}".strip()
-
-
-def culprit_sentence(answer: Answer, culprit: Culprit) -> str:
-    """Return a sentence that names the culprit and says whether it is proved."""
-    finest = culprit.finest
-    noun = "suspect" if not finest.is_proved else "fix" if answer.status is Status.FIXED else "culprit"
-    what = packages_of(finest)
-    where = _where(finest)
-    if finest.commits:
-        what = f"commit {listed(commit.described for commit in finest.commits)} of {what}"
-    if _is_elsewhere(answer, culprit):
-        release = f"{answer.subject} {answer.boundary.ends[1]}"
-        is_gone = all(change.after is None for change in culprit.packages)
-        what += f", which {release} no longer installs" if is_gone else f", which {release} lets in"
-        where = f"; it lies{where.removeprefix(',')}" if where else ""
-    causes = "".join(f" {cause[0].upper()}{cause[1:]}." for cause in finest.causes)
-    return f"The {noun} is {what}{where}: {_shown(answer, finest)}.{causes}"
-
-
 def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
     if answer.ends:  # most of these runs are of more than one package
@@ -182,48 +136,18 @@ def runs_made(answer: Answer) -> str:
 
 def packages_of(finding: Finding) -> str:
     """Name the packages of a finding with their releases."""
-    return listed(f"{change.name} {change.after or '(removed)'}" for change in finding.packages)
+    return listed(map(_named, finding.packages))
 
 
-def _where(finding: Finding) -> str:
-    places = _places(finding)
-    return f", in {places}" if places else ""
+def _named(change: Change) -> str:
+    return f"{change.name} {change.after or '(removed)'}"
 
 
-def _is_elsewhere(answer: Answer, culprit: Culprit) -> bool:
-    """Whether the culprit is another package than the subject."""
-    return all(change.name != answer.subject for change in culprit.packages)
-
-
-def _shown(answer: Answer, finding: Finding) -> str:
-    """Say what the runs of a finding show, in both directions if it is proved."""
-    if finding.commits and finding.is_proved:
-        parent, itself = (proof.verdict.word for proof in finding.proofs)
-        return f"its parent is {parent}, it is {itself}"
+def state_of(finding: Finding) -> str:
+    """A phrase for how well one level is proved."""
     if finding.is_proved:
-        is_fix = answer.status is Status.FIXED
-        needed = _needed(finding)
-        older, gone, back = (
-            ("bad", "the bug is back", "fixes it") if is_fix else ("good", "the bug is gone", "brings the bug back")
-        )
-        along = listed(_located(finding.reverted_along, finding))
-        reverted = f"this reverted (and {along}, which needs it)" if along else "only this reverted"
-        return f"with {reverted} {gone}; adding it to the {older} release{needed} {back}"
-    if finding.is_shown_one_way:
-        shown = next(proof for proof in finding.proofs if proof.holds)
-        return f"shown one way only ({shown.sentence}: {shown.verdict.word})"
-    return "not proved"
-
-
-def _needed(finding: Finding) -> str:
-    """Name in commas what else had to be added, as imports if it is nothing else."""
-    places = [*_located(finding.needs, finding), *finding.needed_files]
-    if not places:
-        return ""
-    added = [line[1:].split() for region in finding.needs for line in region.diff.splitlines() if line[:1] == "+"]
-    is_imports = not finding.needed_files and all(words[:1] in (["import"], ["from"]) for words in added if words)
-    what = "the imports it needs" if is_imports and any(added) else "what it needs"
-    return f", with {what} ({listed(places)}),"
+        return "proved both ways"
+    return "shown one way only" if finding.is_shown_one_way else "not proved"
 
 
 def _located(regions: Iterable[Region], finding: Finding) -> list[str]:
@@ -254,9 +178,6 @@ def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tup
     return found
 
 
-# -- between two worlds
-
-
 def sentence_between(answer: Answer) -> str:
     """Return one sentence that answers the question; it says which of the project's own bounds were lifted."""
     lifted = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: " if answer.lifted else ""
@@ -281,7 +202,7 @@ def _sentence_between(answer: Answer) -> str:
                 f"{listed(answer.failing_at_both) or answer.repro} fails at both ends."
             )
         case Status.FOUND | Status.FIXED:
-            return _found_between(answer)
+            return found_in_words(answer)
         case Status.INCONCLUSIVE if answer.not_rebuilt:
             return f"The good end could not be rebuilt: {answer.not_rebuilt}."
         case _:
@@ -298,8 +219,11 @@ def _end(answer: Answer, which: str) -> str:
     return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
 
 
-def _found_between(answer: Answer) -> str:
-    """`14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`."""
+def found_in_words(answer: Answer) -> str:
+    """Say since when it fails, or in what it is fixed.
+
+    `14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`.
+    """
     alike: dict[object, list[Failure]] = {}
     for group in answer.failures:
         releases = frozenset((one.package, one.boundary.ends[1]) for one in group.culprits)
@@ -309,13 +233,12 @@ def _found_between(answer: Answer) -> str:
         for groups in alike.values()
     ]
     count = len({test for failure in answer.failures for test in failure.tests})
+    is_fix = answer.status is Status.FIXED
     if not count:
-        verb = "is fixed" if answer.status is Status.FIXED else "fails"
-        return f"{answer.repro} {verb} {' and '.join(since for since, _ in told)}."
+        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for since, _ in told)}."
     parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
     if answer.flaky:
         parts.append(f"{len(answer.flaky)} are flaky")
-    is_fix = answer.status is Status.FIXED
     verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
     subject = f"{counted(count, 'test')} {verb}"
     return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
@@ -325,23 +248,20 @@ def _since(group: Failure) -> str:
     if not group.culprits:
         return f"for an unknown reason ({group.note})"
     joined = dict.fromkeys(_culprit(culprit, group.tests) for culprit in group.culprits)
-    return f"since {' and '.join(joined)}"
+    return f"{'in' if group.culprits[0].boundary.is_fix else 'since'} {' and '.join(joined)}"
 
 
 def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
     boundary = culprit.boundary
-    if boundary.is_fix:
-        text = f"{culprit.package} {boundary.after or boundary.before}"
-    elif boundary.after is None:
-        text = f"{culprit.package} {boundary.before} is no longer installed"
-    elif len(boundary.suspects) > 1:
-        text = f"one of {culprit.package} {', '.join(boundary.suspects)}"
-    else:
-        text = f"{culprit.package} {boundary.after}"
+    along = [_named(change) for change in culprit.packages if change.name != culprit.package]
     notes = [evidence.did for evidence in culprit.evidence[:1] if evidence.did]
+    if len(along) == len(culprit.packages):
+        notes.append(f"the {_label(culprit).lower()} is {listed(along)}")
+        along = []
+    text = _newer(culprit) + (f" together with {' and '.join(along)}" if along else "")
     if culprit.companions:
-        along = [one.constraint or one.subject for one in culprit.companions]
-        notes.append(f"{boundary.constraint or culprit.package} needs {listed(along)} alongside")
+        held = [one.constraint or one.subject for one in culprit.companions]
+        notes.append(f"{boundary.constraint or culprit.package} needs {listed(held)} alongside")
     for why in dict.fromkeys(boundary.untried.values()):
         which = [release for release, reason in boundary.untried.items() if reason == why]
         notes.append(f"{listed(which)} before it not run: {why}")
@@ -350,6 +270,18 @@ def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
         notes.append(f"there with another message{some}: {one_line(boundary.message, 120)}")
     return f"{text} ({'; '.join(notes)})" if notes else text
+
+
+def _newer(culprit: Guilty) -> str:
+    """Name the candidate with which users meet the change."""
+    boundary, (older, newer) = culprit.boundary, culprit.boundary.ends
+    who = subject_of(boundary)
+    if newer is None:
+        return f"{who} {older} is no longer installed"
+    if len(boundary.suspects) > 1:
+        return f"one of {who} {', '.join(boundary.suspects)}"
+    commits = culprit.deeper.finest.commits if culprit.deeper is not None and boundary.unit == "commit" else ()
+    return f"{who} commit {commits[0].described}" if commits else f"{who} {newer}"
 
 
 def head_of(answer: Answer) -> list[tuple[str, str]]:
@@ -436,23 +368,3 @@ def _advice_of(answer: Answer) -> dict[str, str]:
             names = listed(change.name for change in culprit.packages)
             found.setdefault(said, f"{names} {culprit.boundary.ends[1] or ''}".rstrip())
     return found
-
-
-def beyond_head(answer: Answer) -> str:
-    """Return what the answer's sentence says besides the two sides and the culprit."""
-    rest = answer.sentence
-    for lead in (lead_of(answer), lead_of(answer, is_elsewhere=True)):
-        rest = rest.removeprefix(lead)
-    if answer.culprit is not None:
-        rest = rest.removesuffix(culprit_sentence(answer, answer.culprit))
-    return rest.strip()
-
-
-def html_of(answer: Answer) -> str:
-    """Return the HTML of an answer for a notebook: the head, and the runs folded away; every text is escaped."""
-    head = sentence_and_table(answer.sentence, (), tuple(head_of(answer)))
-    if not answer.steps:
-        return head
-    runs = [(step.release, step.verdict.word, step.reason, f"{step.seconds:.1f}") for step in answer.steps]
-    table = sentence_and_table("", ("release", "verdict", "reason", "seconds"), runs)
-    return f"{head}<details><summary>{counted(len(runs), 'run')}</summary>{table}</details>"

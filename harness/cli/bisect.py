@@ -15,7 +15,6 @@ from harness.cli.options import (
     SectionCommand,
     end_option,
     json_option,
-    option,
     repro_options,
     settings_options,
     subject_argument,
@@ -109,14 +108,12 @@ def _line() -> str | None:
 @end_option("--bad", metavar="END", help="Where it fails [default: the repro's, else the newest].")
 @project_options
 @search_options
-@option("Output", "--diff", is_flag=True, help="Show the changed lines; the report always has them.")
 @json_option("the answer as JSON")
 @settings_options(OptionGroup.LANES, OptionGroup.QUESTION, OptionGroup.RUNS, OptionGroup.LIMITS)
 def bisect(
     project: ChosenProject,
     constraints: Path | None,
     policy: Policy,
-    diff: bool,
     as_json: bool,
     settings: Settings,
     **asked: Any,
@@ -154,5 +151,5 @@ def bisect(
     else:
         kept = [str(short(path)) for path in reports if path.suffix == ".html"]
         limits = str(short(written)) if written is not None else ""
-        print_answer(Console(soft_wrap=True), answer, str(settings.results), kept, limits, diff=diff)
+        print_answer(Console(soft_wrap=True), answer, str(settings.results), kept, limits)
     sys.exit(answer.status.exit_code)

@@ -59,6 +59,16 @@ def one_line(text: str, width: int) -> str:
     return line if len(line) <= width else line[: cut_between_words(line, width - 1)] + "…"
 
 
+def short_reason(reason: str, width: int = 200) -> str:
+    """A reason on one line, without the folders of environments."""
+    return one_line(without_folders(reason), width)
+
+
+def in_environment(file: str) -> str:
+    """The path of an environment's file, relative to site-packages if it is there."""
+    return plain(file.rpartition("site-packages/")[2])
+
+
 def cut_between_words(line: str, width: int) -> int:
     """The number of characters to keep of a line that is too long: whole words, unless one is very long."""
     space = line.rfind(" ", 0, width + 1)

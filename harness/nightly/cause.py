@@ -15,7 +15,7 @@ from attrs import evolve, frozen
 from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.asking.boundaries import boundary_of, candidates_of
 from harness.asking.commits import commits_answer
-from harness.asking.wording import lead_of, sentence_with_culprit
+from harness.asking.wording import cause_of, found_in_words
 from harness.culprit.commit import CommitFiles, CommitSource
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
@@ -160,11 +160,10 @@ class Cause:
         else:
             guilty = Guilty(self._boundary(culprit, trials), culprit)
             answer = self._answer(guilty)
-            several = f"{listed(map(str, culprit.packages))} together broke it."
             requirements = _without((*answer.asked.requirements, self.change.subject), guilty.package)
             asked = evolve(answer.asked, subject=guilty.package, requirements=requirements)
-            answer = evolve(answer, asked=asked, sentence=several if len(culprit.packages) > 1 else lead_of(answer))
-            answer = evolve(answer, sentence=sentence_with_culprit(answer, culprit))
+            sentence = f"{found_in_words(answer).rstrip('.')}: {cause_of(guilty)}."
+            answer = evolve(answer, asked=asked, sentence=sentence)
         return evolve(answer, culprit_probes=trials.tally.ran_now)
 
     def _unsearched(self, why: str) -> Answer:
@@ -179,7 +178,7 @@ class Cause:
         alone = changes[0]
         boundary = evolve(boundary, subject=alone.name, before=alone.before, after=alone.after)
         answer = self._answer(Guilty(boundary))
-        return evolve(answer, sentence=f"{lead_of(answer)} Nothing more is known: {why}.")
+        return evolve(answer, sentence=f"{found_in_words(answer)} Nothing more is known: {why}.")
 
     def _answer(self, found: Guilty | Boundary) -> Answer:
         if isinstance(found, Boundary):

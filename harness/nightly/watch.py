@@ -12,14 +12,15 @@ import json
 import re
 import shlex
 from datetime import UTC, datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
 from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask_inquiry
 from harness.asking.between import worlds_of
 from harness.asking.kinds import QuestionKind
+from harness.asking.sections import Section
 from harness.atomic import write_whole
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
@@ -62,7 +63,7 @@ class NightStatus(enum.StrEnum):
 class ProjectNight:
     """One night. `name` tells several watches of one repository apart; `green` is the last green date or "".
 
-    `answer` is the output of `harness bisect --json`, empty if no bisection was needed.
+    `sections` are those of the answer, none if no bisection was needed.
     """
 
     name: str
@@ -72,7 +73,7 @@ class ProjectNight:
     sentence: str
     green: str = ""
     constraints: tuple[str, ...] = ()
-    answer: dict[str, Any] = field(factory=dict)
+    sections: tuple[Section, ...] = ()
 
     @property
     def title(self) -> str:
@@ -143,7 +144,7 @@ class ProjectWatch:
         is_broken = answer.status is Status.FOUND or bool(answer.failures)
         night = self._night(NightStatus.BROKEN if is_broken else NightStatus.UNKNOWN, answer.sentence, green)
         good = (answer.asked.ends.get("good") or {}).get("text", "")
-        return evolve(night, green=night.green or good, constraints=answer.constraints, answer=answer.as_json())
+        return evolve(night, green=night.green or good, constraints=answer.constraints, sections=sections_of(answer))
 
     def _night(self, status: NightStatus, sentence: str, green: LastGreen | None) -> ProjectNight:
         since = green.date if green is not None else ""

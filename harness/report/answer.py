@@ -7,21 +7,19 @@ from typing import TYPE_CHECKING, Any
 
 import cattrs
 from attrs import evolve
-from packaging.version import Version
 
 from harness.asking.answer import Answer
-from harness.asking.history import RowState
-from harness.asking.wording import head_of, runs_made
+from harness.asking.sections import rows_of, sections_of
+from harness.asking.wording import runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
-from harness.model import Observation, Verdict, normalized_name, parsed_version
-from harness.model.culprit import Finding, Level, Region
+from harness.model import Observation, Verdict, normalized_name
 from harness.model.release import version_order
-from harness.model.text import counted, plain
+from harness.model.text import counted
 from harness.redact import Private, redacted
 from harness.report.archive import Archive, KeptAnswer, kept_answer
 from harness.report.commands import asked_for, exact_command, lock_text, side_command
-from harness.report.excerpts import altered_rows, tail, trimmed_traceback
+from harness.report.excerpts import tail, trimmed_traceback
 from harness.report.page import Page, range_cell
 from harness.report.phrases import (
     certainty,
@@ -30,7 +28,6 @@ from harness.report.phrases import (
     not_tried,
     package_kind,
     recipient_of,
-    state_of,
     title_of,
 )
 from harness.report.privacy import private_of
@@ -47,19 +44,7 @@ if TYPE_CHECKING:
 
 _SIDE_RECORD = ("verdict", "reason", "observation", "command", "lock", "metrics", "versions", "frames")
 _KEPT = ("md", "html")
-# What a text that is too long leaves out first, by its name; never the answer, its proofs or the repro.
-_DETAILS: dict[str, dict[str, Any]] = {
-    "the full locks": {"locks": False},
-    "releases that were not tried": {"left_out": ()},
-    "the difference of the locks": {"lock_changes": (), "drift": ()},
-    "the files that runs changed": {"altered": ()},
-    "the steps": {"steps": (), "levels": ()},
-    "the traceback": {"traceback": ""},
-    "the changed lines": {"hunks": ()},
-    "the table of versions": {"versions": ()},
-}
 _SHOWN_CHANGES = 12
-_DIFF_LINES = 160
 
 
 def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
@@ -73,8 +58,10 @@ def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
     for part in (part for part in answer.parts() if part.steps):
         kept = kept_answer(part, now)
         there = [store.root / f"reports/{kept.id}.{suffix}" for suffix in _KEPT]
-        stays = answer.is_known and all(path.is_file() for path in there) and Archive(store).put_again(kept.id, now)
-        paths += there if stays else write_reports(store, kept)
+        known = Archive(store).known(kept.id) if answer.is_known and all(path.is_file() for path in there) else None
+        if known is not None:
+            Archive(store).put(evolve(known, kept=now))
+        paths += there if known is not None else write_reports(store, kept)
     return tuple(paths)
 
 
@@ -89,12 +76,11 @@ def page_of(store: Store, kept: KeptAnswer) -> Page:
     """The report of a stored answer, with the logs in this store and without private data."""
     answer = kept.answer
     failing = next((step.observation for step in reversed(answer.steps) if step.verdict is Verdict.BAD), None)
-    pins = {pin.name for side in answer.sides if side.lock is not None for pin in side.lock.pins}
     return report_page(
         kept,
         logs={side.key: store.log(side) for side in answer.sides},
         failing=store.get(failing) if failing else None,
-        private=private_of(store, spared=pins | {answer.subject}),
+        private=private_of(store),
     )
 
 
@@ -122,42 +108,33 @@ def report_page(
     answer = kept.answer
     sides = _sides(kept, logs or {})
     shows_bug = answer.boundary.by_verdict.get(Verdict.BAD) or failing
-    findings = answer.culprit.findings if answer.culprit is not None else ()
-    finest = findings[-1] if findings else Finding(Level.RELEASE, ())
-    trace = _trace(kept, shows_bug) if shows_bug else ""
+    head, *sections = sections_of(answer)
+    steps = _steps(answer.steps)
     content = {
         "title": title_of(answer),
         "sentence": answer.sentence,
         "certainty": certainty(answer),
         "recipient": recipient_of(answer),  # set if the culprit is not the subject
-        "head": [(label, text) for label, text in head_of(answer) if text],
+        "head": rows_of(head),
         "facts": facts_of(kept),
+        "sections": [section for section in sections if not section.is_folded],
+        "folded": [section for section in sections if section.is_folded],
         "before": sides[0]["title"] if sides else "before",
         "after": sides[1]["title"] if sides else "after",
         "versions": _versions(kept),
-        "lines_title": "What made the difference" if finest.is_proved else "Suspect, not proved both ways",
-        "finest": finest,
-        "hunks": [_hunk(region) for region in finest.regions],
-        "proofs": [(finding.level.value, proof) for finding in findings for proof in finding.proofs],
-        "levels": [(finding, _what(finding), state_of(finding)) for finding in findings],
         "traceback_title": f"{answer.subject} {_release_of(answer, shows_bug)}".strip(),
-        "traceback": trace,
-        "cells": _cells(kept),
-        "steps": _rows(answer.steps),
+        "traceback": _trace(kept, shows_bug) if shows_bug else "",
+        "cells": _cells(answer, steps),
+        "steps": steps,
         "runs": len(answer.steps),
-        "left_out": sorted(answer.left_out.items(), key=lambda pair: version_order(pair[0])),
-        "lock_changes": [str(change) for change in answer.lock_changes],
-        "drift": [f"{release}: {'; '.join(told)}" for release, told in answer.boundary.drift.items()],
-        "altered": altered_rows(answer.boundary.altered),
         "sides": sides,
-        "locks": True,
         "how_to": how_to_see_it(kept) if sides else [],
         "repro_file": f"{kept.repro.name}.py",
         "repro_source": kept.repro.source.rstrip("\n"),
         "not_tried": not_tried(answer, shows_bug),
         "footer": f"{runs_made(answer)}; stored {kept.kept[:10]} as {kept.id}",
     }
-    return Page("report", redacted(content, private), redacted(_record(kept, sides), private), _DETAILS)
+    return Page("report", redacted(content, private), redacted(_record(kept, sides), private))
 
 
 def _record(kept: KeptAnswer, sides: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
@@ -173,7 +150,7 @@ def _record(kept: KeptAnswer, sides: Iterable[Mapping[str, Any]]) -> dict[str, A
     }
 
 
-def _rows(steps: Iterable[Step]) -> list[dict[str, Any]]:
+def _steps(steps: Iterable[Step]) -> list[dict[str, Any]]:
     """One row for each release in the order of their first runs, with how many runs had its verdict: bad if any was."""
     runs: dict[str, list[Step]] = {}
     for step in steps:
@@ -269,43 +246,20 @@ def _sides(kept: KeptAnswer, logs: Mapping[str, str]) -> tuple[dict[str, Any], .
     return tuple(found)
 
 
-def _hunk(region: Region) -> Region:
-    """A changed region with a diff that is not too long for a page."""
-    lines = plain(region.diff).rstrip("\n").split("\n")
-    if len(lines) > _DIFF_LINES:
-        lines = [*lines[:_DIFF_LINES], f" ... {len(lines) - _DIFF_LINES} more lines"]
-    return evolve(region, diff="\n".join(lines))
-
-
-def _what(finding: Finding) -> str:
-    """What a finding names: commits, or else regions, files or packages."""
-    what = [f"commit {commit}" for commit in finding.commits]
-    what = what or [f"{region.file}, {region.function or 'module level'}" for region in finding.regions]
-    return "; ".join(what or finding.files or map(str, finding.packages))
-
-
-def _cells(kept: KeptAnswer) -> tuple[dict[str, str], ...]:
-    """Return one cell for each release between the first and the last with a verdict, left-out ones included."""
-    answer = kept.answer
-    verdicts = {step.release: step for step in sorted(answer.steps, key=lambda step: step.verdict is Verdict.BAD)}
-    if not verdicts:
-        return ()
-    dates = {release.version: release.uploaded for release in kept.answer.boundary.candidates}
-    names = {*dates, *verdicts, *answer.left_out}
-    # Commits and days are in the order of the candidates.
-    ordered = sorted(names, key=Version) if all(map(parsed_version, names)) else list(dates) or list(verdicts)
-    judged = [position for position, name in enumerate(ordered) if name in verdicts]
+def _cells(answer: Answer, steps: list[dict[str, Any]]) -> tuple[dict[str, str], ...]:
+    """Return one cell for each candidate between the first and the last that was run."""
+    seen = {step["release"]: step for step in steps}
+    candidates = {one.version: one.uploaded for one in answer.boundary.candidates}
+    names = list(candidates) if seen.keys() <= candidates.keys() else sorted(seen, key=version_order)
+    ran = [position for position, name in enumerate(names) if name in seen]
     cells = []
-    for name in ordered[min(judged, default=0) : max(judged, default=-1) + 1]:
-        state: PositionState | RowState = PositionState.EXCLUDED
-        told = "not run: its verdict can't matter"
-        if step := verdicts.get(name):
-            state, told = PositionState(step.verdict.value), f"{step.verdict.word} ({step.reason})"
-        elif name in answer.left_out:
-            state, told = RowState.LEFT_OUT, f"left out ({answer.left_out[name]})"
-        elif name in answer.suspects:
-            state, told = PositionState.UNTRIED, "not run"
-        cells.append(range_cell(name, dates.get(name, ""), state, told))
+    for name in names[min(ran, default=0) : max(ran, default=-1) + 1]:
+        state = PositionState.UNTRIED if name in answer.suspects else PositionState.EXCLUDED
+        told = "not run" if name in answer.suspects else "not run: its verdict can't matter"
+        if name in seen:
+            state = PositionState(seen[name]["verdict"].value)
+            told = f"{seen[name]['verdict'].word} ({seen[name]['why']})"
+        cells.append(range_cell(name, candidates.get(name, ""), state, told))
     return tuple(cells)
 
 

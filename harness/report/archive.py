@@ -56,22 +56,12 @@ def kept_answer(answer: Answer, kept: str) -> KeptAnswer:
     depth = answer.culprit.finest.level if answer.culprit is not None else Level.RELEASE
     found = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
     ends = tuple(candidate.version for candidate in (*candidates[:1], *candidates[-1:]))
-    return KeptAnswer(question_id(answer.asked, *ends, answer.asked.find_fix, *found), answer.lean(), kept)
+    return KeptAnswer(question_id(answer.asked, *ends, *found), answer.lean(), kept)
 
 
 def question_id(asked: Asked, *more: Any) -> str:
     """Identify what was asked: ten hexadecimal digits. `more` is what else distinguishes two questions."""
-    what = [
-        asked.subject,
-        asked.repro.digest,
-        asked.repro.params,
-        sorted(asked.requirements),
-        sorted(asked.holds),
-        asked.python,
-        asked.device,
-        asked.as_of,
-        *more,
-    ]
+    what = [as_record(asked, SCHEMA), *more]
     return hashlib.sha256(json.dumps(what, sort_keys=True, default=str).encode()).hexdigest()[:10]
 
 
@@ -85,18 +75,6 @@ class Archive:
         """Store an answer; it replaces an earlier answer to the same question. Raises `NoSpace`."""
         record = json.dumps(as_record(kept, SCHEMA), indent=1, sort_keys=True)
         self.store.write(f"{_FOLDER}/{kept.id}.json", record)
-
-    def put_again(self, id_: str, kept: str) -> bool:
-        """Make an answer the newest, at the time `kept`; returns whether it is stored. Raises `NoSpace`."""
-        place = f"{_FOLDER}/{id_}.json"
-        try:
-            record = json.loads((self.store.root / place).read_text(encoding="utf-8"))
-        except (OSError, ValueError):
-            return False
-        if not isinstance(record, dict) or record.get("schema") != SCHEMA:
-            return False
-        self.store.write(place, json.dumps({**record, "kept": kept}, indent=1, sort_keys=True))
-        return True
 
     def known(self, id_: str) -> KeptAnswer | None:
         """Return the answer with an id, None if there is none that can be read."""

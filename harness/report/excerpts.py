@@ -8,7 +8,7 @@ from itertools import chain, groupby
 
 from harness.model import RaisedException, StackFrame
 from harness.model.release import version_order
-from harness.model.text import counted, plain
+from harness.model.text import counted, in_environment, plain
 
 _LOG_LINES = 200
 _LOG_WIDTH = 2000
@@ -85,8 +85,3 @@ def altered_rows(altered: Mapping[str, tuple[str, ...]]) -> tuple[tuple[str, tup
         (release, tuple(map(in_environment, files[:_FILES])), max(0, len(files) - _FILES))
         for release, files in sorted(altered.items(), key=lambda pair: version_order(pair[0]))
     )
-
-
-def in_environment(file: str) -> str:
-    """The path of an environment's file, relative to site-packages if it is there."""
-    return plain(file.rpartition("site-packages/")[2])

@@ -33,13 +33,12 @@ def keep_history_report(store: Store, plan: Plan, found: History) -> tuple[Path,
     A new answer to the same question replaces both.
     """
     seen = [observation for step in found.steps if (observation := store.get(step.observation)) is not None]
-    pins = {pin.name for observation in seen if observation.lock is not None for pin in observation.lock.pins}
     page = history_page(
         plan,
         found,
         kept=datetime.now(UTC).isoformat(),
         logs={observation.key: store.log(observation) for observation in seen},
-        private=private_of(store, spared=pins | {found.subject}),
+        private=private_of(store),
     )
     named = page.record["id"]
     page.write(store, f"histories/{named}", "json")

@@ -12,11 +12,11 @@ from attrs import field, frozen
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
 from harness.model import Lock, Observation, Verdict, normalized_name
-from harness.model.text import counted, listed, picked
+from harness.model.text import counted, in_environment, listed, picked
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.commands import asked_for
-from harness.report.excerpts import in_environment, tail, trimmed_traceback
+from harness.report.excerpts import tail, trimmed_traceback
 from harness.report.matrix_table import MatrixTable, axis_name, labels, neighbours, tables
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
@@ -52,9 +52,7 @@ class MatrixStanding:
 
 def write_page(store: Store, matrix: MatrixStanding) -> tuple[Path, str]:
     """Write the page; returns its path and the text of its record. Raises `NoSpace`."""
-    locks = [standing.run.observation.lock for standing in matrix.standings if standing.run is not None]
-    spared = {matrix.name, *(pin.name for lock in locks if lock is not None for pin in lock.pins)}
-    page = matrix_page(matrix, store.log, private_of(store, spared=spared))
+    page = matrix_page(matrix, store.log, private_of(store))
     return page.write(store, f"{_FOLDER}/{matrix.name}", "json", "html")[1], page.json()
 
 

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 
+_CUT = Markup("\x1e")  # no text has it: `plain` removes control characters
 _WITH_ROOM = 60_000  # characters; an issue on GitHub has at most 65,536, and a person adds some
 _WIDTH, _HEIGHT = 520, 250
 _LABELS = 18  # more don't fit
@@ -148,32 +149,23 @@ def _for_a_page(root: Element, title: str) -> Element:
 
 @frozen
 class Page:
-    """The `content` of a template, without private data, and the `record` of the page as JSON.
-
-    `details` is what Markdown leaves out, in this order, where it would be too long for an issue: names of parts, and
-    the content without them.
-    """
+    """The `content` of a template, without private data, and the `record` of the page as JSON."""
 
     template: str
     content: Any
     record: dict[str, Any] = field(factory=dict, repr=False)
-    details: Mapping[str, Mapping[str, Any]] = field(factory=dict, repr=False)
 
     def markdown(self, limit: int = _WITH_ROOM) -> str:
-        """Render Markdown for GitHub; if it is longer than `limit` characters, details are left out, and named."""
-        content, gone = self.content, list[str]()
-        text = self._markdown(content)
-        for name, empty in self.details.items():
-            if len(text) <= limit:
-                break
-            gone.append(name)
-            content = {**content, **empty}
-            told = f"Left out for length: {', '.join(gone)}. The HTML report has everything."
-            text = self._markdown({**content, "not_tried": (*content["not_tried"], told)})
-        return text
+        """Render Markdown for GitHub; if it is longer than `limit`, it leaves out details, the longest first.
 
-    def _markdown(self, content: Any) -> str:
-        return filled(f"{self.template}.md.j2", r=content).strip("\n") + "\n"
+        Details are what a template puts between two of `cut`.
+        """
+        parts = filled(f"{self.template}.md.j2", r=self.content).split(_CUT)
+        told = ""
+        while sum(map(len, parts)) > limit and any(parts[1::2]):
+            parts[parts.index(max(parts[1::2], key=len))] = ""
+            told = "\nLeft out for length: details, which the HTML report has.\n"
+        return "".join([*parts, told]).strip("\n") + "\n"
 
     def html(self) -> str:
         """Render one HTML file without external resources."""
@@ -265,6 +257,7 @@ def _environment(*, autoescape: bool) -> jinja2.Environment:
         finalize=lambda value: plain(value) if type(value) is str else value,
     )
     filters = (code, paragraph, span, fence, diff_lines, in_words, metric_charts)
+    environment.globals["cut"] = _CUT
     environment.filters.update({one.__name__: one for one in filters})
     return environment
 

@@ -7,9 +7,9 @@ from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
 from harness.asking.answer import Answer, Asked, Status
+from harness.asking.wording import state_of
 from harness.model import Device, Observation, Repro, Signature, normalized_name
-from harness.model.culprit import Finding
-from harness.model.text import listed, ranged
+from harness.model.text import ranged
 from harness.report.commands import local_versions
 from harness.run.devices import choose_device
 
@@ -34,13 +34,6 @@ def certainty(answer: Answer) -> str:
     proved = [finding for finding in answer.culprit.findings if finding.is_proved]
     lead = f"proved both ways down to the {proved[-1].level.value}" if proved else release
     return f"{lead}; the {finest.level.value} is a suspect, {state_of(finest)}"
-
-
-def state_of(finding: Finding) -> str:
-    """A phrase for how well one level is proved."""
-    if finding.is_proved:
-        return "proved both ways"
-    return "shown one way only" if finding.is_shown_one_way else "not proved"
 
 
 def package_kind(answer: Answer) -> str:
@@ -77,25 +70,16 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
     """What was run and where, as label and text."""
     answer = kept.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
-    machine = next((side.machine for side in answer.sides if side.machine), {})
     told = question_facts(
         answer.asked,
         answer.signature,
         ("Fails in", _failing_frame(kept)),
         ("Reported in", kept.repro.reported),
-        machine=machine,
+        machine=next((side.machine for side in answer.sides if side.machine), {}),
         platform=lock.platform if lock else "",
         near="the newer end",
     )
-    along = [one.constraint or one.subject for culprit in answer.culprits for one in culprit.companions]
-    more = [
-        *(("Ends", text) for text in (answer.told if answer.ends else ())),
-        ("Held back alongside", listed(along)),
-        ("Without the project's own", listed(answer.lifted)),
-        ("Fails at both ends", listed(answer.failing_at_both)),
-        ("Older packages tried", f"back to {answer.back_to}" if answer.back_to else ""),
-    ]
-    return [*told, *(row for row in more if row[1]), *kept.facts]
+    return [*told, *kept.facts]
 
 
 def question_facts(

@@ -10,27 +10,23 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness.asking.answer import Answer, Boundary, Failure, Guilty, Status
+from harness.asking.answer import Answer, Status
 from harness.asking.history import History, HistoryStatus, RowState
-from harness.asking.wording import beyond_head, head_of, runs_made, subject_of
-from harness.model import Judgement, Observation, Outcome, Verdict
-from harness.model.culprit import Culprit
-from harness.model.release import version_order
-from harness.model.text import counted, listed
+from harness.asking.sections import rows_of, sections_of, skipped_rows
+from harness.asking.wording import runs_made
+from harness.model import Judgement, Observation, Outcome
+from harness.model.text import counted, in_environment, listed
 from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
-from harness.report.excerpts import in_environment
 from harness.report.matrix_table import tables
-from harness.search import Counts
 from harness.terminal.console import (
     STYLE,
     Console,
     duration,
     picture,
     print_head,
-    print_skipped,
+    print_rows,
     print_text,
-    short_reason,
 )
 
 if TYPE_CHECKING:
@@ -38,138 +34,34 @@ if TYPE_CHECKING:
 
 
 _SHOWN_FILES = 6
-_SHOWN_CHANGES = 6
-_REASON = 160
 
 
 def print_answer(
-    console: Console,
-    answer: Answer,
-    results: str,
-    reports: Sequence[str] = (),
-    constraints: str = "",
-    *,
-    diff: bool = False,
+    console: Console, answer: Answer, results: str, reports: Sequence[str] = (), constraints: str = ""
 ) -> None:
-    """Print the answer and its workaround, the proofs, and what to do next; with `diff` also the changed lines.
+    """Print the answer with its sections, and what to do next.
 
     `reports` and `constraints` are the paths of files that were written.
     """
     console.print()
     style = {Status.FOUND: "bold red", Status.FIXED: "bold green"}.get(answer.status, "bold yellow")
-    head, rest = head_of(answer), answer.sentence
-    if {"First bad", "Fixed in"} & {label for label, _ in head} and not answer.ends:
-        rest = beyond_head(answer)
-    if rest == answer.sentence:
-        print_text(console, rest, style)
-        console.print()
-        rest = ""
-    print_head(console, head)
-    if rest:
-        print_text(console, rest)
-        console.print()
-    shown: set[object] = set()
-    for failure in answer.failures:
-        _print_failure(console, failure, shown, answer.sentence, diff=diff)
-    for told in answer.told:
-        print_text(console, f"  {short_reason(told)}", "dim")
-    apart = {
-        "fail at both ends": answer.failing_at_both,
-        "passed at the good end, did not run at the bad end": answer.not_run,
-        "flaky": answer.flaky,
-    }
-    for name, tests in apart.items():
-        if tests:
-            print_text(console, f"  {name}: {listed(tests)}", "dim")
+    print_text(console, answer.sentence, style)
+    console.print()
+    head, *sections = sections_of(answer)
+    print_head(console, rows_of(head))
+    for section in sections:
+        print_rows(console, section.rows)
     runs = f"  {runs_made(answer)}; {duration(answer.wall_s)} on {answer.asked.device}; records in {results}"
     print_text(console, runs, "dim")
-    _print_next(console, answer, reports, constraints, diff=diff)
+    _print_next(console, answer, reports, constraints)
 
 
-def _print_failure(console: Console, failure: Failure, shown: set[object], sentence: str, *, diff: bool) -> None:
-    """Print one failure with its culprits; what was `shown` before, or is in the sentence above, is not repeated."""
-    if failure.signature is not None and failure.tests:
-        print_text(console, f"  {listed(failure.tests)}: {short_reason(str(failure.signature), _REASON)}", hang=4)
-    if failure.note and failure.note not in sentence:
-        print_text(console, f"  {short_reason(failure.note)}", "yellow")
-    for culprit in failure.culprits:
-        found = (culprit.package, culprit.boundary.ends[1])
-        is_new = found not in shown or culprit.deeper is not None or not culprit.boundary.is_certain
-        if is_new:
-            _print_proofs(console, culprit)
-        _print_evidence(console, culprit, shown)
-        if found not in shown:
-            shown.add(found)
-            _print_details(console, culprit.boundary, culprit.deeper, diff=diff)
-    if not failure.culprits and failure.boundary is not None:
-        _print_details(console, failure.boundary, None, diff=diff)
-
-
-def _print_proofs(console: Console, culprit: Guilty) -> None:
-    """Print the proofs of the finest level, and of the finest one that is proved; then their limits."""
-    findings = culprit.deeper.findings if culprit.deeper is not None else ()
-    proved = [finding for finding in findings if finding.is_proved][-1:]
-    told = list(dict.fromkeys((p.sentence, p.verdict, p.holds) for f in (*proved, *findings[-1:]) for p in f.proofs))
-    if not told:
-        boundary = culprit.boundary
-        sides = [(Verdict.GOOD, boundary.good_side), (Verdict.BAD, boundary.bad_side)]
-        for end, (verdict, counts) in zip(boundary.ends, sides[::-1] if boundary.is_fix else sides, strict=True):
-            runs = _runs(verdict, counts)
-            _print_proof(console, f"{subject_of(boundary)} {end or '(absent)'}: {runs}", holds=boundary.is_certain)
-    for sentence, verdict, holds in told:
-        _print_proof(console, f"{sentence}: {verdict.word}", holds=holds)
-    for note in findings[-1].notes if findings else ():
-        print_text(console, Text(f"            {short_reason(note)}", style="dim"))
-
-
-def _print_evidence(console: Console, culprit: Guilty, shown: set[object]) -> None:
-    """Print what else speaks for the culprit and was not `shown` before."""
-    for evidence in culprit.evidence:
-        if evidence.text in shown:
-            continue
-        shown.add(evidence.text)
-        told_by = Text.assemble(("  evidence  ", "cyan"), short_reason(evidence.text.partition("; the release")[0]))
-        print_text(console, told_by, hang=10)
-
-
-def _runs(verdict: Verdict, counts: Counts | None) -> str:
-    """The verdict on one side, and in how many runs it was seen if there were several."""
-    if counts is None or counts.runs < 2:
-        return verdict.word
-    shown = counts.bad if verdict is Verdict.BAD else counts.runs - counts.bad
-    return f"{verdict.word} in {shown} of {counts.runs} runs"
-
-
-def _print_proof(console: Console, sentence: str, *, holds: bool) -> None:
-    mark, style = ("proved", "green") if holds else ("not shown", "yellow")
-    print_text(console, Text.assemble((f"  {mark:<9} ", style), sentence), hang=10)
-
-
-def _print_details(console: Console, boundary: Boundary, culprit: Culprit | None, *, diff: bool) -> None:
-    """Print what else differs between the two sides, what was skipped, and the commits; with `diff` the lines too."""
-    named = {change.name for change in culprit.packages} if culprit is not None else {boundary.subject}
-    changes = [change for change in boundary.moved if change.name not in named]
-    if changes:
-        shown = listed(map(str, changes), _SHOWN_CHANGES)
-        print_text(console, f"  also installed differently: {shown}", hang=2)
-    print_skipped(console, _in_order(boundary))
-    for drifts, names in _grouped(boundary.drift):
-        print_text(console, Text(f"  also changed with {listed(names)}: {'; '.join(drifts)}", style="dim"), hang=2)
-    for files, names in _grouped(boundary.altered):
-        print_text(console, Text(f"  {altered_in_words(files)} (with {listed(names)})", style="dim"), hang=2)
-    if culprit is not None:
-        _print_lines(console, culprit, diff=diff)
-
-
-def _print_next(console: Console, answer: Answer, reports: Sequence[str], constraints: str, *, diff: bool) -> None:
+def _print_next(console: Console, answer: Answer, reports: Sequence[str], constraints: str) -> None:
     """Print the commands to go on with, and the files that were written."""
     rows: list[tuple[str, str]] = []
     for culprit in answer.culprits[:1]:
         sides = culprit.boundary.by_verdict
         rows += [(f"run the {verdict.word} side again", again(side)) for verdict, side in sides.items()]
-        has_lines = culprit.deeper is not None and any(finding.regions for finding in culprit.deeper.findings)
-        if has_lines and not diff:
-            rows.append(("show the changed lines", "the same command with --diff, or the report"))
     advice = re.fullmatch(r"(.+?): (harness [^;]+)", answer.advice)
     if advice is not None:
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
@@ -189,41 +81,6 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
 
 
 _NEXT = 24  # columns of a label; a longer one has a line of its own
-
-
-def _in_order(boundary: Boundary) -> list[tuple[str, str | None]]:
-    """The candidates that were run, the oldest first, each with the reason why it was skipped or None."""
-    reasons: dict[str, str | None] = {}
-    for step in boundary.steps:
-        skipped = step.reason if step.verdict is Verdict.SKIP else None
-        reasons[step.release] = reasons.get(step.release) or skipped
-    return sorted(reasons.items(), key=lambda row: version_order(row[0]))
-
-
-def _grouped(told: dict[str, tuple[str, ...]]) -> list[tuple[tuple[str, ...], list[str]]]:
-    """Group candidates with the same drift, or the same changed files."""
-    groups: dict[tuple[str, ...], list[str]] = {}
-    for name, lines in told.items():
-        groups.setdefault(lines, []).append(name)
-    return list(groups.items())
-
-
-def _print_lines(console: Console, culprit: Culprit, *, diff: bool) -> None:
-    """Print the commits of the finest level, and its lines with `diff`."""
-    for commit in culprit.finest.commits:
-        console.print(Text.assemble(("\n  commit    ", "bold"), f"{commit.sha}"))
-        request = f"  pull request #{commit.pull_request} {commit.pull_request_link}" if commit.pull_request else ""
-        for line in (commit.subject, f"{commit.author}, {commit.date}{request}".rstrip(), commit.link):
-            if line:
-                print_text(console, f"            {line}")
-    for region in culprit.finest.regions if diff else ():
-        console.print()
-        print_text(console, f"  {region.file}, {region.function or 'module level'}", "bold")
-        for line in region.diff.splitlines():
-            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
-            console.print(Text(f"    {line}", style=style), soft_wrap=True)
-    if diff and culprit.finest.regions:
-        console.print()
 
 
 def again(observation: Observation) -> str:
@@ -298,7 +155,8 @@ def print_history(console: Console, history: History, results: str) -> None:
         print_text(console, f"  recognised by: {history.signature}")
     for note in history.notes:
         print_text(console, f"  {note}")
-    print_skipped(console, ((row.release, row.reason if row.state is RowState.SKIP else None) for row in tried))
+    skips = skipped_rows((row.release, row.reason if row.state is RowState.SKIP else None) for row in tried)
+    print_rows(console, skips)
     runs = f"{runs_of(history.probes, history.steps)}; {counted(history.tried, 'release')} in the range"
     print_text(console, f"  {runs}; {duration(history.wall_s)} on {history.device}; records in {results}", "dim")
     if history.advice:

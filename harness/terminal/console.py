@@ -12,7 +12,7 @@ from rich.segment import Segment
 from rich.text import Text
 
 from harness.model import Verdict
-from harness.model.text import cut_between_words, listed_in_order, one_line, plain, without_folders
+from harness.model.text import cut_between_words, plain
 from harness.search import PositionState
 
 if TYPE_CHECKING:
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from rich.console import ConsoleOptions, RenderableType
 
     from harness.asking.history import RowState
+    from harness.asking.sections import Row
 
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}
@@ -32,7 +33,9 @@ _STATE_STYLE = {
     "between-good": "green",
     "between-bad": "red",
 }
+_TONE = {"good": "green", "bad": "red", "skip": "yellow", "other": "cyan", "dim": "dim"}
 _LABEL = len("Workaround") + 2
+_SHORT = len("not shown")
 _LOG_WIDTH = 120  # columns of a line if the output is not a terminal
 
 
@@ -117,21 +120,29 @@ def print_head(console: rich.console.Console, rows: Iterable[tuple[str, str]]) -
         console.print()
 
 
-def print_skipped(console: Console, releases: Iterable[tuple[str, str | None]]) -> None:
-    """Print the skipped releases (reason not None) of a range; releases with the same reason share a line."""
-    rows = [
-        (release, None if reason is None else short_reason(reason.replace(f"=={release}", "==VERSION")))
-        for release, reason in releases
-    ]
-    for told in dict.fromkeys(reason for _, reason in rows if reason is not None):
-        # listed_in_order needs the other releases, too: they interrupt a sequence.
-        line = listed_in_order((release, reason == told) for release, reason in rows)
-        print_text(console, Text.assemble(("  skipped   ", "yellow"), f"{line}: {told}"), hang=10)
+def print_rows(console: Console, rows: Iterable[Row]) -> None:
+    """Print the rows that a screen has room for: short labels in a column, then what they say and the lines below."""
+    for row in rows:
+        if not row.is_long:
+            _print_row(console, row)
 
 
-def short_reason(reason: str, width: int = 200) -> str:
-    """A reason on one line, without the folders of environments."""
-    return one_line(without_folders(reason), width)
+def _print_row(console: Console, row: Row) -> None:
+    if row.code:
+        print_text(console, f"\n  {row.label}", "bold")
+        for line in row.code.splitlines():
+            style = {"+": "green", "-": "red", "@": "cyan"}.get(line[:1], "dim")
+            console.print(Text(f"    {line}", style=style), soft_wrap=True)
+        console.print()
+        return
+    lead = f"  {row.label:<{_SHORT}} "
+    if len(row.label) > _SHORT or not row.label:
+        lead = f"  {row.label}: " if row.label else "  "
+    text, hang = f"{row.text} {row.link}".rstrip(), len(lead) - 2 if len(row.label) <= _SHORT else 2
+    if row.tone == "dim":
+        print_text(console, f"{lead}{text}", "dim", hang=hang)
+    else:
+        print_text(console, Text.assemble((lead, _TONE.get(row.tone, "")), text), hang=hang)
 
 
 def duration(seconds: float) -> str:

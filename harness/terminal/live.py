@@ -30,8 +30,8 @@ from harness.events import (
     repetition_of,
 )
 from harness.model import Signature, Verdict
-from harness.model.text import counted, one_line
-from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text, short_reason
+from harness.model.text import counted, one_line, short_reason
+from harness.terminal.console import STYLE, Console, duration, line_width, picture, print_line, print_text
 
 _REDRAW_S = 0.125
 _UNKNOWN_RUN_S = 15.0  # the estimate before the first run has ended

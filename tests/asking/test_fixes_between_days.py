@@ -20,7 +20,7 @@ def test_the_release_that_fixed_it_is_named(harness, tmp_path_factory):
     answer = ended.json
     assert (ended.code, answer["status"]) == (0, "fixed")
     assert (answer["last_bad"], answer["first_good"]) == ("1.1", "2.0")
-    assert "fixed since tools 2.0" in answer["sentence"]
+    assert "fixed in tools 2.0" in answer["sentence"]
     assert answer["constraints"] == ["tools>=2.0"]
     assert answer["constraints_verified"]
 

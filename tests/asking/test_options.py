@@ -52,7 +52,7 @@ SETTINGS = {
 }
 # Options that name the question itself, say where results go, or limit what a run may use, mean the same everywhere.
 EVERYWHERE = {
-    "--good", "--bad", "--repro", "--run", "--depth", "--diff", "--json", "--results",
+    "--good", "--bad", "--repro", "--run", "--depth", "--json", "--results",
     "--help", "--constraints", "--device",
     "--param", "--timeout",
     "--pass-env", "--capability", "--torch-backend", "--sandbox", "--network", "--max-disk", "--lanes",

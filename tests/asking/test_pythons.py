@@ -52,7 +52,7 @@ def test_python_itself_is_the_culprit(harness, body, exception, first):
     (culprit,) = answer["failures"][0]["culprits"]
     assert culprit["package"] == "python"
     assert culprit["proved"]
-    assert "It is Python itself" in answer["sentence"]
+    assert answer["sentence"] == f"step fails since Python {first}."
 
 
 def test_a_package_that_only_the_newer_python_installs_is_told_from_it(harness, tmp_path_factory):
@@ -65,7 +65,7 @@ def test_a_package_that_only_the_newer_python_installs_is_told_from_it(harness, 
     assert (answer["status"], answer["first_bad"]) == ("found", "3.12")
     (culprit,) = answer["failures"][0]["culprits"]
     assert (culprit["package"], culprit["last_good"], culprit["first_bad"]) == ("tools", "1.0", "2.0")
-    assert "not Python itself but tools 2.0" in answer["sentence"]
+    assert answer["sentence"] == "step fails since Python 3.12 (the culprit is tools 2.0)."
 
 
 def test_the_fix_can_be_a_python(harness):

@@ -1,15 +1,14 @@
-"""The sentence about a culprit: how sure it is, which package it is in, and short however much there is to name."""
+"""The sentence of an answer: since when it fails, which package it is, how sure, and short however much there is."""
 
 from __future__ import annotations
 
 import pytest
-from attrs import evolve
 from support import changed, make_answer
 
 from harness.asking.answer import Status
-from harness.asking.wording import culprit_sentence, sentence_for, sentence_with_culprit
+from harness.asking.wording import cause_of, sentence_for
 from harness.model import Change, Signature, Verdict
-from harness.model.culprit import Culprit, Finding, Level, Proof, Region
+from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
 from harness.search import BisectionResult, BisectionStatus
 from harness.search.measured import effect_of
 
@@ -18,35 +17,32 @@ CHANGE = Change("shop", "1.0", "1.1")
 NAMES = {0: "1.0", 1: "1.1"}
 BACK = Proof("shop 1.1 with shop.py from 1.0", Verdict.GOOD, Verdict.GOOD, "ran to its end")
 FORTH = Proof("shop 1.0 with shop.py from 1.1", Verdict.BAD, Verdict.BAD, "it failed")
-SKIPPED = evolve(FORTH, verdict=Verdict.SKIP)
 
 
 def region(line, file="shop.py", function=""):
     return Region(file, (line, line), (line, line), function, "")
 
 
-def said(**parts):
-    finding = Finding(Level.REGION, **{"packages": (CHANGE,), "proofs": (BACK, FORTH), **parts})
-    return culprit_sentence(ANSWER, Culprit((finding,)))
+def answer_with(**parts):
+    finding = Finding(**{"level": Level.REGION, "packages": (CHANGE,), "proofs": (BACK, FORTH), **parts})
+    return changed(ANSWER, culprit=Culprit((finding,)))
 
 
-def test_proof_both_ways_makes_a_culprit():
-    told = said(files=("shop.py",), regions=(region(3, function="run"),))
-    assert all(fact in told for fact in ("culprit is shop 1.1", "in run (shop.py, line 3)", "reverted", "adding it"))
-    assert "not proved" not in told
+def cause(**parts):
+    return cause_of(answer_with(**parts).culprits[0])
 
 
-def test_a_fix_is_said_to_remove_the_bug():
+def sentence(answer, result=None):
+    return sentence_for(answer, result or BisectionResult(BisectionStatus.FOUND), NAMES)
+
+
+def test_the_sentence_says_what_fails_since_which_release():
+    assert sentence(answer_with(files=("shop.py",))) == "step fails since shop 1.1."
+
+
+def test_a_fix_is_said_to_fix_it():
     answer = changed(ANSWER, status=Status.FIXED, before="1.0", after="1.1", is_fix=True)
-    told = culprit_sentence(answer, Culprit((Finding(Level.FILE, (CHANGE,), ("shop.py",), proofs=(BACK, FORTH)),)))
-    assert "The fix is shop 1.1" in told
-    assert "bug is gone" not in told
-
-
-def test_proof_one_way_or_none_makes_a_suspect():
-    one_way = said(files=("shop.py",), proofs=(BACK, SKIPPED))
-    assert one_way.startswith("The suspect is shop 1.1, in shop.py: shown one way only")
-    assert said(proofs=(SKIPPED,)) == "The suspect is shop 1.1: not proved."
+    assert sentence(answer) == "step is fixed in shop 1.1."
 
 
 @pytest.mark.parametrize(
@@ -55,64 +51,42 @@ def test_proof_one_way_or_none_makes_a_suspect():
 )
 def test_only_the_first_two_of_many_places_are_named(count, places):
     lines = tuple(region(line) for line in range(1, 2 * count, 2))
-    assert f"in shop.py, {places}: " in said(files=("shop.py",), regions=lines)
-    needed = said(files=("shop.py",), regions=(region(50),), needs=lines)
-    assert f"(shop.py, {places})" in needed.partition("adding it")[2]
+    assert cause(files=("shop.py",), regions=lines) == f"shop 1.1 changed shop.py, {places}"
 
 
 def test_each_place_names_its_file():
-    told = said(files=("a.py", "b.py"), regions=(region(1, "a.py"), region(2, "b.py", "run")))
-    assert ", in a.py, line 1 and run (b.py, line 2): " in told
+    told = cause(files=("a.py", "b.py"), regions=(region(1, "a.py"), region(2, "b.py", "run")))
+    assert told == "shop 1.1 changed a.py, line 1 and run (b.py, line 2)"
 
 
-def test_files_needed_along_with_the_culprit_are_named():
-    told = said(files=("a.py",), needed_files=("b.py",))
-    assert "(b.py)" in told.partition("adding it")[2]
-    assert "import" not in told
+@pytest.mark.parametrize(("proofs", "noun"), [((BACK, FORTH), "culprit"), ((BACK,), "culprit"), ((), "suspect")])
+def test_a_culprit_in_another_package_is_kept_apart_from_where_users_hit_it(proofs, noun):
+    told = sentence(answer_with(packages=(Change("tool", "1.0", "2.0"),), files=("tool.py",), proofs=proofs))
+    assert told == f"step fails since shop 1.1 (the {noun} is tool 2.0)."
 
 
-def test_imports_needed_along_with_the_culprit_are_called_imports():
-    imports = evolve(region(1), diff="@@ -1 +1,2 @@\n import a\n+from b import c\n")
-    assert "imports" in said(files=("a.py",), regions=(region(9),), needs=(imports,))
-    code = evolve(imports, diff="@@ -1 +1,2 @@\n import a\n+c = 1\n")
-    assert "imports" not in said(files=("a.py",), regions=(region(9),), needs=(imports, code))
-
-
-def test_a_culprit_in_another_package_is_kept_apart_from_where_users_hit_it():
-    finding = Finding(Level.FILE, (Change("tool", "1.0", "2.0"),), ("tool.py",), proofs=(BACK, FORTH))
-    answer = changed(ANSWER, sentence=sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES))
-    told = sentence_with_culprit(answer, Culprit((finding,)))
-    assert "broke it" not in told
-    users, _, culprit = told.partition("The culprit is ")
-    assert "shop 1.1" in users
-    assert "tool" not in users
-    assert culprit.startswith("tool 2.0, which shop 1.1 ")
-    assert "in tool.py" in culprit
-
-
-def test_a_culprit_in_the_bisected_package_broke_it():
-    answer = changed(ANSWER, sentence=sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES))
-    told = sentence_with_culprit(answer, Culprit((Finding(Level.FILE, (CHANGE,), proofs=(BACK, FORTH)),)))
-    assert told.startswith(answer.sentence)
+def test_packages_that_broke_it_only_together_are_all_named():
+    told = sentence(answer_with(packages=(CHANGE, Change("tool", "1.0", "2.0"))))
+    assert told == "step fails since shop 1.1 together with tool 2.0."
 
 
 def test_a_removed_package_is_reported():
-    told = said(packages=(Change("tool", "1.0", None),))
-    assert "tool (removed)" in told
-    assert "lets in" not in told
+    assert "tool (removed)" in sentence(answer_with(packages=(Change("tool", "1.0", None),)))
+    assert sentence(changed(ANSWER, after=None)) == "step fails since shop 1.0 is no longer installed."
+
+
+def test_a_commit_is_named_with_its_day():
+    commit = Commit("0123456789abcdef", "A. Author", "2025-06-20T12:00:00+02:00", "Rework the price")
+    answer = changed(answer_with(level=Level.COMMIT, commits=(commit,)), unit="commit")
+    assert sentence(answer) == "step fails since shop commit 0123456789 (Rework the price; 2025-06-20)."
 
 
 def test_an_excluded_release_between_the_sides_is_reported():
     """The excluded release can be the first with the change; pre-releases are not mentioned, because nobody installs
     them by default."""
     left_out = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
-    told = sentence_for(changed(ANSWER, left_out=left_out), BisectionResult(BisectionStatus.FOUND), NAMES)
-    plain = sentence_for(ANSWER, BisectionResult(BisectionStatus.FOUND), NAMES)
-    assert plain == "shop 1.1 broke it: 1.0 is good, 1.1 is bad."
-    assert told.startswith(plain)
-    assert "1.0.5 (yanked)" in told
-    assert "rc1" not in told
-    assert "0.9" not in told
+    told = sentence(changed(ANSWER, left_out=left_out))
+    assert told == "step fails since shop 1.1 (1.0.5 before it not run: yanked)."
 
 
 @pytest.mark.parametrize("bad", [[2.0] * 3, [1.1, 0.9, 1.4]])

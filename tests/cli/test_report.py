@@ -51,7 +51,7 @@ def test_json_of_a_bisection_stays_alone_on_stdout(harness, write_repro):
 def test_the_newest_answer_is_shown_as_markdown(harness, bisected):
     ended = harness("report")
     assert ended.code == 0
-    assert ended.stdout.startswith("**brittle 1.6 broke it: 1.5 is good, 1.6 is bad.")
+    assert ended.stdout.startswith("**brittle_step fails since brittle 1.6.")
     assert f"RuntimeError: {MESSAGE}" in ended.stdout
     written = next((harness.folder / "results" / "reports").glob("*.md"))
     assert written.read_text(encoding="utf-8") == ended.stdout

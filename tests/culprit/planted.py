@@ -67,6 +67,11 @@ def levels(answer: Any) -> dict[str, Any]:
     return {finding["level"]: finding for finding in answer["culprit"]}
 
 
+def told(answer: Any, label: str) -> str:
+    """The text of a row that the answer begins with."""
+    return next(text for name, text in answer["head"] if name == label)
+
+
 def proved(finding: Any) -> bool:
     """Both ways, and nothing smaller would do."""
     return finding["proved"] and finding["minimal"] and all(p["verdict"] == p["expected"] for p in finding["proofs"])

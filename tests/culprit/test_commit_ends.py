@@ -182,5 +182,6 @@ def test_a_bisection_between_two_days_finds_the_commit(plant: Planted, project: 
     new.write_text("shop==1.1\n")
     ends = ("--good", str(lock), "--bad", str(new), "--git", str(project.folder))
     words = ("bisect", "--run", "python -c 'import shop; shop.run()'", "--with", "shop", *ends, *ONCE, "--json")
-    (culprit,) = plant.harness(*words).json["failures"][0]["culprits"]
-    assert (culprit["package"], culprit["commit"]["sha"], culprit["commit"]["pull_request"]) == ("shop", guilty, 7)
+    answer = plant.harness(*words).json
+    (culprit,), (commit,) = answer["failures"][0]["culprits"], answer["culprit"][-1]["commits"]
+    assert (culprit["package"], commit["sha"], commit["pull_request"]) == ("shop", guilty, 7)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from git_project import GitProject, new_project
-from planted import Planted, levels, proved
+from planted import Planted, levels, proved, told
 
 NOISE = 'def helper_{0}(value):\n    """Helper {0}."""\n    return value + {0}\n'
 STEP = 'def run():\n    """Take the step."""\n    return 1\n'
@@ -52,7 +52,7 @@ def test_of_the_commits_only_those_that_changed_the_culprits_file_are_run(plant:
     answer = plant.answer("--good", "1.0", "--bad", "1.1", "--depth", "commit", "--git", str(project.folder))
     finding = levels(answer)["commit"]
     assert [commit["sha"] for commit in finding["commits"]] == [guilty]
-    assert guilty[:10] in answer["sentence"]
+    assert guilty[:10] in told(answer, "Culprit")
     assert finding["commits"][0]["pull_request"] == 42
     assert finding["runs"] == 2
     assert proved(finding)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planted import Planted, levels, proved
+from planted import Planted, levels, proved, told
 
 from harness.culprit.put_back import restored
 
@@ -26,7 +26,7 @@ def _add(
 
 
 def test_a_removed_function_is_put_back_with_what_it_needs(plant: Planted) -> None:
-    """Both directions are proved by a run each, and the sentence names what was removed from where."""
+    """Both directions are proved by a run each, and the answer names what was removed from where."""
     _add(plant, HELPER + KEPT, KEPT)
     answer = plant.answer(body="from shop.urls import quote\n\nquote('a')\n", signed=GONE.format("ImportError"))
     found = levels(answer)["file"]
@@ -34,7 +34,7 @@ def test_a_removed_function_is_put_back_with_what_it_needs(plant: Planted) -> No
     assert found["files"] == ["shop/urls.py"]
     assert proved(found)
     assert found["runs"] == 2
-    assert "`quote` was removed from `shop.urls`." in answer["sentence"]
+    assert "quote" in told(answer, "Culprit")
 
 
 def test_a_function_of_a_removed_module_is_put_back_without_the_rest_of_it(plant: Planted) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from planted import BROKEN, levels, proved
+from planted import BROKEN, levels, proved, told
 
 
 def _module(*, new: bool, bug: bool) -> str:
@@ -73,7 +73,7 @@ def test_one_of_twelve_regions_is_found_though_many_mixtures_fail_to_import(plan
     assert BROKEN in found["regions"][0]["diff"]
     assert proved(found)
     assert found["runs"] <= 8
-    assert "in fourth (shop.py, line 36)" in answer["sentence"]
+    assert told(answer, "Culprit").endswith(" changed fourth (shop.py, line 36)")
     assert plant.answer()["culprit_probes"] == 0
 
 
@@ -119,7 +119,7 @@ def test_the_first_diverging_of_two_interacting_regions_is_named_with_the_other(
     assert [region["function"] for region in found["regions"]] == ["left"]
     assert [region["function"] for region in found["needs"]] == ["right"]
     assert proved(found)
-    assert ", line 11)" in answer["sentence"]
+    assert [region["after"] for region in found["needs"]] == [[11, 11]]
 
 
 def test_an_import_and_its_use_are_reverted_together(plant):
@@ -152,7 +152,7 @@ def test_regions_in_two_files_that_depend_on_each_other(plant):
         ("shop/right.py", "work"),
     ]
     assert proved(found)
-    assert "in work (shop/left.py, line 6) and work (shop/right.py, line 6)" in answer["sentence"]
+    assert "work (shop/left.py, line 6) and work (shop/right.py, line 6)" in told(answer, "Culprit")
 
 
 def test_three_lanes_name_the_same_region(plant):

@@ -129,7 +129,7 @@ def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
     assert night.diary[0] == "cell 2 bad"
     assert standings(resumed) == [CellStatus.BROKEN, CellStatus.BROKEN]
     (kept,) = night.reports()
-    assert kept.answer.sentence.startswith("helper 1.1 broke it: 1.0 is good, 1.1 is bad.")
+    assert kept.answer.sentence.startswith("step fails since helper 1.1: ")
 
 
 def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):

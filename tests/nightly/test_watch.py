@@ -7,37 +7,30 @@ import json
 import pytest
 from attrs import evolve
 from markdown_it import MarkdownIt
+from support import changed, make_answer
 
+from harness.asking.sections import sections_of
+from harness.model import Change, Signature
+from harness.model.culprit import Evidence
 from harness.nightly.tracker import ActionKind, Issue, actions
 from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, issue_of, marker, watch_report
 from harness.store import as_record, read_record
 
-ANSWER = {
-    "failures": [
-        {
-            "tests": [f"test_a.py::test_{i}[`|`]" for i in range(14)],
-            "signature": {"exception": "AttributeError", "message": "`np.asfarray` was removed"},
-            "culprits": [
-                {
-                    "package": "numpy",
-                    "last_good": "1.26.4",
-                    "first_bad": "2.0.0",
-                    "proved": True,
-                    "evidence": [
-                        {"kind": "removed-name", "name": "numpy.asfarray", "text": "asfarray is gone, ask @me"}
-                    ],
-                }
-            ],
-        },
-        {"tests": [], "signature": None, "culprits": [], "note": "no package can be downgraded"},
-    ],
-    "flaky": ["test_a.py::test_flaky"],
-    "constraints_verified": True,
-    "lock_changes": [
-        {"name": "numpy", "before": "1.26.4", "after": "2.3.2"},
-        {"name": "new", "before": None, "after": "1"},
-    ],
-}
+ANSWER = evolve(
+    make_answer(
+        "numpy",
+        tests=tuple(f"test_a.py::test_{i}[`|`]" for i in range(14)),
+        signature=Signature(exception="AttributeError", message="`np.asfarray` was removed"),
+        before="1.26.4",
+        after="2.0.0",
+        suspects=("2.0.0",),
+        evidence=(Evidence("removed-name", "numpy.asfarray", "asfarray is gone, ask @me"),),
+    ),
+    flaky=("test_a.py::test_flaky",),
+    constraints=("numpy<2",),
+    constraints_verified=True,
+    changes=(Change("numpy", "1.26.4", "2.3.2"), Change("new", None, "1")),
+)
 BROKEN = ProjectNight(
     "Newest packages",
     "pytest -q tests",
@@ -46,9 +39,9 @@ BROKEN = ProjectNight(
     "14 tests fail since numpy 2.0.0.",
     green="2023-05-01",
     constraints=("numpy<2",),
-    answer=ANSWER,
+    sections=sections_of(ANSWER),
 )
-PASSES = evolve(BROKEN, status=NightStatus.PASSES, constraints=(), answer={})
+PASSES = evolve(BROKEN, status=NightStatus.PASSES, constraints=(), sections=())
 
 
 def issue(number=7, night=BROKEN, *, is_open=True, **changes):
@@ -60,13 +53,14 @@ def test_the_report_names_tests_release_and_remedy():
     report = watch_report(BROKEN)
     for text in (
         "14 tests",
+        "test_a.py::test_13",
         "numpy",
         "1.26.4",
         "2.0.0",
         "numpy<2",
         "test_a.py::test_flaky",
         "2023-05-01",
-        "and 4 more",
+        "new (absent)",
     ):
         assert text in report
     assert "harness bisect --run 'pytest -q tests' --good 2023-05-01 --bad 2025-07-31" in report
@@ -80,11 +74,7 @@ def test_a_message_contains_no_markup_and_mentions_nobody():
 
 def test_the_night_is_kept_as_json(tmp_path):
     told = as_record(BROKEN, SCHEMA)
-    assert (told["status"], told["green"], told["answer"]["failures"][0]["tests"][0]) == (
-        "broken",
-        "2023-05-01",
-        "test_a.py::test_0[`|`]",
-    )
+    assert (told["status"], told["green"], told["sections"][0]["title"]) == ("broken", "2023-05-01", "Answer")
     (tmp_path / "night.json").write_text(json.dumps(told), encoding="utf-8")
     assert read_record(tmp_path / "night.json", ProjectNight, SCHEMA) == BROKEN
 
@@ -133,9 +123,9 @@ def test_the_first_of_two_open_issues_is_kept():
 
 
 def test_a_long_report_is_cut_to_the_limit_of_github():
-    tests = [f"tests/{'x' * 200}_{i}.py::test" for i in range(10)]
-    many = [{**ANSWER["failures"][0], "tests": tests} for _ in range(60)]
-    (action,) = actions(issue_of(evolve(BROKEN, answer={"failures": many})), [])
+    tests = tuple(f"tests/{'x' * 200}_{i}.py::test" for i in range(10))
+    many = changed(ANSWER, tests=tests).failures * 60
+    (action,) = actions(issue_of(evolve(BROKEN, sections=sections_of(evolve(ANSWER, failures=many)))), [])
     assert 50_000 < len(action.body) < 65_536
 
 

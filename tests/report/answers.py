@@ -90,7 +90,7 @@ ANSWER = make_answer(
     repro=REPRO,
     requirements=("till",),
     holds=("coin<2",),
-    sentence="shop 1.2 broke it: 1.1 is good, 1.2 is bad.",
+    sentence="sale fails since shop 1.2.",
     signature=Signature(exception="ValueError"),
     candidates=tuple(Candidate(f"1.{minor}", f"2025-0{minor + 1}-01") for minor in (0, 1, 2, 3, 4, 5)),
     steps=(

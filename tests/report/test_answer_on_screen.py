@@ -79,7 +79,9 @@ def test_no_escape_of_a_stranger_reaches_the_terminal():
 def test_the_head_and_the_proofs_of_one_culprit_come_once():
     text = printed(ANSWER, width=200)
     lines = [line.strip() for line in text.splitlines()]
-    assert lines[1:4] == [
+    assert lines[1:6] == [
+        "sale fails since shop 1.2.",
+        "",
         "Last good   shop 1.1",
         "First bad   shop 1.2",
         "Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11)",
@@ -125,9 +127,15 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
     assert lines.count(f"proved    {REVERTED.sentence}: good") == 2
     assert "proved    tools (absent): good" in lines
     assert "proved    tools 2.0: bad" in lines
-    assert [line for line in lines if line.startswith("t::")] == ["t::a: ValueError", "t::c: ValueError"]
+    assert [line for line in lines if line.startswith(("tests", "error"))] == [
+        "tests     t::a",
+        "error     ValueError",
+        "tests     t::b",
+        "tests     t::c",
+        "error     ValueError",
+    ]
     assert lines.count("Next") == 1
-    assert "flaky: t::d" in lines
+    assert "flaky     t::d" in lines
     assert any(line.startswith("12 runs; ") for line in lines)
     out = io.StringIO()
     print_answer(Console(file=out, width=200), answer, "results", ("results/ab.html", "results/cd.html"))
@@ -143,7 +151,8 @@ def test_proofs_of_a_release_that_breaks_tests_in_several_ways_are_shown_once():
     answer = make_answer("shop", before="1.1", after="1.2", suspects=("1.2",), **sides)
     failures = [evolve(answer.failures[0], tests=(f"t::{n}",), signature=Signature("ValueError")) for n in range(3)]
     text = printed(evolve(answer, failures=tuple(failures)), width=200)
-    assert [text.count(f"t::{n}: ValueError") for n in range(3)] == [1, 1, 1]
+    assert [text.count(f"tests     t::{n}") for n in range(3)] == [1, 1, 1]
+    assert text.count("error     ValueError") == 3
     assert (text.count("good in 6 of 6 runs"), text.count("bad in 9 of 9 runs")) == (1, 1)
 
 
@@ -171,10 +180,10 @@ def test_a_release_that_could_not_be_told_apart_is_among_the_suspects():
 
 def test_a_fix_is_called_one():
     answer = changed(ANSWER, status=Status.FIXED, before="1.1", after="1.2", is_fix=True, suspects=("1.2",))
-    answer = evolve(answer, sentence="shop 1.2 fixed it: 1.1 is bad, 1.2 is good.")
+    answer = evolve(answer, sentence="sale is fixed in shop 1.2.")
     lines = printed(answer, width=200).splitlines()
-    assert lines[1:3] == ["Last bad    shop 1.1", "Fixed in    shop 1.2"]
-    assert lines[3].startswith("Fix         shop 1.2 changed sell (shop/money.py")
+    assert lines[3:5] == ["Last bad    shop 1.1", "Fixed in    shop 1.2"]
+    assert lines[5].startswith("Fix         shop 1.2 changed sell (shop/money.py")
 
 
 def test_the_answer_comes_first_and_what_to_do_next_last():
@@ -182,22 +191,22 @@ def test_the_answer_comes_first_and_what_to_do_next_last():
     out = io.StringIO()
     print_answer(Console(file=out, width=200), answer, "results", ("results/reports/ab.html",), "results/c.txt")
     lines = out.getvalue().splitlines()
-    assert lines[1] == "Last good   shop 1.1"
+    assert lines[1:4] == ["sale fails since shop 1.2.", "", "Last good   shop 1.1"]
     after = lines[lines.index("Next") + 1 :]
-    assert [line.split("  ")[1] for line in after if line.startswith("  ") and line[2] != " "][:3] == [
+    assert [line.split("  ")[1] for line in after if line.startswith("  ") and line[2] != " "][:2] == [
         "run the good side again",
         "run the bad side again",
-        "show the changed lines",
     ]
     assert "    harness bisect shop --find-fix --bad 1.2" in [line.rstrip() for line in after]
     assert after[-2].split() == ["report", "results/reports/ab.html"]
 
 
-def test_the_diff_is_shown_only_if_asked_for():
-    assert "+    return price()" not in printed(ANSWER)
-    out = io.StringIO()
-    print_answer(Console(file=out), ANSWER, "results", diff=True)
-    assert "    +    return price()" in out.getvalue().splitlines()
+def test_the_changed_lines_are_shown_if_they_are_few():
+    assert "    +    return price()" in printed(ANSWER).splitlines()
+    *above, lines = ANSWER.culprit.findings
+    long = evolve(lines.regions[0], diff="@@ -1 +1,41 @@\n" + "+    return price()\n" * 40)
+    answer = changed(ANSWER, deeper=Culprit((*above, evolve(lines, regions=(long,)))))
+    assert "+    return price()" not in printed(answer)
 
 
 def test_the_culprit_is_one_sentence_of_cause_with_the_advice_of_the_release():
@@ -207,8 +216,8 @@ def test_the_culprit_is_one_sentence_of_cause_with_the_advice_of_the_release():
     failure = evolve(ANSWER.failures[0].culprits[0], deeper=None, evidence=(evidence,))
     answer = evolve(ANSWER, failures=(evolve(ANSWER.failures[0], culprits=(failure,)),))
     lines = printed(answer, width=200).splitlines()
-    assert lines[3] == "Culprit     shop 1.2 removed shop.sell"
-    assert "Advice      Use `shop.trade` instead." in lines[4:6]
+    assert lines[5] == "Culprit     shop 1.2 removed shop.sell"
+    assert "Advice      Use `shop.trade` instead." in lines[6:8]
 
 
 def test_each_culprit_of_one_package_has_its_own_advice():

@@ -37,9 +37,6 @@ SECRETS = [
     "pa55",
     "mirror.corp.example",
     "a value of no known form",
-    "jane.doe",
-    "jane",
-    "workhorse",
     "/srv/people",
     "/var/tmp/probes",
     "/home/other",
@@ -52,10 +49,9 @@ PLANT = " ; ".join(
         "/home/other/x",
         "/var/tmp/probes/run-1/work",
         "/opt/envs/e1/lib/python3.11/site-packages/shop/money.py",
-        "jane.doe@workhorse",
     ]
 )
-HERE = {"HOME": HOME, "USER": "jane.doe", "HOSTNAME": "workhorse.corp.example", "MY_TOKEN": TOKENS["variable"]}
+HERE = {"HOME": HOME, "MY_TOKEN": TOKENS["variable"]}
 
 ROOT = "/" + "root"  # the home folder of the user of that name
 
@@ -67,9 +63,9 @@ def private():
 
 def planted():
     """An answer with private data in every text."""
-    frame = StackFrame(f"{HOME}/lib.py", 1, "jane", "shop", PLANT)
+    frame = StackFrame(f"{HOME}/lib.py", 1, "run", "shop", PLANT)
     raised = RaisedException("builtins.ValueError", PLANT, frames=(frame,))
-    bad = evolve(BAD_RUN, exception=evolve(raised, cause=raised), detail=PLANT, machine={"name": "workhorse"})
+    bad = evolve(BAD_RUN, exception=evolve(raised, cause=raised), detail=PLANT)
     proof = Proof(PLANT, Verdict.BAD, Verdict.SKIP, PLANT)
     culprit = found(proof)
     region = evolve(culprit.finest.regions[0], diff=f"@@\n+{PLANT}\n")
@@ -99,7 +95,7 @@ def test_planted_private_data_is_found_nowhere(style, private):
 def test_without_redaction_the_report_shows_the_planted_data(style):
     """The private data is in every format, so the test above can fail."""
     text = RENDERERS[style](report_page(planted(), logs={GOOD_RUN.key: PLANT}))
-    assert "workhorse" in text
+    assert "/srv/people" in text
 
 
 @pytest.mark.parametrize(
@@ -138,11 +134,6 @@ def test_the_longest_matching_folder_wins():
     assert redact("/data/scratch/x /data/y /database", private) == "<scratch>/x <cache>/y /database"
 
 
-def test_common_names_and_package_names_are_not_a_user():
-    private = private_here({"HOME": "/h", "USER": "root", "HOSTNAME": "shop"}, {}, spared=["shop"])
-    assert not {"root", "shop"} & set(private.names)
-
-
 def test_passed_variables_are_secret_whatever_their_name():
     private = private_here({"HOME": "/h", "PLACE": "a-long-value"}, {}, secrets={"a-long-value": "<secret>"})
     assert redact("at a-long-value", private) == "at <secret>"
@@ -150,5 +141,6 @@ def test_passed_variables_are_secret_whatever_their_name():
 
 def test_the_value_of_a_mapping_and_its_key_are_redacted():
     page = report_page(kept(left_out={"1.3.1": f"{ROOT}/x"}, lock_changes=(Change(f"{ROOT}/y", None, "1"),)))
-    assert page.content["left_out"] == [("1.3.1", "<home>/x")]
-    assert page.content["lock_changes"] == ["<home>/y (absent) -> 1"]
+    text = page.markdown()
+    assert "**1.3.1**: &lt;home&gt;/x" in text
+    assert "&lt;home&gt;/y (absent) -&gt; 1" in text

@@ -9,6 +9,7 @@ import time
 
 import pytest
 
+from harness.asking.sections import skipped_rows
 from harness.events import (
     SILENT,
     Dropped,
@@ -25,9 +26,10 @@ from harness.events import (
 )
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
+from harness.model.text import short_reason
 from harness.search import Bisection, Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
-from harness.terminal.console import Console, duration, picture, print_skipped, short_reason
+from harness.terminal.console import Console, duration, picture, print_rows
 from harness.terminal.live import WarningsOnly, reporting
 
 CELLS = ("first", "second", "third", "fourth", "fifth")
@@ -321,7 +323,8 @@ def test_durations_use_a_readable_unit(seconds, text):
 def test_skips_with_one_reason_are_one_line():
     out = io.StringIO()
     same = [(f"1.{number}", "needs Python 3.99") for number in range(20)]
-    print_skipped(Console(file=out, width=100), [*same[:10], ("2.0", "crashed"), ("2.1", None), *same[10:]])
+    rows = skipped_rows([*same[:10], ("2.0", "crashed"), ("2.1", None), *same[10:]])
+    print_rows(Console(file=out, width=100), rows)
     lines = out.getvalue().splitlines()
     assert len(lines) == 2
     assert "1.0 to 1.9 (10 releases) and 1.10 to 1.19 (10 releases): needs Python 3.99" in lines[0]
@@ -331,7 +334,7 @@ def test_skips_with_one_reason_are_one_line():
 def test_skips_that_differ_only_in_the_folder_are_one_line():
     out = io.StringIO()
     folders = [f"/cache/environments/{number:020}/bin/python: No module named pytest" for number in range(3)]
-    print_skipped(Console(file=out), [(f"1.{number}", reason) for number, reason in enumerate(folders)])
+    print_rows(Console(file=out), skipped_rows((f"1.{number}", reason) for number, reason in enumerate(folders)))
     [line] = out.getvalue().splitlines()
     assert "1.0 to 1.2 (3 releases)" in line
     assert "/cache" not in line
