@@ -20,7 +20,7 @@ from harness.asking.answer import Answer, Status
 from harness.asking.ask import ask_inquiry
 from harness.asking.between import worlds_of
 from harness.asking.kinds import QuestionKind
-from harness.asking.sections import Section
+from harness.asking.sections import Section, sections_of
 from harness.atomic import write_whole
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
