@@ -158,8 +158,10 @@ class Between:
         why = self.ends.not_rebuilt if not answer.failures else ""
         missing = install_missing(self.repro, (good_run, bad_run))
         way_on = self._way_on() if groups.failing_at_both else ""
+        failed = advice_on(good_run) if way_on else ""
         return evolve(
             answer,
+            told=(*answer.told, *([failed] if failed else [])),
             status=Status.INCONCLUSIVE if why else answer.status,
             not_rebuilt=why,
             flaky=tuple(dict.fromkeys((*answer.flaky, *groups.flaky))),

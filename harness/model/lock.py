@@ -111,7 +111,12 @@ def moment_of(text: str, *, begins: bool = False) -> datetime:
     moment = datetime.fromisoformat(text)
     if len(text) <= len("2025-06-20") and not begins:
         moment = moment + timedelta(days=1) if moment.date() < date.max else datetime.max.replace(tzinfo=UTC)
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
+    if moment.tzinfo is None:
+        return moment.replace(tzinfo=UTC)
+    try:
+        return moment.astimezone(UTC)
+    except OverflowError:  # the last or the first day of the calendar in another time zone
+        return datetime.min.replace(tzinfo=UTC) if moment.year == 1 else datetime.max.replace(tzinfo=UTC)
 
 
 _SMALLEST_STEP = 9
