@@ -27,6 +27,8 @@ def advice_for(answer: Answer, plan: Plan) -> str:
     """Return one line that says what to run next, or ""."""
     base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
     match answer.status:
+        case Status.NO_FAILURE:
+            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
         case Status.FOUND:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
         case Status.NOT_FIXED if not plan.question.policy.prereleases:
@@ -34,7 +36,10 @@ def advice_for(answer: Answer, plan: Plan) -> str:
         case Status.NOT_A_REGRESSION | Status.INCONCLUSIVE:
             failed = Verdict.BAD if answer.status is Status.NOT_A_REGRESSION else Verdict.SKIP
             found = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
-            return advice_on_missing(one[1] for one in found if one is not None)
+            missing = advice_on_missing(one[1] for one in found if one is not None)
+            if not missing and answer.status is Status.NOT_A_REGRESSION and plan.good is not None:
+                return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
+            return missing
     return ""
 
 

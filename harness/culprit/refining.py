@@ -104,6 +104,8 @@ def _fewest(
         label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
         most=_MOST,
         until=trials.until,
+        parts=[frozenset({unit}) for unit in list(units)[:_MOST]],
+        at_once=1,
     ).run()
 
 

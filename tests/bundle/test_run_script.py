@@ -75,7 +75,7 @@ def test_progress_is_shown_and_finished_probes_are_not_repeated(back):
         ("import brittle\nopen(brittle.__file__ + '.more', 'w')\n", ["brittle.py.more"]),
     ],
 )
-def test_what_a_run_changes_in_its_environment_is_told(parts, tmp_path, body, altered):
+def test_what_a_run_changes_in_its_environment_is_reported(parts, tmp_path, body, altered):
     pack(parts, tmp_path / "carry", asked(parts, "1.2", body=body))
     assert run_there(tmp_path / "carry").code == 0
     (taken,) = absorb(tmp_path / "carry", parts.store).taken

@@ -97,7 +97,6 @@ def test_a_run_can_be_made_again_and_looked_at(here: Harness) -> None:
     assert "the curve is wrong" in terminal.expect(ASKED)
     terminal.type("s\n")
     terminal.expect("gone when you leave")
-    terminal.expect("(plot 1.6)")
     terminal.type("ls; exit\n")
     terminal.expect("plot_it.py")
     terminal.expect(ASKED)

@@ -91,7 +91,7 @@ def test_a_cell_without_a_day_takes_the_default_day(parts, interpreter, tmp_path
     sessions = Sessions(sessions_of(parts), as_of=day)
     assert sessions.probe(Cell("x", str(path))).combination.as_of == day
     other = sessions.probe(Cell("x", str(path), as_of="2023-05-01")).combination.as_of
-    assert other == datetime(2023, 5, 1, tzinfo=UTC)
+    assert other == datetime(2023, 5, 2, tzinfo=UTC)  # the end of the day
 
 
 def test_a_pinned_pre_release_is_allowed(parts, interpreter, tmp_path):
