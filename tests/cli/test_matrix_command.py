@@ -151,7 +151,7 @@ def test_cells_without_a_day_take_the_day_of_the_matrix(matrix):
     text = 'axes.repro = "brittle_step"\naxes.packages.brittle = "1.5"\n'
     matrix(text, "--as-of", "2023-09-15")
     (cell,) = record_of(matrix)["cells"]
-    assert cell["as_of"] == "2023-09-15T00:00:00+00:00"
+    assert cell["as_of"] == "2023-09-16T00:00:00+00:00"  # the end of that day
     ended = matrix(text, "--as-of", "soon")
     assert (ended.code, "--as-of takes a date such as 2025-06-27" in ended.stderr) == (2, True)
 

@@ -145,4 +145,4 @@ def test_the_repository_of_the_culprit_is_named_for_whoever_sends_the_report(har
     assert here("bisect", "shop", *words).code == 0
     ended = here("report")
     assert "the repository of shop: https://github.com/shops/shop" in ended.stderr
-    assert ended.stdout.startswith("**shop 1.1 broke it")
+    assert ended.stdout.startswith("**python sale.py fails since shop 1.1.**")
