@@ -4,14 +4,24 @@ from __future__ import annotations
 
 from attrs import evolve
 from edited import edits_of, unit
-from test_likelihood import sides_of
 
 from harness.culprit.clues import Clues, Pointers
-from harness.model import RaisedException, StackFrame, Trace
+from harness.culprit.sides import Side, Sides
+from harness.model import Device, Lock, Observation, Outcome, RaisedException, StackFrame, Trace, Verdict
 
 STEP = "def {0}(x):\n    return x + 1\n\n\n"
 BEFORE = {"shop/a.py": STEP.format("ran") + STEP.format("idle") + "def told(x):\n    # one\n    return x\n"}
 AFTER = {"shop/a.py": BEFORE["shop/a.py"].replace("+ 1", "+ 2").replace("# one", "# two")}
+LOCK = Lock("3.11", "linux-x86_64", ())
+
+
+def sides_of(*frames, loaded=None, message="x"):
+    """`frames` are (file, function, package), the outermost first."""
+    good = Observation("g", Outcome.COMPLETED, "r", "d", Device.CPU, loaded=loaded or {})
+    stack = tuple(StackFrame(file, 1, function, package) for file, function, package in frames)
+    raised = RaisedException("builtins.ValueError", message, (), stack)
+    bad = evolve(good, key="b", outcome=Outcome.RAISED, exception=raised)
+    return Sides(Side(LOCK, Verdict.GOOD, good), Side(LOCK, Verdict.BAD, bad))
 
 
 def test_executed_code_weighs_more_and_a_comment_weighs_least(tmp_path):
