@@ -2,21 +2,16 @@
 
 The answer of a server may not come from an index at all: a login page, a proxy, a failing server. None of these is a
 list of releases, not even an empty one.
-
-pip's index settings say where it is, for uv too. Their sources, in rising priority: pip's configuration files in the
-order of pip's documentation ("Configuration", location and precedence), then environment variables.
 """
 
 from __future__ import annotations
 
-import configparser
 import contextlib
 import hashlib
 import json
 import os
 import re
 import shutil
-import sys
 import time
 import warnings
 from datetime import UTC, datetime
@@ -25,11 +20,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-import platformdirs
 from attrs import field, frozen
 from packaging.version import Version
 
 from harness.atomic import sha256_of
+from harness.environment.pip_settings import PipSettings
 from harness.environment.record import read_record, write_record
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
 from harness.model import Pin, Release, normalized_name, parsed_version
@@ -39,75 +34,6 @@ if TYPE_CHECKING:
 
     from pypi_simple import DistributionPackage
     from requests import RequestException, Response
-
-
-@frozen
-class PipSettings:
-    """pip's index settings. `find_links` are folders or URLs; None means pip's default."""
-
-    index_url: str | None = None
-    extra_index_urls: tuple[str, ...] = ()
-    find_links: tuple[str, ...] = ()
-    no_index: bool = False
-
-    def as_uv_environment(self, environ: Mapping[str, str]) -> dict[str, str]:
-        """The same settings as uv's environment variables, which win where the user has set them."""
-        told: dict[str, str] = {}
-        if self.index_url and not {"UV_DEFAULT_INDEX", "UV_INDEX_URL"} & environ.keys():
-            told["UV_DEFAULT_INDEX"] = self.index_url
-        if self.extra_index_urls and not {"UV_INDEX", "UV_EXTRA_INDEX_URL"} & environ.keys():
-            told["UV_INDEX"] = " ".join(self.extra_index_urls)
-            # pip takes the best version of all its indexes; uv by default stops at the first index.
-            told.setdefault("UV_INDEX_STRATEGY", environ.get("UV_INDEX_STRATEGY", "unsafe-best-match"))
-        if self.find_links:
-            given = [part for part in environ.get("UV_FIND_LINKS", "").split(",") if part]
-            told["UV_FIND_LINKS"] = ",".join(dict.fromkeys([*given, *self.find_links]))
-        if self.no_index:
-            told["UV_NO_INDEX"] = "1"
-        return told
-
-
-def read_pip_settings(environ: Mapping[str, str] | None = None) -> PipSettings:
-    """Read what pip would use in this process."""
-    environ = os.environ if environ is None else environ
-    found: dict[str, str] = {}
-    if environ.get("PIP_CONFIG_FILE") != os.devnull:
-        for path in _configuration_files(environ):
-            found.update(_section(path))
-    for key in ("index-url", "extra-index-url", "find-links", "no-index"):
-        value = environ.get("PIP_" + key.upper().replace("-", "_"))
-        if value:
-            found[key] = value
-    return PipSettings(
-        index_url=found.get("index-url") or None,
-        extra_index_urls=tuple(found.get("extra-index-url", "").split()),
-        find_links=tuple(
-            str(Path(p).expanduser()) if "://" not in p else p for p in found.get("find-links", "").split()
-        ),
-        no_index=found.get("no-index", "").strip().lower() in {"1", "true", "yes", "on"},
-    )
-
-
-def _configuration_files(environ: Mapping[str, str]) -> Iterator[Path]:
-    """pip's configuration files, lowest priority first."""
-    for folder in platformdirs.site_config_dir("pip", appauthor=False, multipath=True).split(os.pathsep):
-        yield Path(folder) / "pip.conf"
-    if sys.platform != "win32":
-        yield Path("/etc/pip.conf")
-    yield Path(environ.get("HOME", "~")).expanduser() / ".pip" / "pip.conf"
-    yield platformdirs.user_config_path("pip", appauthor=False, roaming=True) / "pip.conf"
-    yield Path(sys.prefix) / "pip.conf"
-    if named := environ.get("PIP_CONFIG_FILE"):
-        yield Path(named)
-
-
-def _section(path: Path) -> dict[str, str]:
-    parser = configparser.RawConfigParser()
-    try:
-        parser.read(path, encoding="utf-8")
-    except (configparser.Error, OSError, UnicodeDecodeError):  # pip reports it; the harness continues without it
-        return {}
-    return dict(parser["global"]) if parser.has_section("global") else {}
 
 
 # requests and pypi_simple load slowly, so they are imported only where a page is fetched.

@@ -21,14 +21,13 @@ import uv as uv_package
 from attrs import evolve, field, frozen
 
 from harness.environment.index import (
-    PipSettings,
     access_refused,
     failing_status,
     host_of,
     no_list,
-    read_pip_settings,
     unreachable,
 )
+from harness.environment.pip_settings import PipSettings, read_pip_settings
 from harness.errors import HarnessFault, NoNetwork, NoSpace, UserMistake
 from harness.model import Combination, parsed_version
 from harness.run.launch import Limits, bounded

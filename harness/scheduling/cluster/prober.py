@@ -25,7 +25,7 @@ from packaging import tags
 import harness
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
-from harness.environment.index import read_pip_settings
+from harness.environment.pip_settings import read_pip_settings
 from harness.errors import HarnessError, HarnessFault, NoNetwork, NoSpace, NoWorkers, UserMistake
 from harness.events import SILENT
 from harness.model import Device, Observation, Outcome
