@@ -77,7 +77,7 @@ def missing_program(
             return f"{program} is not the Python of the environment; write python, or choose it with --python"
         return f"{program} is not in the environment; add --with {_PYTHON_TOOLS.get(program, program)}"
     if found is None and program != "env":
-        return f"{program} is neither in the environment nor on the PATH; add its package, such as --with {program}"
+        return f"{program} is neither in the environment nor on the PATH; --with adds the package that has it"
     return ""
 
 
