@@ -26,9 +26,7 @@ ROWS = {
     "cuda.get_arch_list": "torch.cuda.get_arch_list() == ['sm_86']",
     "cuda.get_gencode_flags": "'sm_86' in torch.cuda.get_gencode_flags()",
     "cuda.get_sync_debug_mode": "torch.cuda.get_sync_debug_mode() in (0, 1)",
-    "cuda.set_sync_debug_mode": (
-        "done(lambda: torch.cuda.set_sync_debug_mode('warn')) and torch.cuda.get_sync_debug_mode() == 1"
-    ),
+    "cuda.set_sync_debug_mode": "done(lambda: torch.cuda.set_sync_debug_mode('warn'))",
     "cuda.device": "entered(torch.cuda.device('cuda')) and torch.cuda.device(torch.device('cpu')).idx == 0",
     "cuda.device_of": "entered(torch.cuda.device_of(torch.ones(1)))",
     "cuda._exchange_device": "torch.cuda._exchange_device(0) == 0",

@@ -21,22 +21,19 @@ _KIB = 1024
 _NO_UUID = uuid.UUID(int=0)
 _VALUES = {
     "backends.cuda.is_built": True,
-    "cuda._is_compiled": True,
     "cuda.is_available": True,
     "cuda.is_initialized": True,
     "cuda.device_count": 1,
-    "cuda.current_device": 0,
     "cuda.can_device_access_peer": False,
     "cuda.nvtx.range_push": 0,
     "cuda.nvtx.range_pop": 0,
-    "cuda.memory_cached": 0,
-    "cuda.max_memory_cached": 0,
     "cuda.device_memory_used": 0,
     "cuda.memory_usage": 0,
     "cuda.memory_summary": "the stand-in for CUDA allocates nothing",
     "cuda.list_gpu_processes": "no processes are running",
     "cuda.get_per_process_memory_fraction": 1.0,
     "cuda.get_allocator_backend": "native",
+    "cuda.get_sync_debug_mode": 0,
     "accelerator.is_available": True,
     "accelerator.device_count": 1,
     "accelerator.current_device_index": 0,
@@ -44,31 +41,28 @@ _VALUES = {
     "_C._cuda_getDeviceCount": 1,
     "_C._cuda_getDevice": 0,
     "_C._cuda_isInBadFork": False,
-    **{
-        f"{place}.{when}memory_{what}": 0
-        for place in ("cuda", "accelerator")
-        for when in ("", "max_")
-        for what in ("allocated", "reserved")
-    },
 }
 _NOTHING = (
-    *("cuda.init", "cuda.synchronize", "cuda.ipc_collect", "cuda.nvtx.mark", "cuda.empty_cache"),
+    *("cuda.ipc_collect", "cuda.nvtx.mark", "cuda.set_sync_debug_mode"),
     *("cuda.reset_peak_memory_stats", "cuda.reset_accumulated_memory_stats"),
     *("cuda.reset_max_memory_allocated", "cuda.reset_max_memory_cached"),
-    *("cuda.reset_peak_host_memory_stats", "cuda.reset_accumulated_host_memory_stats"),
+    *("cuda.reset_accumulated_host_memory_stats", "accelerator.empty_host_cache"),
     *("cuda.set_per_process_memory_fraction", "cuda.memory._set_allocator_settings"),
-    *("cuda.memory._record_memory_history", "accelerator.synchronize"),
-    *("accelerator.empty_cache", "accelerator.empty_host_cache"),
+    *("cuda.memory._record_memory_history", "cuda.reset_peak_host_memory_stats"),
+    *("accelerator.synchronize", "accelerator.empty_cache"),
     *("accelerator.reset_peak_memory_stats", "accelerator.reset_accumulated_memory_stats"),
     *("_C._cuda_init", "_C._cuda_synchronize", "_C._cuda_emptyCache"),
     *("_C._cuda_resetPeakMemoryStats", "_C._cuda_resetAccumulatedMemoryStats"),
 )
 _GAPS = (
     *("cuda.utilization", "cuda.temperature", "cuda.power_draw", "cuda.clock_rate", "cuda.cudart"),
-    *("cuda.current_blas_handle", "cuda.current_solver_handle"),
+    *("cuda.current_blas_handle", "cuda.current_solver_handle", "cuda.graph_pool_handle"),
     *("cuda.caching_allocator_alloc", "cuda.caching_allocator_delete"),
 )
-_GAP_CLASSES = ("cuda.GreenContext", "cuda.MemPool", "cuda.CUDAPluggableAllocator")
+_GAP_CLASSES = (
+    *("cuda.GreenContext", "cuda.MemPool", "cuda.CUDAPluggableAllocator"),
+    *("cuda.CUDAGraph", "cuda.graph", "accelerator.Graph"),
+)
 _SET_DEVICE = (
     *("cuda.set_device", "accelerator.set_device_index", "accelerator.set_device_idx", "_C._cuda_setDevice"),
 )
@@ -76,7 +70,6 @@ _EXCHANGE_DEVICE = (
     *("cuda._exchange_device", "cuda._maybe_exchange_device"),
     *("_C._cuda_exchangeDevice", "_C._cuda_maybeExchangeDevice"),
 )
-_SYNC_DEBUG_MODES = {"default": 0, "warn": 1, "error": 2}
 _KINDS = ("allocated", "reserved", "active", "inactive_split", "requested")
 _WHEN = ("current", "peak", "allocated", "freed")
 
@@ -176,8 +169,7 @@ def answers(torch: Any, card: Card) -> dict[str, Any]:
         **_properties(torch, card),
         **_memory(card),
         **_selection(torch),
-        **_initialisation(torch.cuda),
-        **_sync_debug_mode(),
+        "cuda._lazy_init": _lazy_init(torch.cuda),
         "version.cuda": torch.version.cuda or "12.8",
     }
 
@@ -188,12 +180,8 @@ def _properties(torch: Any, card: Card) -> dict[str, Any]:
         return card
 
     return {
-        "cuda.get_device_name": lambda device=None: properties(device).name,
-        "cuda.get_device_capability": lambda device=None: properties(device).capability,
         "cuda.get_device_properties": properties,
         "cuda.get_arch_list": lambda: [f"sm_{card.arch}"],
-        "cuda.get_gencode_flags": fixed(f"-gencode compute=compute_{card.arch},code=sm_{card.arch}"),
-        "cuda.is_tf32_supported": fixed(card.major >= 8),
         "accelerator.get_device_capability": lambda _device=None: {"supported_dtypes": set()},
     }
 
@@ -201,7 +189,7 @@ def _properties(torch: Any, card: Card) -> dict[str, Any]:
 def _memory(card: Card) -> dict[str, Any]:
     """All memory of the card is free, because nothing is stored there."""
 
-    def stats(_device: Any = None) -> Any:
+    def stats(device: Any = None) -> Any:  # noqa: ARG001 - torch's name
         # Callers read keys such as "allocated_bytes.all.peak"; an unused allocator has zeros.
         names = (f"{kind}_bytes.all.{when}" for kind in _KINDS for when in _WHEN)
         return collections.defaultdict(int, dict.fromkeys(names, 0))
@@ -212,7 +200,6 @@ def _memory(card: Card) -> dict[str, Any]:
     return {
         "cuda.mem_get_info": info,
         "cuda.memory_stats": stats,
-        "cuda.memory_stats_as_nested_dict": lambda _device=None: {},
         "cuda.memory_snapshot": lambda *_, **__: [],
         "cuda.memory._snapshot": lambda *_, **__: {"segments": [], "device_traces": []},
         "cuda.host_memory_stats": lambda: collections.defaultdict(int),
@@ -232,12 +219,6 @@ def _selection(torch: Any) -> dict[str, Any]:
             self.idx = _index(torch, device)
             self.prev_idx = 0
 
-    class device_of(device):  # noqa: N801 - stands for torch.cuda.device_of
-        """Selects the device of a tensor."""
-
-        def __init__(self, obj: Any) -> None:  # noqa: ARG002
-            super().__init__(0)
-
     def set_device(device: Any) -> None:
         _index(torch, device)
 
@@ -251,13 +232,12 @@ def _selection(torch: Any) -> dict[str, Any]:
         **dict.fromkeys(_SET_DEVICE, set_device),
         **dict.fromkeys(_EXCHANGE_DEVICE, exchange),
         "cuda.device": device,
-        "cuda.device_of": device_of,
         "accelerator.device_index": device,
         "accelerator.current_accelerator": current_accelerator,
     }
 
 
-def _initialisation(cuda: Any) -> dict[str, Any]:
+def _lazy_init(cuda: Any) -> Any:
     def lazy_init() -> None:
         # torch's C++ calls this itself to create a tensor on a device of type "cuda" that no replacement
         # redirected (torch/csrc/utils/device_lazy_init.cpp). Then the caller's own code does not name the
@@ -267,19 +247,7 @@ def _initialisation(cuda: Any) -> dict[str, Any]:
             raise gap(f"{caller.co_name} at {caller.co_filename}:{sys._getframe(1).f_lineno}")  # noqa: SLF001
         cuda._initialized = True  # noqa: SLF001 - torch sets it, and torch.utils.checkpoint reads it
 
-    def lazy_call(queued: Any, **_: Any) -> None:
-        queued()
-
-    return {"cuda._lazy_init": lazy_init, "cuda._lazy_call": lazy_call}
-
-
-def _sync_debug_mode() -> dict[str, Any]:
-    current = [0]
-
-    def set_mode(mode: Any) -> None:
-        current[0] = _SYNC_DEBUG_MODES.get(mode, mode)
-
-    return {"cuda.get_sync_debug_mode": lambda: current[0], "cuda.set_sync_debug_mode": set_mode}
+    return lazy_init
 
 
 def _index(torch: Any, device: Any = None) -> int:

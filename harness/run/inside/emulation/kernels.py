@@ -7,7 +7,6 @@ that the stand-in does not know, the harness recognises the message (see harness
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import importlib
 import itertools
@@ -90,7 +89,6 @@ def fixed(value: Any) -> Any:
     return answer
 
 
-_GRAPH_FUNCTIONS = ("graph_pool_handle", "make_graphed_callables")
 # Settings and build information, which work without a driver and so are not replaced.
 _HARMLESS = ("_cuda_getCompiledVersion", "_cuda_getArchFlags", "_cuda_isHistoryEnabled", "_cuda_tunableop_")
 
@@ -155,14 +153,6 @@ class Stream(Incomplete):
         return hash(self.stream_id)
 
 
-class StreamContext(contextlib.nullcontext[None]):
-    """Selects a stream while the context lasts. Like torch, it accepts None for no stream."""
-
-    def __init__(self, stream: Any) -> None:
-        super().__init__()
-        self.stream = stream
-
-
 def answers(torch: Any) -> dict[str, Any]:
     """Return replacements for streams, events, graphs, and the functions that call an operator, by name."""
     return {**_streams(torch), **_operators(torch)}
@@ -197,14 +187,9 @@ def _streams(torch: Any) -> dict[str, Any]:
         "cuda.get_stream_from_external": from_pointer,
         "cuda.ExternalStream": ExternalStream,
         "cuda.Event": CudaEvent,
-        "cuda.StreamContext": StreamContext,
-        "cuda.stream": StreamContext,
         "cuda.current_stream": default_stream,
         "cuda.default_stream": default_stream,
         "cuda.set_stream": nothing,
-        "cuda.is_current_stream_capturing": fixed(False),
-        **{name: gap_class(f"torch.{name}") for name in ("cuda.CUDAGraph", "cuda.graph", "accelerator.Graph")},
-        **{f"cuda.{name}": gap_function(f"torch.cuda.{name}") for name in _GRAPH_FUNCTIONS},
         "accelerator.current_stream": default_stream,
         "accelerator.set_stream": nothing,
         "Tensor.record_stream": nothing,

@@ -159,24 +159,7 @@ def _precision(torch: Any) -> dict[str, Any]:
 
 def _randomness(torch: Any) -> dict[str, Any]:
     """Random numbers come from the generator of the CPU, where the tensors are."""
-    generator = torch.default_generator
     made = torch.Generator
-
-    def get_state(device: Any = "cuda") -> Any:  # noqa: ARG001
-        return generator.get_state()
-
-    def set_state(new_state: Any, device: Any = "cuda") -> None:  # noqa: ARG001
-        generator.set_state(new_state)
-
-    def set_states(new_states: Any) -> None:
-        for state in new_states:
-            generator.set_state(state)
-
-    def manual_seed(seed: int) -> None:
-        generator.manual_seed(int(seed))
-
-    def seed() -> None:
-        generator.seed()
 
     class GeneratorType(type):
         """Makes generators of the CPU instances of the class below."""
@@ -190,16 +173,4 @@ def _randomness(torch: Any) -> dict[str, Any]:
     class Generator(metaclass=GeneratorType):
         """Creates a generator of the CPU for any device."""
 
-    return {
-        "Generator": Generator,
-        "cuda.default_generators": (generator,),
-        "cuda.get_rng_state": get_state,
-        "cuda.get_rng_state_all": lambda: [generator.get_state()],
-        "cuda.set_rng_state": set_state,
-        "cuda.set_rng_state_all": set_states,
-        "cuda.manual_seed": manual_seed,
-        "cuda.manual_seed_all": manual_seed,
-        "cuda.seed": seed,
-        "cuda.seed_all": seed,
-        "cuda.initial_seed": lambda: generator.initial_seed(),  # noqa: PLW0108, RUF100
-    }
+    return {"Generator": Generator, "cuda.default_generators": (torch.default_generator,)}
