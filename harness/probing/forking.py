@@ -25,12 +25,11 @@ from attrs import define, evolve, field
 from harness.environment import Environment, watched_environment
 from harness.environment.watched import exchange, flaw_of
 from harness.environment.workspace import site_packages
-from harness.errors import HarnessFault
 from harness.model import Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.probing.probe import Around, Prepared, Probe, observation_of
-from harness.run.launch import scratch_folder
-from harness.run.process import Zygote, ZygoteFailed, end_strays, started_zygote
-from harness.run.runner import INSIDE, Job, environment_of, file_access, run_repro
+from harness.run.forks import Zygote, started_zygote
+from harness.run.process import ZygoteFailed
+from harness.run.runner import Job, run_repro
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -82,7 +81,7 @@ def forking(
         job = evolve(prober.job(probe, lock, place), scratch_root=scratch)
 
         def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
-            return _zygote_of(job, preloadable(*graph, {str(base / path) for path in left_out}))
+            return started_zygote(job, preloadable(*graph, {str(base / path) for path in left_out}))
 
         running = stack.enter_context(contextlib.ExitStack())
         compiled = place.pycache / packages.relative_to(packages.anchor) if place.pycache is not None else packages
@@ -179,14 +178,10 @@ class ForkingProber(Around):
             zygote = self._zygote_for(probe)
             setup_s = time.monotonic() - begun
             self._place(_files_of(probe))
-            limit = self.limit(probe.repro)
-            job = evolve(self.job, repro=probe.repro, log_path=log, zygote=zygote, timeout=limit)
-            ran = run_repro(job)
+            repro = evolve(probe.repro, timeout=self.limit(probe.repro))
+            ran = run_repro(evolve(self.job, repro=repro, log_path=log, zygote=zygote))
         except ZygoteFailed as error:
             self.stop(str(error))
-            return None
-        except HarnessFault:  # the guard, which is forked too, gave no result
-            self.stop("a fork died or hung")
             return None
         self.forked += 1
         observation = observation_of(
@@ -229,33 +224,6 @@ class ForkingProber(Around):
                 for stale in (self.pycache / path).parent.glob(f"{stem}.*.pyc"):
                     stale.unlink(missing_ok=True)
         self._placed = dict(files)
-
-
-@contextlib.contextmanager
-def _zygote_of(job: Job, modules: tuple[str, ...]) -> Iterator[Zygote]:
-    """Start a zygote that imports these modules, in the same sandbox as a run; stop it with the context.
-
-    Raises `ZygoteFailed`.
-    """
-    with scratch_folder(job.scratch_root) as folder:
-        env = environment_of(folder, job, job.invoked_from.absolute())
-        access = file_access(folder, job, (), env)
-        readable = (*access.readable, INSIDE.parent)
-        access = evolve(access, scratch=job.scratch_root, work=folder.work, readable=readable)
-        emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
-        try:
-            with started_zygote(
-                job.python,
-                modules,
-                env=env,
-                scratch_root=job.scratch_root,
-                emulation=emulation if job.device is Device.EMULATED else None,
-                sandbox=job.sandbox.around(access) if job.sandbox is not None else (),
-                timeout=job.repro.timeout,
-            ) as zygote:
-                yield zygote
-        finally:
-            end_strays(env)  # a guard that hangs, which nobody else ends
 
 
 def preloadable(

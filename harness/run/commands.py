@@ -20,7 +20,7 @@ from attrs import evolve, field, frozen
 from harness.model import Outcome, RaisedException, TestOutcome, TestResult
 from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, bounded
 from harness.model.text import one_line, plain
-from harness.run.result import Ran, Unreadable, content_of, exception_of, files_of
+from harness.run.result import Ran, Unreadable, content_of, valid
 
 _ONLY = "--harness-only="
 _PYTHON = re.compile(r"python(\d(\.\d+)?)?")
@@ -226,9 +226,9 @@ def read_record(path: Path) -> Record:
             with contextlib.suppress(ValueError):
                 outcome = TestOutcome(told.get("outcome", ""))
                 duration = float(seconds) if type(seconds) in (int, float) else 0.0
-                results[name] = TestResult(name, outcome, exception_of(told.get("exception")), duration)
+                results[name] = TestResult(name, outcome, valid(told.get("exception"), RaisedException), duration)
         elif told.get("end") is True:
-            ended, loaded = True, files_of(told.get("loaded"))
+            ended, loaded = True, valid(told.get("loaded"), dict[str, tuple[str, ...]]) or {}
     owners = {file: name for name, files in loaded.items() for file in files}
     tests = tuple(evolve(one, exception=_with_packages(one.exception, owners)) for one in results.values())
     return Record(tests, tuple(running), ended, loaded)

@@ -1,7 +1,4 @@
-"""Runs a command under the guard; none of its processes outlives the call or the harness.
-
-A command can also be forked from a process with preloaded modules: this is the harness's side of `inside/zygote.py`.
-"""
+"""Runs a command under the guard; none of its processes outlives the call or the harness."""
 
 from __future__ import annotations
 
@@ -12,10 +9,8 @@ import json
 import os
 import select
 import signal
-import socket
 import subprocess
 import sys
-import tempfile
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -24,7 +19,7 @@ from io import FileIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
-from attrs import define, frozen
+from attrs import frozen
 
 from harness.errors import HarnessFault
 from harness.run.launch import Limits, guard_request
@@ -33,139 +28,24 @@ if TYPE_CHECKING:
     from collections.abc import Callable
 
 
-_GUARD = Path(__file__).with_name("guard.py")
-_ZYGOTE = Path(__file__).with_name("inside") / "zygote.py"
-_ENDS_WITHIN_S = 10.0
-_FORKS_WITHIN_S = 10.0
+GUARD = Path(__file__).with_name("guard.py")
 
 
 class ZygoteFailed(Exception):
     """The zygote could not be started or must not be forked; the message says why."""
 
 
-@define
+@frozen
 class ForkedGuard:
     """The guard of a forked run, connected by two pipes. It has ended when `stdout` reaches end of file."""
 
     stdin: FileIO
     stdout: FileIO
-    returncode: int = 0
 
-    def wait(self, timeout: float | None = None) -> int:  # noqa: ARG002 - the signature of subprocess
-        """Return at once: it is not a child of this process, so only the end of its output shows that it has ended."""
-        return self.returncode
-
-    def kill(self) -> None:
-        """Close its input, which makes it kill its processes and exit."""
-        with contextlib.suppress(OSError):
-            self.stdin.close()
-
-
-@frozen
-class Zygote:
-    """A running zygote, of which one thread at a time may fork."""
-
-    _control: socket.socket
-
-    def guard(self) -> ForkedGuard:
-        """Fork a guard that waits for the request of a run. Raises `ZygoteFailed` if it can't be forked."""
-        order_out, order_in = os.pipe()
-        report_out, report_in = os.pipe()
-        try:
-            socket.send_fds(self._control, [b"f"], [order_out, report_in])
-        except OSError as error:
-            for pipe in (order_in, report_out):
-                os.close(pipe)
-            raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
-        finally:
-            os.close(order_out)
-            os.close(report_in)
-        guard = ForkedGuard(FileIO(order_in, "wb"), FileIO(report_out, "rb"))
-        poller = select.poll()
-        poller.register(guard.stdout, select.POLLIN)
-        hangs = not poller.poll(_FORKS_WITHIN_S * 1000)
-        if hangs or not guard.stdout.read(1):
-            guard.kill()
-            guard.stdout.close()
-            hung = f"a fork hung: it did not start within {_FORKS_WITHIN_S:g} s"
-            raise ZygoteFailed(hung if hangs else "a fork died before it started")
-        return guard
-
-
-@contextlib.contextmanager
-def started_zygote(
-    python: Path,
-    modules: Sequence[str],
-    *,
-    env: Mapping[str, str],
-    scratch_root: Path,
-    emulation: Mapping[str, Any] | None = None,
-    sandbox: Sequence[str] = (),
-    timeout: float = 300.0,
-) -> Iterator[Zygote]:
-    """Start an interpreter and import `modules` in it, in this order; stop it when the context ends.
-
-    `timeout` for the imports is in seconds. Raises `ZygoteFailed` if that fails, or if an import started a thread or
-    initialised CUDA.
-    """
-    with tempfile.TemporaryDirectory(prefix="z", dir=scratch_root) as folder:
-        place = Path(folder)
-        (place / "script").mkdir()
-        order = {
-            "modules": list(modules),
-            "emulation": dict(emulation) if emulation else None,
-            "guard": str(_GUARD),
-            "script_folder": str(place / "script"),
-        }
-        (place / "order.json").write_text(json.dumps(order), encoding="utf-8")
-        ours, theirs = socket.socketpair()
-        with theirs, (place / "log").open("wb") as log:
-            process = subprocess.Popen(
-                [*sandbox, str(python), str(_ZYGOTE), str(place / "order.json")],
-                stdin=theirs.fileno(),
-                stdout=log,
-                stderr=subprocess.STDOUT,
-                cwd=place,
-                env=dict(env),
-                start_new_session=True,
-            )
-        try:
-            problem = _answer(ours, timeout)
-            if not problem:
-                yield Zygote(ours)
-        finally:
-            _end(process, ours)
-        if problem:
-            words = (place / "log").read_text(encoding="utf-8", errors="replace").strip().splitlines()
-            raise ZygoteFailed(": ".join([problem, *words[-1:]]))
-
-
-def _answer(control: socket.socket, timeout: float) -> str:
-    """Wait `timeout` seconds for the report on the imports; returns why the zygote can't be forked, "" if it can."""
-    control.settimeout(timeout)
-    said = b""
-    try:
-        while not said.endswith(b"\n"):
-            piece = control.recv(1 << 16)
-            if not piece:
-                return "an import ended the process"
-            said += piece
-        return " ".join(said.decode(errors="replace").split())
-    except TimeoutError:
-        return f"the imports timed out after {timeout:g} s"
-    except OSError as error:
-        return f"its answer can't be read: {error}"
-    finally:
-        control.settimeout(None)
-
-
-def _end(process: subprocess.Popen[bytes], control: socket.socket) -> None:
-    control.close()
-    try:
-        process.wait(_ENDS_WITHIN_S)
-    except subprocess.TimeoutExpired:
-        process.kill()
-        process.wait()
+    def close(self) -> None:
+        """Close both pipes, which makes it kill its processes and exit."""
+        self.stdin.close()
+        self.stdout.close()
 
 
 _POLL_MS = 100
@@ -263,32 +143,21 @@ def run_guarded(
     command = [str(argument) for argument in argv]
     request = guard_request(command, limits, env=env, cwd=cwd, output=output, sandbox=sandbox)
     begun = time.monotonic()
-    guard = (forked or _new_guard)()
-    stdin, stdout = guard.stdin, guard.stdout
-    if stdin is None or stdout is None:
-        raise HarnessFault("the guard was started without its pipes")
-    with stdout:
-        try:
-            said = _converse(stdin, stdout, request, begun + limits.wall_s + _SILENT_S)
-            if said is None:
-                guard.kill()
-        finally:
-            stdin.close()  # which makes the guard kill the process tree
-            try:
-                guard.wait(_GUARD_ENDS_WITHIN_S)
-            except subprocess.TimeoutExpired:
-                guard.kill()
-                guard.wait()
-    if not said and guard.returncode < 0:
+    with contextlib.closing(forked()) if forked is not None else _new_guard() as guard:
+        said = _converse(guard.stdin, guard.stdout, request, begun + limits.wall_s + _SILENT_S)
+    if not said and forked is not None:
+        raise ZygoteFailed("a fork died or hung")
+    if not said:
         end_strays(env)
         return Ended(-signal.SIGKILL, EndReason.LOST, time.monotonic() - begun, peak_memory=0)
-    return _ended(said or b"", command, guard.returncode, output)
+    return _ended(said, command, output)
 
 
-def _new_guard() -> subprocess.Popen[bytes]:
+@contextlib.contextmanager
+def _new_guard() -> Iterator[Any]:
     # A new session, so that Ctrl-C in a terminal reaches only the harness.
-    return subprocess.Popen(
-        [sys.executable, "-I", "-S", str(_GUARD)],
+    guard: Any = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(GUARD)],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -297,6 +166,14 @@ def _new_guard() -> subprocess.Popen[bytes]:
         # The children of the guard could read its environment under /proc.
         env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
     )
+    with guard:
+        try:
+            yield guard
+        finally:
+            guard.stdin.close()  # which makes the guard kill the process tree
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                guard.wait(_GUARD_ENDS_WITHIN_S)
+            guard.kill()
 
 
 def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: float) -> bytes | None:
@@ -322,14 +199,11 @@ def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: flo
         said += piece
 
 
-def _ended(said: bytes, argv: Sequence[str], status: int, log: Path) -> Ended:
+def _ended(said: bytes, argv: Sequence[str], log: Path) -> Ended:
     try:
         result: dict[str, Any] = json.loads(said)
     except ValueError:
-        words = said.decode(errors="replace").strip()
-        raise HarnessFault(
-            f"the guard of {argv[0]} ended with status {status} and no result: {words or 'no error message'}"
-        ) from None
+        raise HarnessFault(f"the guard of {argv[0]} failed: {said.decode(errors='replace').strip()}") from None
     if "problem" in result:
         raise OSError(result["problem"], os.strerror(result["problem"]), argv[0])
     if log_error := result.pop("log_error", 0):

@@ -14,17 +14,17 @@ import math
 import os
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
-from typing import Any, get_args, get_origin
+from typing import Any, get_args
 
 import cattrs
-from attrs import asdict, evolve, field, fields, frozen, resolve_types
-from cattrs.gen import make_dict_structure_fn, override
+from attrs import asdict, field, frozen, resolve_types
+from cattrs.gen import make_dict_structure_fn
 
 from harness.model import Device, Outcome, RaisedException, TestResult, Trace
-from harness.model.text import listed, one_line, plain
+from harness.model.text import listed, one_line, plain, size_in_words
 from harness.run.devices import outcome_of_text
 from harness.run.launch import LOG_KEPT, METRICS_LIMIT, Limits
 from harness.run.process import Ended, EndReason
@@ -33,7 +33,7 @@ REPORT_LIMIT = 64 * 1024 * 1024  # a trace of all called functions takes megabyt
 METRICS_COUNT = 1000
 _NAME = 200
 _MESSAGE = 20_000
-_CAUSES = 50
+_CAUSES = 51
 _FRAMES = 400
 
 
@@ -43,7 +43,7 @@ class Unreadable(Exception):
 
 @frozen
 class ChildReport:
-    """The child driver's report; invalid parts are empty, and so are those of a command, which has none.
+    """The child driver's report. That of a command, which has none, is empty.
 
     `end` is "completed", "exit", "raised" or "forked"; `stage` is "emulation" or "script"; `chain` has the type and
     message of each exception in the chain. `installed` has the name and version of each distribution, `loaded` its
@@ -57,13 +57,13 @@ class ChildReport:
     chain: tuple[tuple[str, str], ...] = ()
     loaded: dict[str, tuple[str, ...]] = field(factory=dict)
     installed: tuple[tuple[str, str], ...] = ()
-    machine: dict[str, Any] = field(factory=dict)
+    machine: dict[str, Fact] = field(factory=dict)
     python: str = ""
     trace: Trace | None = None
 
 
-resolve_types(ChildReport)
 Fact = str | int | float | bool | None
+resolve_types(ChildReport)
 _NONE = ChildReport()
 _ENDS = ("completed", "exit", "raised", "forked")
 
@@ -73,16 +73,10 @@ def read_report(path: Path) -> ChildReport | None:
     report = _object_in(path, REPORT_LIMIT)
     if report is None:
         return None
-    if report.get("end") not in _ENDS:
+    told: ChildReport | None = valid(report, ChildReport)
+    if told is None or told.end not in _ENDS or (told.end == "raised") is (told.exception is None):
         raise Unreadable("is not a report")
-    told = {one.name: value for one in fields(ChildReport) for value in _valid([report.get(one.name)], one.type)}
-    told["machine"] = dict(_valid(report.get("machine"), tuple[str, Fact]))
-    if problems := list(_valid(report.get("problems"), str)):
-        told["machine"]["problems"] = problems
-    told["exception"] = exception_of(report.get("exception")) if report["end"] == "raised" else None
-    if report["end"] == "raised" and told["exception"] is None:
-        raise Unreadable("does not describe its exception")
-    return ChildReport(**told)
+    return told
 
 
 def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | None:
@@ -96,8 +90,8 @@ def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | No
         return None
     if report is None:
         return None
-    modules = dict(_valid(report.get("modules"), tuple[str, str]))
-    return modules, dict(_valid(report.get("imports"), tuple[str, list[str]]))
+    modules, imports = valid(report.get("modules"), dict[str, str]), valid(report.get("imports"), dict[str, list[str]])
+    return None if modules is None or imports is None else (modules, imports)
 
 
 def read_metrics(path: Path) -> tuple[dict[str, float], str]:
@@ -166,24 +160,11 @@ def _number(value: Any) -> float | None:
         return math.inf if value > 0 else -math.inf
 
 
-def exception_of(told: Any, depth: int = 0) -> RaisedException | None:
-    """Parse an exception that a child described, with its causes; None if it described none."""
-    found: list[RaisedException] = list(_valid([told], RaisedException)) if depth <= _CAUSES else []
-    if not found:
-        return None
-    return evolve(found[0], frames=found[0].frames[:_FRAMES], cause=exception_of(told.get("cause"), depth + 1))
-
-
-def files_of(told: Any) -> dict[str, tuple[str, ...]]:
-    """Parse the files of each distribution that a child described."""
-    return dict(_valid(told, tuple[str, tuple[str, ...]]))
-
-
-def _valid(told: Any, kind: Any) -> Iterator[Any]:
-    """Yield the items of a list, or the pairs of an object, that are values of this type. Their text is made safe."""
-    for one in told.items() if isinstance(told, dict) else told if isinstance(told, list) else ():
-        with contextlib.suppress(TypeError, ValueError, KeyError, AttributeError, RecursionError):
-            yield _converter.structure(one, kind)
+def valid(told: Any, kind: Any) -> Any:
+    """Return a value of this type from what a run wrote, with its text made safe; None if it is anything else."""
+    with contextlib.suppress(TypeError, ValueError, KeyError, AttributeError, RecursionError):
+        return _converter.structure(told, kind)
+    return None
 
 
 def _exactly(value: Any, kind: Any) -> Any:
@@ -192,33 +173,18 @@ def _exactly(value: Any, kind: Any) -> Any:
     return plain(value[:_MESSAGE]) if isinstance(value, str) else value
 
 
-def _made_converter() -> cattrs.Converter:
-    """A converter for what a run wrote, which accepts no other type, and leaves out invalid items."""
-    made = cattrs.Converter(detailed_validation=False)
-    for kind in (str, int, Fact):
-        made.register_structure_hook(kind, _exactly)
-
-    def is_sequence(kind: Any) -> bool:
-        return get_origin(kind) is tuple and get_args(kind)[-1] is ...
-
-    def is_mapping(kind: Any) -> bool:
-        return get_origin(kind) is dict
-
-    def mapping(kind: Any) -> Callable[[Any, Any], Any]:
-        pair: Any = tuple[get_args(kind)]  # type: ignore[misc]
-        return lambda told, _: dict(_valid(told, pair))
-
-    made.register_structure_hook_factory(
-        is_sequence, lambda kind: lambda told, _: tuple(_valid(told, get_args(kind)[0]))
-    )
-    made.register_structure_hook_factory(is_mapping, mapping)
-    made.register_structure_hook(
-        RaisedException, make_dict_structure_fn(RaisedException, made, cause=override(omit=True))
-    )
-    return made
+def _bounded(told: Any, _: Any) -> RaisedException:
+    raised = _of_exception(told, RaisedException)
+    if len(list(raised.chain())) > _CAUSES or any(len(one.frames) > _FRAMES for one in raised.chain()):
+        raise ValueError("too large")
+    return raised
 
 
-_converter = _made_converter()
+_converter = cattrs.Converter(detailed_validation=False)  # accepts no other type than the one asked for
+for _kind in (str, int, Fact):
+    _converter.register_structure_hook(_kind, _exactly)
+_of_exception = make_dict_structure_fn(RaisedException, _converter)
+_converter.register_structure_hook(RaisedException, _bounded)
 _DECLINED = 125
 _WIDTH = 300
 _NOT_FOUND = 127
@@ -321,9 +287,9 @@ def _stopped(ended: Ended, limits: Limits, *, is_over: bool) -> tuple[Outcome, s
             which = ": the script ended, its process did not" if is_over else ""
             return Outcome.TIMED_OUT, f"timed out after {limits.wall_s:g} s{which}"
         case EndReason.MEMORY:
-            return Outcome.OUT_OF_MEMORY, f"used more than {_size(limits.bytes)} of memory"
+            return Outcome.OUT_OF_MEMORY, f"used more than {size_in_words(limits.bytes)} of memory"
         case EndReason.OUTPUT:
-            return Outcome.TOO_MUCH_OUTPUT, f"printed more than {_size(limits.output)}"
+            return Outcome.TOO_MUCH_OUTPUT, f"printed more than {size_in_words(limits.output)}"
         case EndReason.LOST:
             return Outcome.NO_REPORT, "its guard process was killed, so how it ended is not known"
     if ended.oom_killed and (ended.signal == "SIGKILL" or ended.returncode == _KILLED_IN_SHELL):
@@ -368,11 +334,3 @@ def _by_texts(texts: Iterable[str], device: Device) -> tuple[Outcome, str] | Non
 
 def _titled(name: str, message: str) -> str:
     return f"{name}: {one_line(message, _WIDTH)}" if message.strip() else name
-
-
-def _size(count: float) -> str:
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024:
-            return f"{count:.4g} {unit}"
-        count /= 1024
-    return f"{count:.4g} GiB"

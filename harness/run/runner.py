@@ -37,7 +37,7 @@ from harness.run.sandbox import FileAccess, Sandbox
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from harness.run.process import Zygote
+    from harness.run.forks import Zygote
 
 INSIDE = Path(__file__).with_name("inside")
 _PATHS_IN = (
@@ -55,14 +55,14 @@ _PATHS_IN = (
 class Job:
     """What to run, and how.
 
-    `python` is the environment's interpreter. `timeout` (seconds) and `memory` (bytes) override the repro's own limits.
-    `log_path` is where to write the log, compressed by gzip; `scratch_root` is the folder for everything else that the
-    run writes. `pass_env` names variables of the harness's environment to pass on; `extra_env` adds others.
-    `capability` is the compute capability to emulate. The paths of a command are relative to `invoked_from`. `trace`
-    names the installed files to trace, which makes the run slower; `imports` is where to write the import graph of a
-    traced run. In `sandbox` (None: no sandbox) the run can also read `readable` and write `writable`. With `zygote` the
-    run is forked from that process, in its sandbox. `hash_seed` is for Python's hashes of strings, which order sets.
-    `keep` gets the folder that a first step wrote, and returns the hash of its content.
+    `python` is the environment's interpreter. `log_path` is where to write the log, compressed by gzip; `scratch_root`
+    is the folder for everything else that the run writes. `pass_env` names variables of the harness's environment to
+    pass on; `extra_env` adds others. `capability` is the compute capability to emulate. The paths of a command are
+    relative to `invoked_from`. `trace` names the installed files to trace, which makes the run slower; `imports` is
+    where to write the import graph of a traced run. In `sandbox` (None: no sandbox) the run can also read `readable`
+    and write `writable`. With `zygote` the run is forked from that process, in its sandbox. `hash_seed` is for Python's
+    hashes of strings, which order sets. `keep` gets the folder that a first step wrote, and returns the hash of its
+    content.
     """
 
     python: Path
@@ -70,8 +70,6 @@ class Job:
     log_path: Path
     scratch_root: Path
     device: Device = Device.CPU
-    timeout: float | None = None
-    memory: int | None = None
     pycache_prefix: Path | None = None
     pass_env: tuple[str, ...] = ()
     extra_env: dict[str, str] = field(factory=dict)
@@ -85,14 +83,6 @@ class Job:
     imports: Path | None = None
     hash_seed: int = 0
     keep: Callable[[Path], str] | None = None
-
-    @property
-    def limits(self) -> Limits:
-        """The effective limits."""
-        return Limits(
-            self.timeout if self.timeout is not None else self.repro.timeout,
-            self.memory if self.memory is not None else self.repro.memory,
-        )
 
 
 def run_repro(job: Job) -> Ran:
@@ -143,7 +133,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         if not shared.is_dir():
             write_stubs(shared, job.python, user_path(os.environ))
         scratch.stubs.symlink_to(shared)
-    tests = None
+    tests, limits = None, Limits(job.repro.timeout, job.repro.memory)
     if (command := recognised(job.repro.argv)) is not None:
         tests = Collection(command, scratch.report.parent)
         job = evolve(job, repro=evolve(job.repro, argv=command.argv))
@@ -171,7 +161,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
             argv,
             env=env,
             cwd=scratch.work / job.repro.inside,
-            limits=job.limits,
+            limits=limits,
             output=scratch.log,
             sandbox=sandbox,
             forked=job.zygote.guard if job.zygote is not None else None,
@@ -186,7 +176,7 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         return ran
     log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
     tail, report = log.read().decode("utf-8", "replace"), None if job.repro.argv else scratch.report
-    ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=job.limits)
+    ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)
     if tests is not None:
         ran = tests.added_to(ran)
     is_offline = job.sandbox is not None and not job.sandbox.network

@@ -256,7 +256,7 @@ def test_every_excluded_release_has_a_reason(harness, write_repro, interpreter):
 SKIPPED = {
     "odderror": "failed differently: ValueError: another thing is wrong",
     "noimport": "failed differently: ModuleNotFoundError: No module named 'a_module_that_is_missing'",
-    "greedy": "used more than 190.7 MiB of memory",
+    "greedy": "used more than 191 MiB of memory",
     "sleepy": "failed differently: ",
     "damaged": "uninstallable: ",
     "unmet": "unresolvable: ",

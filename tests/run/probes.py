@@ -43,15 +43,15 @@ def job(
     python: str = sys.executable,
     device: Device = Device.CPU,
     timeout: float = 60.0,
+    memory: int | None = None,
     **more: Any,
 ) -> Job:
     """A job whose every file is below `folder`."""
-    repro = Repro(name=name, digest="", source=source, argv=argv, params=params or {})
+    repro = Repro(name=name, digest="", source=source, argv=argv, params=params or {}, timeout=timeout, memory=memory)
     return Job(
         python=Path(python),
         repro=repro,
         device=device,
-        timeout=timeout,
         log_path=folder / "logs" / "log.gz",
         scratch_root=folder / "scratch",
         **more,

@@ -48,7 +48,7 @@ def test_every_supported_interpreter_reports_the_same(tmp_path, version):
     report, done = child(tmp_path, source, python=python)
     assert done.returncode == 1
     assert report["python"].startswith(f"{version}.")
-    assert "problems" not in report
+    assert "problems" not in report["machine"]
     raised = report["exception"]
     assert (raised["type"], raised["message"]) == ("builtins.KeyError", "'k'")
     assert raised["cause"]["type"] == "builtins.ValueError"
@@ -104,7 +104,7 @@ def test_the_build_of_an_imported_torch_is_recorded_and_cuda_is_not_asked(tmp_pa
     )
     report = child(tmp_path, source)[0]
     assert (report["machine"]["torch"], report["machine"]["torch_cuda"]) == ("2.7.0+cu126", "12.6")
-    assert "problems" not in report
+    assert "problems" not in report["machine"]
 
 
 def test_a_failing_torch_loses_only_device_facts(tmp_path):
@@ -118,4 +118,4 @@ def test_a_failing_torch_loses_only_device_facts(tmp_path):
     )
     report, _ = child(tmp_path, source)
     assert report["exception"]["message"] == "x"
-    assert report["problems"] == ["machine: ZeroDivisionError: cuda"]
+    assert report["machine"] == {"problems": "ZeroDivisionError: cuda"}

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gzip
-import os
 import sys
 import threading
 from collections.abc import Iterator
@@ -15,7 +14,8 @@ import pytest
 
 from harness.model import Outcome
 from harness.model.repro import Repro
-from harness.run.process import Cancelled, Zygote, ZygoteFailed, cancelled_by, started_zygote
+from harness.run.forks import Zygote, started_zygote
+from harness.run.process import Cancelled, ZygoteFailed, cancelled_by
 from harness.run.result import Ran
 from harness.run.runner import Job, run_repro
 
@@ -39,10 +39,8 @@ def modules(tmp_path: Path) -> Path:
 
 
 def start(tmp_path: Path, folder: Path, *names: str) -> AbstractContextManager[Zygote]:
-    scratch = tmp_path / "scratch"
-    scratch.mkdir(exist_ok=True)
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(folder), "PYTHONHASHSEED": "0"}
-    return started_zygote(PYTHON, names, env=env, scratch_root=scratch)
+    repro = Repro(name="step", digest="0", search_path=(str(folder),))
+    return started_zygote(Job(PYTHON, repro, tmp_path / "log.gz", tmp_path / "scratch"), names)
 
 
 @pytest.fixture
@@ -52,8 +50,8 @@ def zygote(tmp_path: Path, modules: Path) -> Iterator[Zygote]:
 
 
 def forked(tmp_path: Path, zygote: Zygote, source: str, timeout: float = 30.0) -> Ran:
-    repro = Repro(name="step", digest="0", source=source, path="step.py")
-    job = Job(PYTHON, repro, tmp_path / "log.gz", tmp_path / "scratch", timeout=timeout, zygote=zygote)
+    repro = Repro(name="step", digest="0", source=source, path="step.py", timeout=timeout)
+    job = Job(PYTHON, repro, tmp_path / "log.gz", tmp_path / "scratch", zygote=zygote)
     return run_repro(job)
 
 

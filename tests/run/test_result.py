@@ -42,7 +42,7 @@ def of_raised(*arguments, device=Device.CPU, **more):
 @pytest.mark.parametrize(
     ("ended", "report", "outcome", "detail"),
     [
-        (evolve(DONE, reason=EndReason.OUTPUT), None, Outcome.TOO_MUCH_OUTPUT, "printed more than 1 GiB"),
+        (evolve(DONE, reason=EndReason.OUTPUT), None, Outcome.TOO_MUCH_OUTPUT, "printed more than 1.0 GiB"),
         (DONE, Report("completed"), Outcome.COMPLETED, "ran to its end"),
         (evolve(KILLED, reason=EndReason.TIMEOUT), None, Outcome.TIMED_OUT, "timed out after 300 s"),
         (
@@ -55,7 +55,7 @@ def of_raised(*arguments, device=Device.CPU, **more):
             evolve(KILLED, reason=EndReason.MEMORY),
             None,
             Outcome.OUT_OF_MEMORY,
-            "used more than 1 GiB of memory",
+            "used more than 1.0 GiB of memory",
         ),
         (
             evolve(KILLED, oom_killed=True),

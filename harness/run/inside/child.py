@@ -187,16 +187,9 @@ def _packages(path: list[str]) -> list[str]:
 def _report(
     job: dict[str, Any], report: dict[str, Any], error: BaseException | None, start_path: list[str], trace: Any
 ) -> None:
-    """Write the report, made part by part. A part that fails is noted and does not affect the others."""
+    """Write the report, the most important first. What fails is noted, and what would follow it is left out."""
     report["python"] = "%d.%d.%d" % sys.version_info[:3]  # noqa: UP031 - a tuple
-
-    def part(name: str, make: Any, otherwise: Any = None) -> Any:
-        try:
-            return make()
-        except BaseException as problem:  # noqa: BLE001 - see the docstring
-            report.setdefault("problems", []).append(f"{name}: {type(problem).__name__}: {problem}")
-            return otherwise
-
+    machine = report["machine"] = {}
     noted, script_path = list(_used_files), sys.path[:]
     roots = _packages(start_path)
     try:
@@ -204,26 +197,24 @@ def _report(
         sys.path[:] = start_path
         load_inside()
         from _harness_inside.collect import _harness_report as facts  # type: ignore[import-not-found]
+
+        if error is not None:
+            places = facts.Places(roots, job["script"], job["emulation"] and job["emulation"]["package"])
+            report["exception"] = facts.described(error, places)
+            report["chain"] = facts.chain(error)
+        distributions = facts.distributions([*start_path, *script_path])
+        report["installed"] = [[found.name, found.version] for found in distributions]
+        used = {*facts.used_files(noted, roots), *facts.installed_files(report.get("exception"))}
+        owners = facts.owners(used, distributions, roots)
+        facts.name_packages(report.get("exception"), owners)
+        report["loaded"] = facts.by_distribution(owners)
+        if trace is not None:
+            report["trace"] = trace.report()
+        machine.update(facts.device_of_process())
     except BaseException as problem:  # noqa: BLE001 - report at least the outcome
-        report["problems"] = [f"{type(problem).__name__}: {problem}"]
-        _write_whole(job["report"], report)
-        return
+        machine["problems"] = f"{type(problem).__name__}: {problem}"
     finally:
         sys.path[:] = script_path
-    used = set(part("used", lambda: facts.used_files(noted, roots), ()))
-    places = facts.Places(roots, job["script"], job["emulation"] and job["emulation"]["package"])
-    if error is not None:
-        report["exception"] = part("exception", lambda: facts.described(error, places))
-        report["chain"] = part("chain", lambda: facts.chain(error), [])
-    used |= facts.installed_files(report.get("exception"))
-    distributions = part("distributions", lambda: facts.distributions([*start_path, *script_path]), [])
-    report["installed"] = [[found.name, found.version] for found in distributions]
-    owners = part("owners", lambda: facts.owners(used, distributions, roots), {})
-    if trace is not None:
-        report["trace"] = part("trace", trace.report)
-    report["loaded"] = facts.by_distribution(owners)
-    facts.name_packages(report.get("exception"), owners)
-    report["machine"] = part("machine", facts.device_of_process, {})
     _write_whole(job["report"], report)
 
 

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import os
 from pathlib import Path
 
 import pytest
-from emulated import PACKAGE, Python
+from attrs import evolve
+from emulated import Python
 
 from harness.model import Device, Outcome
 from harness.model.repro import Repro
-from harness.run.process import ZygoteFailed, started_zygote
+from harness.run.forks import started_zygote
+from harness.run.process import ZygoteFailed
 from harness.run.runner import Job, run_repro
 
-EMULATION = {"package": str(PACKAGE), "capability": "8.6"}
 # As unsloth does: it asks for the card while it is imported.
 MODULE = """\
 import torch
@@ -36,25 +36,23 @@ assert torch.cuda.synchronize is cards.SYNCHRONIZE  # nothing is replaced twice
 """
 
 
+def job_of(python: Python, folder: Path, modules: str, device: Device) -> Job:
+    repro = Repro(name="step", digest="0", source=STEP, path="step.py", timeout=60.0, search_path=(modules,))
+    return Job(python.path, repro, folder / "log.gz", folder / "scratch", device, extra_env={"OMP_NUM_THREADS": "2"})
+
+
 def test_a_process_with_the_stand_in_can_be_forked(torch_python: Python, tmp_path: Path) -> None:
     (tmp_path / "modules").mkdir()
     (tmp_path / "modules" / "cards.py").write_text(MODULE, encoding="utf-8")
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path / "modules"), "OMP_NUM_THREADS": "2"}
-    modules = ["torch", "cards"]
-    with started_zygote(torch_python.path, modules, env=env, scratch_root=tmp_path, emulation=EMULATION) as started:
+    job = job_of(torch_python, tmp_path, str(tmp_path / "modules"), Device.EMULATED)
+    with started_zygote(job, ["torch", "cards"]) as started:
         for _ in range(2):
-            repro = Repro(name="step", digest="0", source=STEP, path="step.py")
-            job = Job(
-                torch_python.path, repro, tmp_path / "log.gz", tmp_path / "scratch", Device.EMULATED,
-                timeout=60.0, zygote=started,
-            )  # fmt: skip
-            ran = run_repro(job)
+            ran = run_repro(evolve(job, zygote=started))
             assert ran.outcome is Outcome.COMPLETED, (ran.detail, ran.exception)
 
 
 def test_a_process_that_initialised_cuda_is_not_forked(torch_python: Python, tmp_path: Path) -> None:
     (tmp_path / "cards.py").write_text("import torch\ntorch.cuda.is_initialized = lambda: True\n", encoding="utf-8")
-    env = {"PATH": os.environ["PATH"], "PYTHONPATH": str(tmp_path)}
-    started = started_zygote(torch_python.path, ["cards"], env=env, scratch_root=tmp_path)
+    started = started_zygote(job_of(torch_python, tmp_path, str(tmp_path), Device.CPU), ["cards"])
     with pytest.raises(ZygoteFailed, match="initialised CUDA"), started:
         pass

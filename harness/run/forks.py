@@ -1,0 +1,109 @@
+"""Runs that are forked from a process with preloaded modules: the harness's side of `inside/zygote.py`."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import select
+import socket
+import subprocess
+from collections.abc import Iterator, Sequence
+from io import FileIO
+
+from attrs import evolve, frozen
+
+from harness.model import Device
+from harness.run.launch import scratch_folder
+from harness.run.process import GUARD, ForkedGuard, ZygoteFailed, end_strays
+from harness.run.runner import INSIDE, Job, environment_of, file_access
+
+_ENDS_WITHIN_S = 10.0
+_FORKS_WITHIN_S = 10.0
+
+
+@frozen
+class Zygote:
+    """A running zygote, of which one thread at a time may fork."""
+
+    _control: socket.socket
+
+    def guard(self) -> ForkedGuard:
+        """Fork a guard that waits for the request of a run. Raises `ZygoteFailed` if it can't be forked."""
+        order_out, order_in = os.pipe()
+        report_out, report_in = os.pipe()
+        guard = ForkedGuard(FileIO(order_in, "wb"), FileIO(report_out, "rb"))
+        try:
+            socket.send_fds(self._control, [b"f"], [order_out, report_in])
+        except OSError as error:
+            guard.close()
+            raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
+        finally:
+            os.close(order_out)
+            os.close(report_in)
+        poller = select.poll()
+        poller.register(guard.stdout, select.POLLIN)
+        hangs = not poller.poll(_FORKS_WITHIN_S * 1000)
+        if hangs or not guard.stdout.read(1):
+            guard.close()
+            hung = f"a fork hung: it did not start within {_FORKS_WITHIN_S:g} s"
+            raise ZygoteFailed(hung if hangs else "a fork died before it started")
+        return guard
+
+
+@contextlib.contextmanager
+def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
+    """Start a process that imports `modules`, in this order, where a job would run; stop it with the context.
+
+    Raises `ZygoteFailed` if that fails, or if an import started a thread or initialised CUDA.
+    """
+    with scratch_folder(job.scratch_root) as folder:
+        env = environment_of(folder, job, job.invoked_from.absolute())
+        sandbox: list[str] = []
+        if job.sandbox is not None:
+            access = file_access(folder, job, (), env)
+            readable = (*access.readable, INSIDE.parent)
+            sandbox = job.sandbox.around(evolve(access, scratch=job.scratch_root, readable=readable))
+        emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
+        order = {
+            "modules": list(modules),
+            "emulation": emulation if job.device is Device.EMULATED else None,
+            "guard": str(GUARD),
+            "script_folder": str(folder.script),
+        }
+        folder.job.write_text(json.dumps(order), encoding="utf-8")
+        ours, theirs = socket.socketpair()
+        with theirs, folder.log.open("wb") as log:
+            process = subprocess.Popen(
+                [*sandbox, str(job.python), str(INSIDE / "zygote.py"), str(folder.job)],
+                stdin=theirs.fileno(),
+                stdout=log,
+                stderr=subprocess.STDOUT,
+                cwd=folder.work,
+                env=env,
+                start_new_session=True,
+            )
+        try:
+            if problem := _problem(ours, job.repro.timeout):
+                words = folder.log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+                raise ZygoteFailed(": ".join([problem, *words[-1:]]))
+            yield Zygote(ours)
+        finally:
+            ours.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(_ENDS_WITHIN_S)
+            process.kill()
+            process.wait()
+            end_strays(env)  # a guard that hangs, which nobody else ends
+
+
+def _problem(control: socket.socket, timeout: float) -> str:
+    """Wait `timeout` seconds for the report on the imports; returns why the zygote can't be forked, "" if it can."""
+    control.settimeout(timeout)
+    try:
+        with control.makefile(errors="replace") as answer:
+            said = answer.readline()
+    except OSError as error:
+        return f"the imports did not end in {timeout:g} s: {error}"
+    control.settimeout(None)
+    return said.strip() if said else "an import ended the process"
