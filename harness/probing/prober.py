@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import time
 from datetime import UTC, datetime
 from pathlib import Path
@@ -59,6 +58,7 @@ _FAILED: dict[type[Exception], Outcome] = {
     MissingProgram: Outcome.NO_PROGRAM,
     NotKept: Outcome.NOT_MADE,
     CannotBuild: Outcome.UNINSTALLABLE,
+    NoGpu: Outcome.DEVICE_FAILED,
 }
 
 
@@ -191,26 +191,17 @@ class Prober:
             return prepared.observation
         if prepared.environment is None:
             raise ValueError("nothing to run")
-        begun = time.monotonic()
-        with contextlib.ExitStack() as stack:
-            device: Gpu | NoGpu | None = None
-            if prepared.probe.combination.device is Device.CUDA and self.gpus:
-                pool = GpuPool(self.gpus, self.workspace.locks, self.reporter)
-                device = stack.enter_context(pool.lease(prepared.probe.repro.gpu_memory or DEFAULT_NEED))
-            if isinstance(device, NoGpu):
-                lock, failed = prepared.environment.lock, Outcome.DEVICE_FAILED
-                return self._unrun(prepared.probe, prepared.key, failed, device.words, lock, begun, keep=False)
-            return self._run(prepared, prepared.environment, device)
+        return self._run(prepared, prepared.environment)
 
-    def _run(self, prepared: Prepared, environment: Environment, gpu: Gpu | None) -> Observation:
+    def _run(self, prepared: Prepared, environment: Environment) -> Observation:
         """Run, and run again if the environment may not have matched its lock."""
         probe, lock, begun = prepared.probe, environment.lock, time.monotonic()
         apart, retried = False, False
         while True:
             started = datetime.now(UTC)
             try:
-                ran, altered = self._run_once(prepared, environment, gpu, apart=apart)
-            except (MissingProgram, NotKept, CannotBuild) as why:
+                ran, altered = self._run_once(prepared, environment, apart=apart)
+            except (MissingProgram, NotKept, CannotBuild, NoGpu) as why:
                 # Other environments of this search had the program, so a release without it can't be judged.
                 if isinstance(why, MissingProgram) and why.program not in self._programs:
                     raise
@@ -232,7 +223,7 @@ class Prober:
         observation = observation_of(
             probe,
             lock,
-            ran if gpu is None else evolve(ran, machine={**gpu.facts, **ran.machine}),
+            ran,
             key=prepared.key,
             drift=(*prepared.drift, *environment.clashes),
             setup_s=prepared.setup_s,
@@ -242,18 +233,12 @@ class Prober:
         builds = tuple(pin for pin in (environment.installed or lock).pins if pin not in lock.pins)
         return self.store.put(evolve(observation, altered=altered, installed=builds))
 
-    def _run_once(
-        self,
-        prepared: Prepared,
-        environment: Environment,
-        gpu: Gpu | None,
-        *,
-        apart: bool,
-    ) -> tuple[Ran, tuple[str, ...]]:
+    def _run_once(self, prepared: Prepared, environment: Environment, *, apart: bool) -> tuple[Ran, tuple[str, ...]]:
         """Run a probe once; returns the result and what the run changed in its environment.
 
         With `apart` the run has an unshared environment that it may write to. Raises `CannotBuild` if the environment
-        no longer exists and can't be rebuilt, and `NotKept` if what it is given or what it wrote can't be used.
+        no longer exists and can't be rebuilt, `NotKept` if what it is given or what it wrote can't be used, and
+        `NoGpu`.
         """
         probe = prepared.probe
         lock = environment.lock
@@ -266,17 +251,19 @@ class Prober:
             job = evolve(
                 self.job(probe, lock, place),
                 log_path=self.store.log_path(prepared.key),
-                extra_env=kind_of(gpu).show(gpu) if gpu is not None else {},
                 trace=probe.trace,
                 imports=traced,
                 readable=(self.workspace.root, *environment.readable),
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
                 keep=self._keep if probe.repro.step == MAKE else None,
             )
-            with self.memory.entered():
-                ran = run_repro(job)
+            gpus = self.gpus if probe.combination.device is Device.CUDA else ()
+            pool = GpuPool(gpus, self.workspace.locks, self.reporter)
+            with pool.lease(probe.repro.gpu_memory or DEFAULT_NEED) as gpu, self.memory.entered():
+                ran = run_repro(evolve(job, extra_env=kind_of(gpu).show(gpu)) if gpu is not None else job)
                 self.memory.note(ran.peak_memory or 0)
-            return ran, place.altered()
+            machine = {**(gpu.facts if gpu is not None else {}), **ran.machine}
+            return evolve(ran, machine=machine), place.altered()
 
     def job(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> Job:
         """The job of a run in an environment; it has no log yet."""
@@ -327,7 +314,7 @@ class Prober:
         if not file.is_file():
             built = self.builder.build(lock, recent=True)
             if isinstance(built, Environment):
-                self._run(Prepared(traced, self.key(traced, lock), environment=built), built, None)
+                self._run(Prepared(traced, self.key(traced, lock), environment=built), built)
         return read_imports(file)
 
     def imports_file(self, probe: Probe, lock: Lock) -> Path:

@@ -27,11 +27,8 @@ _EXPECTED = 4 * 2**30  # bytes per run, until the peak of a run is known
 _LOOK_AT_MEMORY_S = 0.25
 
 
-@frozen
-class NoGpu:
-    """Why no GPU was available, in one sentence."""
-
-    words: str
+class NoGpu(Exception):
+    """No GPU was available; the message says why in one sentence."""
 
 
 @frozen
@@ -50,22 +47,22 @@ class GpuPool:
     look_s: float = _LOOK_S
 
     @contextlib.contextmanager
-    def lease(self, needed: int) -> Iterator[Gpu | NoGpu]:
-        """Lease a GPU with `needed` bytes of free memory until the context ends; `NoGpu` if none was free in time.
+    def lease(self, needed: int) -> Iterator[Gpu | None]:
+        """Lease a GPU with `needed` bytes of free memory until the context ends; None if the pool has no GPUs.
 
-        Raises `Cancelled`.
+        Raises `NoGpu` if none was free in time, and `Cancelled`.
         """
         with contextlib.ExitStack() as held:
-            yield self._wait(needed, held)
+            yield self._wait(needed, held) if self.gpus else None
 
-    def _wait(self, needed: int, held: contextlib.ExitStack) -> Gpu | NoGpu:
+    def _wait(self, needed: int, held: contextlib.ExitStack) -> Gpu:
         left_s, has_told = self.wait_s, False
         while True:
             pause()
             listed = self._listed()
             if listed and all(0 < gpu.memory < needed for gpu in listed):
                 largest = max(listed, key=lambda gpu: gpu.memory)
-                return NoGpu(f"{largest} has {size_in_words(largest.memory)}, {size_in_words(needed)} are needed")
+                raise NoGpu(f"{largest} has {size_in_words(largest.memory)}, {size_in_words(needed)} are needed")
             in_use = False
             for gpu in listed:
                 try:
@@ -78,7 +75,7 @@ class GpuPool:
                 held.close()
             shortage = f"{size_in_words(needed)} are needed, {_free(listed)}"
             if not in_use and left_s <= 0:
-                return NoGpu(f"{shortage}, for {self.wait_s:g} s")
+                raise NoGpu(f"{shortage}, for {self.wait_s:g} s")
             if not has_told:
                 has_told = True
                 why = "for another probe to end" if in_use else f"at most {self.wait_s:g} s for memory: {shortage}"
@@ -113,26 +110,28 @@ class MemoryGate:
     available: Callable[[], int] = _available
     _largest: int = field(default=0, init=False)
     _running: int = field(default=0, init=False)
-    _changed: threading.Condition = field(factory=threading.Condition, init=False)
+    _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
     @contextlib.contextmanager
     def entered(self) -> Iterator[None]:
         """Wait for memory, and reserve it as long as the context lasts. Raises `Cancelled`."""
-        with self._changed:
-            # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
-            while self._running and self.available() < (self._running + 1) * (self._largest or _EXPECTED):
-                pause()
-                self._changed.wait(_LOOK_AT_MEMORY_S)
-            self._running += 1
-            self._changed.notify_all()
+        while not self._has_room():
+            pause(_LOOK_AT_MEMORY_S)
         try:
             yield
         finally:
-            with self._changed:
+            with self._lock:
                 self._running -= 1
-                self._changed.notify_all()
+
+    def _has_room(self) -> bool:
+        """Reserve memory for another run; returns whether there was enough."""
+        with self._lock:
+            # Runs may not have allocated most of their memory yet, so there must be enough for all of them.
+            if self._running and self.available() < (self._running + 1) * (self._largest or _EXPECTED):
+                return False
+            self._running += 1
+            return True
 
     def note(self, peak: int) -> None:
         """Record the peak memory of a run, in bytes."""
-        with self._changed:
-            self._largest = max(self._largest, peak)
+        self._largest = max(self._largest, peak)

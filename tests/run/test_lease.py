@@ -114,16 +114,17 @@ def test_the_lease_waits_for_memory_to_be_freed(pool_of):
 )
 def test_the_wait_for_memory_has_a_limit_and_reports_the_shortage(pool_of, listing, words):
     pool, _ = pool_of(listing, wait_s=0.3, gpus=listing or (T4,))
-    with pool.lease(4 * GIB) as nothing:
-        assert nothing == NoGpu(words)
+    with pytest.raises(NoGpu) as why, pool.lease(4 * GIB):
+        pass
+    assert str(why.value) == words
     with evolve(pool, find=lambda: (T4, TWIN)).lease(4 * GIB) as gpu:
         assert gpu.address in {one.address for one in pool.gpus}
 
 
 def test_an_impossible_amount_of_memory_is_not_waited_for(pool_of):
     pool, heard = pool_of((T4, TWIN))
-    with pool.lease(40 * GIB) as nothing:
-        assert nothing == NoGpu("GPU 0 (NVIDIA T4) has 15 GiB, 40 GiB are needed")
+    with pytest.raises(NoGpu, match=r"GPU 0 \(NVIDIA T4\) has 15 GiB, 40 GiB are needed"), pool.lease(40 * GIB):
+        pass
     assert heard.events == []
 
 
