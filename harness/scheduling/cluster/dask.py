@@ -18,15 +18,14 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import define, field
 
-from harness.errors import HarnessFault, NoWorkers, UserMistake
+from harness.errors import HarnessError, HarnessFault, NoWorkers, UserMistake
 from harness.events import Reporter, Warned
-from harness.model import Device
+from harness.model import Device, Observation
 from harness.probing.portable import PortableProbe
-from harness.run.process import cancelled_by, pause
+from harness.run.process import Cancelled, cancelled_by, pause
 from harness.scheduling.cluster.prober import (
     MachineKind,
     Member,
-    Reply,
     answer,
     code_digest,
     left_out_because,
@@ -122,10 +121,10 @@ class Connection:
             self._warned.add(sentence)
             self.reporter.report(Warned(sentence))
 
-    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> Reply:
+    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> tuple[Observation, bytes]:
         """Run a task on one of the workers that `may_run` returns.
 
-        Raises `Cancelled`, and `NoWorkers` if no worker is left or the scheduler is lost.
+        Raises `Cancelled`, any error of the worker, and `NoWorkers` if none is left or the scheduler is lost.
         """
         while True:
             addresses = self._waited_for(may_run)
@@ -142,7 +141,7 @@ class Connection:
                 reply = self._awaited(future, addresses, task)
             finally:
                 self._give_back(future)
-            if reply is not None and not reply.stopped:
+            if reply is not None:
                 return reply
 
     def _waited_for(self, may_run: Callable[[], dict[str, Member]]) -> list[str]:
@@ -158,8 +157,10 @@ class Connection:
                 )
             pause(_LOOK_S)
 
-    def _awaited(self, future: Future[Reply], addresses: list[str], task: PortableProbe) -> Reply | None:
-        """Return the reply, or None if all workers that could run the task have left."""
+    def _awaited(
+        self, future: Future[tuple[Observation, bytes]], addresses: list[str], task: PortableProbe
+    ) -> tuple[Observation, bytes] | None:
+        """Return the reply, or None if the worker closes or all that could run the task have left."""
         from distributed import KilledWorker
 
         done = threading.Event()
@@ -173,6 +174,10 @@ class Connection:
                     return None
         try:
             return future.result(timeout=_FETCH_S)
+        except Cancelled:
+            return None
+        except HarnessError:
+            raise
         except KilledWorker as error:
             raise NoWorkers(
                 f"{error.allowed_failures + 1} workers died while running {task.repro.name}",
@@ -183,7 +188,7 @@ class Connection:
                 raise self._lost() from error
             raise HarnessFault(f"a worker failed with {type(error).__name__}: {error}") from error
 
-    def _give_back(self, future: Future[Reply]) -> None:
+    def _give_back(self, future: Future[Any]) -> None:
         """Release a future; the scheduler may have stopped."""
         if self.client.status == "running":
             with contextlib.suppress(Exception):
@@ -272,7 +277,7 @@ async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
     return Member(kind, dask_worker.state.nthreads, declared, gpus)
 
 
-def run_task(task: PortableProbe) -> Reply:
+def run_task(task: PortableProbe) -> tuple[Observation, bytes]:
     """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
     with _unwanted() as unwanted, cancelled_by(unwanted):
         return answer(task, worker_prober())

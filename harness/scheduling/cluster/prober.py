@@ -34,25 +34,11 @@ from harness.probing.portable import PortableProbe
 from harness.probing.probe import Around
 from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
-from harness.run.process import Cancelled
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
 
-_KNOWN = (NoNetwork, NoSpace, UserMistake)
-
-
-@frozen
-class Reply:
-    """One of: an observation with its compressed log, a refusal with its reason, an error, or `stopped`.
-
-    `stopped` means that the run was cancelled or that the worker is shutting down.
-    """
-
-    observation: Observation | None = None
-    log: bytes = b""
-    refused: str = ""
-    trouble: HarnessError | None = None
-    stopped: bool = False
+_KNOWN = (NoNetwork, NoSpace, NoWorkers, UserMistake)
+_RESTART = "it changed after it joined; restart it and run this command again"
 
 
 @cache
@@ -120,31 +106,33 @@ def _sandbox(task: PortableProbe) -> Sandbox | None:
     return choose(mode, network=task.rights == "network", reporter=SILENT)
 
 
-def answer(task: PortableProbe, worker: Prober) -> Reply:
-    """Run a task with the prober of a worker and return the reply. Only environments and bytecode stay there."""
+def answer(task: PortableProbe, worker: Prober) -> tuple[Observation, bytes]:
+    """Run a task with the prober of a worker; returns the observation and its compressed log.
+
+    Only environments and bytecode stay there. Raises `Cancelled`, `NoWorkers` if the worker does not fit the task, and
+    other errors of a few kinds, which can be sent.
+    """
     try:
         interpreter = _interpreter(worker.builder, task.lock.python, task.cache_tag)
         if interpreter is None:
-            return Reply(refused=f"it has no Python {task.lock.python}")
+            raise NoWorkers(f"it has no Python {task.lock.python}", hint=_RESTART)
         if interpreter.platform != task.lock.platform:
-            return Reply(refused=f"it is {interpreter.platform}, the lock is for {task.lock.platform}")
+            raise NoWorkers(f"it is {interpreter.platform}, the lock is for {task.lock.platform}", hint=_RESTART)
         with tempfile.TemporaryDirectory(prefix="harness-task-") as folder:
             return _run(task, _prober_for(task, worker, interpreter, Path(folder)))
-    except Cancelled:
-        return Reply(stopped=True)
     except HarnessError as error:
-        known = isinstance(error, _KNOWN)
-        return Reply(trouble=error if known else HarnessFault(error.message, hint=error.hint))
+        kind = next((kind for kind in _KNOWN if isinstance(error, kind)), HarnessFault)
+        raise kind(f"on a worker: {error.message}", hint=error.hint) from error
 
 
-def _run(task: PortableProbe, prober: Prober) -> Reply:
+def _run(task: PortableProbe, prober: Prober) -> tuple[Observation, bytes]:
     probe = task.probe(prober.workspace)
     if prober.key(probe, task.lock) != task.key:
         gpu = prober.gpus[0].name if prober.gpus else "no GPU"
-        return Reply(refused=f"the run would be a different observation, because it has {gpu}")
+        raise NoWorkers(f"the run would be a different observation, because it has {gpu}", hint=_RESTART)
     observation = prober.execute(prober.prepare(probe))
     log = (prober.store.root / observation.log).read_bytes() if observation.log else b""
-    return Reply(observation, log)
+    return observation, log
 
 
 @frozen
@@ -207,20 +195,8 @@ class ClusterProber(Around):
         if probe.lock is None:
             raise ValueError("nothing to run")
         task = PortableProbe.of(probe, probe.lock, prepared.key, self.prober)
-        reply = self.connection.run(task, lambda: self._who(probe.combination.device))
-        return self._kept(evolve(self._observed(reply), drift=prepared.drift), reply.log)
-
-    def _observed(self, reply: Reply) -> Observation:
-        if reply.trouble is not None:
-            raise type(reply.trouble)(f"on a worker: {reply.trouble.message}", hint=reply.trouble.hint)
-        if reply.observation is None:
-            raise NoWorkers(
-                f"a worker refused a task: {reply.refused}",
-                hint="it changed after it joined; restart it and run this command again",
-            )
-        return reply.observation
-
-    def _kept(self, observation: Observation, log: bytes) -> Observation:
+        seen, log = self.connection.run(task, lambda: self._who(probe.combination.device))
+        observation = evolve(seen, drift=prepared.drift)
         # A failed install may be due to the worker's index settings; mixtures are cheap to repeat.
         if observation.outcome is Outcome.UNINSTALLABLE:
             return observation
@@ -256,10 +232,10 @@ class Workers(Protocol):
     def warn_once(self, sentence: str) -> None:
         """Report a warning unless it was reported before."""
 
-    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> Reply:
-        """Let one of the workers that `may_run` returns call `prober.answer` with a task, and return its reply.
+    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> tuple[Observation, bytes]:
+        """Let one of the workers that `may_run` returns call `prober.answer` with a task, and return or raise the same.
 
-        Raises `Cancelled` (see `run.process.pause`), and `NoWorkers` if no worker is left.
+        Raises `Cancelled` if the run is (see `run.process.pause`), and `NoWorkers` if no worker is left.
         """
 
     def close(self) -> None:

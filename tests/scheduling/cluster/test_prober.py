@@ -8,12 +8,12 @@ import pytest
 from attrs import define, evolve, field
 from support import SIGNED, repro_text
 
-from harness.errors import NoSpace, NoWorkers, UserMistake
+from harness.errors import NoWorkers, UserMistake
 from harness.model import Combination, Device, Observation, Outcome
 from harness.model.repro import command_repro, parse_repro
 from harness.probing import Probe
 from harness.run.devices import Gpu
-from harness.scheduling.cluster.prober import ClusterProber, Member, Reply, kind_of
+from harness.scheduling.cluster.prober import ClusterProber, Member, kind_of
 
 A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4"))
 
@@ -46,7 +46,7 @@ class FakeConnection:
 
 def ran(task, outcome=Outcome.COMPLETED):
     observation = Observation(task.key, outcome, "r", "d", task.combination.device, lock=task.lock)
-    return Reply(observation, gzip.compress(b"hello\n"))
+    return observation, gzip.compress(b"hello\n")
 
 
 @pytest.fixture
@@ -107,14 +107,11 @@ def test_a_failed_install_on_a_worker_is_reported_and_not_stored(over, probe):
     assert prober.prepare(probe()).observation is None
 
 
-def test_errors_of_a_worker_keep_their_type(over, probe):
-    prober, _ = over(lambda task: Reply(trouble=NoSpace("no space left", hint="free some")))
-    with pytest.raises(NoSpace, match="on a worker: no space left"):
-        prober.execute(prober.prepare(probe()))
-
-
 def test_a_refusal_is_not_an_answer(over, probe):
-    prober, _ = over(lambda task: Reply(refused="it has changed"))
+    def refuse(_):
+        raise NoWorkers("it has changed")
+
+    prober, _ = over(refuse)
     prepared = prober.prepare(probe())
     with pytest.raises(NoWorkers, match="it has changed"):
         prober.execute(prepared)

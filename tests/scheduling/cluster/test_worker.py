@@ -12,13 +12,13 @@ from support import SIGNED, make_parts, repro_text
 from wheelhouse import free_port_url
 
 from harness.environment import PipSettings
-from harness.errors import NoNetwork
+from harness.errors import NoNetwork, NoWorkers
 from harness.model import Combination, Device, Given, Mixture, Outcome
 from harness.model.repro import parse_repro
 from harness.probing import Probe
 from harness.probing.portable import PortableProbe
 from harness.run.devices import Gpu
-from harness.run.process import cancelled_by
+from harness.run.process import Cancelled, cancelled_by
 from harness.scheduling.cluster.prober import answer
 
 
@@ -44,9 +44,9 @@ def task(parts, interpreter):
 
 
 def test_a_task_returns_its_observation_and_log(task, worker):
-    reply = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker)
-    assert (reply.observation.outcome, reply.refused, reply.trouble) == (Outcome.COMPLETED, "", None)
-    assert gzip.decompress(reply.log) == b"so far\n"
+    observation, log = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker)
+    assert observation.outcome is Outcome.COMPLETED
+    assert gzip.decompress(log) == b"so far\n"
     assert list(worker.workspace.scratch.iterdir()) == []
     assert not worker.store.root.exists()
 
@@ -61,30 +61,28 @@ def test_a_task_survives_the_transfer_without_local_paths(task, parts):
 
 def test_a_mixture_is_built_from_transferred_files(task, worker):
     fixed = b"NUMBER = 6\ndef step():\n    return NUMBER\n"
-    reply = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker)
-    assert (reply.observation.outcome, reply.observation.mixture) == (Outcome.COMPLETED, "fixed")
-    assert answer(task("1.6"), worker).observation.outcome is Outcome.RAISED
+    seen, _ = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker)
+    assert (seen.outcome, seen.mixture) == (Outcome.COMPLETED, "fixed")
+    assert answer(task("1.6"), worker)[0].outcome is Outcome.RAISED
 
 
 def test_a_lock_for_another_machine_is_refused(task, worker):
     sent = task()
-    reply = answer(evolve(sent, lock=evolve(sent.lock, platform="linux-riscv64")), worker)
-    assert "the lock is for linux-riscv64" in reply.refused
-    assert reply.observation is None
+    with pytest.raises(NoWorkers, match="the lock is for linux-riscv64"):
+        answer(evolve(sent, lock=evolve(sent.lock, platform="linux-riscv64")), worker)
 
 
 def test_another_python_is_refused(task, worker):
-    reply = answer(evolve(task(), cache_tag="pypy311"), worker)
-    assert "no Python" in reply.refused
-    assert reply.observation is None
+    with pytest.raises(NoWorkers, match="no Python"):
+        answer(evolve(task(), cache_tag="pypy311"), worker)
 
 
 def test_a_gpu_other_than_the_requested_one_is_refused(task, parts, worker):
     sent = task(device=Device.CUDA)
     asked = evolve(parts.prober, gpus=(Gpu(0, "NVIDIA A100", 80, 80, "550"),))
     probe = Probe(sent.repro, sent.combination)
-    reply = answer(evolve(sent, key=asked.key(probe, sent.lock)), worker)
-    assert "a different observation" in reply.refused
+    with pytest.raises(NoWorkers, match="a different observation"):
+        answer(evolve(sent, key=asked.key(probe, sent.lock)), worker)
 
 
 def test_trouble_around_a_probe_keeps_its_type(task, worker, tmp_path):
@@ -95,19 +93,17 @@ def test_trouble_around_a_probe_keeps_its_type(task, worker, tmp_path):
         extra_environment={"UV_CACHE_DIR": str(tmp_path / "empty"), "UV_HTTP_RETRIES": "0"},
     )
     apart = evolve(worker, builder=evolve(worker.builder, uv=uv))
-    reply = answer(task(), apart)
-    assert reply.observation is None
-    assert type(reply.trouble) is NoNetwork
-    assert "can't be reached" in reply.trouble.message
+    with pytest.raises(NoNetwork, match=r"on a worker: .* can't be reached") as trouble:
+        answer(task(), apart)
+    sent = pickle.loads(pickle.dumps(trouble.value))
+    assert (type(sent), sent.message, sent.hint) == (NoNetwork, trouble.value.message, trouble.value.hint)
 
 
 def test_a_cancelled_run_leaves_nothing(task, worker):
     cancel, sent = threading.Event(), task(body="import time\ntime.sleep(600)\n")
     cancel.set()
-    with cancelled_by(cancel):
-        reply = answer(sent, worker)
-    assert reply.stopped
-    assert reply.observation is None
+    with cancelled_by(cancel), pytest.raises(Cancelled):
+        answer(sent, worker)
 
 
 def sent(parts, interpreter, *folders, body):
@@ -132,7 +128,7 @@ def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, 
     assert str(tmp_path).encode() not in packed
     tree.rename(tmp_path / "gone")
     for _ in range(2):
-        assert answer(pickle.loads(packed), worker).observation.outcome is Outcome.COMPLETED
+        assert answer(pickle.loads(packed), worker)[0].outcome is Outcome.COMPLETED
     (unpacked,) = worker.workspace.trees.iterdir()
     assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
 
@@ -157,7 +153,7 @@ def test_the_folders_that_a_run_is_given_travel_with_it(parts, interpreter, tmp_
     lock = parts.prober.resolve(probe).lock
     packed = pickle.dumps(PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober))
     assert str(parts.workspace.root).encode() not in packed
-    seen = answer(pickle.loads(packed), worker).observation
+    seen = answer(pickle.loads(packed), worker)[0]
     assert (seen.outcome, seen.given["HARNESS_ARTIFACTS"]["by"]) == (Outcome.COMPLETED, "brittle 1.0")
 
 
@@ -167,4 +163,4 @@ def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpr
         tree.mkdir()
         (tree / "till.py").write_text(f"COINS = {coins}\n", encoding="utf-8")
         task = sent(parts, interpreter, tree, body=f"import till\nassert till.COINS == {coins}\n")
-        assert answer(task, worker).observation.outcome is Outcome.COMPLETED
+        assert answer(task, worker)[0].outcome is Outcome.COMPLETED
