@@ -130,16 +130,15 @@ class Store:
         """The stored answer for a resolution key (`Combination.resolution_key`), or None."""
         return read_record(self.root / "locks" / f"{key}.json", Resolution, SCHEMA)
 
-    def put_resolution(self, key: str, resolution: Resolution, question: Mapping[str, Any]) -> None:
-        """Store an answer of the resolver with its question, unless it may be a temporary failure.
+    def put_resolution(self, key: str, resolution: Resolution) -> None:
+        """Store an answer of the resolver, unless it may be a temporary failure.
 
         Raises `NoSpace`.
         """
         if resolution.lock is None and not is_lasting(resolution.words):
             return
         told = evolve(resolution, drift=self.without_secrets(resolution.drift), words=self._hide(resolution.words))
-        record = {**as_record(told, SCHEMA), "question": self.without_secrets(dict(question))}
-        self._write(self.root / "locks" / f"{key}.json", json.dumps(record, indent=1))
+        self._write(self.root / "locks" / f"{key}.json", json.dumps(as_record(told, SCHEMA), indent=1))
 
     def forget_resolution(self, key: str) -> None:
         """Remove the resolver's answer, because it can't be installed. Raises `NoSpace`."""

@@ -92,7 +92,7 @@ def test_an_unreadable_record_counts_as_absent(tmp_path, text):
 )
 def test_a_resolution_is_read_back_unchanged(tmp_path, resolution):
     store = Store(tmp_path)
-    store.put_resolution("key", resolution, {"requirements": ("a",)})
+    store.put_resolution("key", resolution)
     assert store.get_resolution("key") == resolution
     assert store.get_resolution("other") is None
     for text in ("{", "[]", "null", DEEP):

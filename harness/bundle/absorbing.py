@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import gzip
 import hashlib
 import json
 import re
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -18,17 +16,16 @@ from harness.environment.uv import Uv
 from harness.errors import HarnessFault, UserMistake
 from harness.model import Device, Judgement, Lock, Observation, Pin, normalized_name
 from harness.model.text import plain
-from harness.probing import Judge, Probe, observation_of, probe_key, question_of
+from harness.probing import Judge, Probe, observation_of, probe_key
 from harness.probing.prober import same_version
 from harness.run.devices import unavailable, visible
 from harness.run.devices.cuda import parse_gpus
-from harness.run.launch import Limits, read_tail
+from harness.run.launch import Limits, is_whole, read_tail
 from harness.run.process import ended_from
 from harness.run.result import Ran, result_of
 from harness.store import Store
 
 _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
-_LONGEST_LOG = 1 << 30
 
 
 @frozen
@@ -143,7 +140,7 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
         log = (where / "log.gz").read_bytes()
         started, setup_s = str(record["started"]), float(record["setup_s"])
         altered = tuple(plain(str(name)) for name in record["altered"])
-    except (*UNREADABLE, zlib.error, HarnessFault) as error:
+    except (*UNREADABLE, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
     key = probe_key(probe, lock, gpus=gpus, capability=packed.probe.capability)
     observation = store.get(key)
@@ -157,7 +154,7 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
     if store.get_resolution(resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
         resolution = Resolution(lock=packed.probe.lock, drift=packed.drift)
-        store.put_resolution(resolution_key, resolution, question_of(probe.combination))
+        store.put_resolution(resolution_key, resolution)
     signature = probe.repro.signature
     judgement = Judge(signature, store)(observation) if signature is not None else None
     return Taken(packed.label, observation, judgement, known)
@@ -165,12 +162,11 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
 
 def _ran(packed: PackedProbe, where: Path, record: dict[str, Any]) -> Ran:
     limits = Limits(packed.probe.repro.timeout, record["memory"])
-    with gzip.open(where / "log.gz") as log:
-        _check_length(log)
-    tail = read_tail(where / "log.gz")
+    if not is_whole(where / "log.gz"):
+        raise _Refused("its log is damaged, or longer than a run can write")
     ran = result_of(
         ended_from(record["ended"]),
-        tail,
+        read_tail(where / "log.gz"),
         where / "report.json",
         where / "metrics.json",
         device=packed.probe.combination.device,
@@ -179,15 +175,6 @@ def _ran(packed: PackedProbe, where: Path, record: dict[str, Any]) -> Ran:
     ran.machine["sandbox"] = "none"  # the run script has no sandbox
     ran.machine["hash_seed"] = int(packed.variables.get("PYTHONHASHSEED", "0"))
     return ran
-
-
-def _check_length(log: gzip.GzipFile) -> None:
-    """Raise `_Refused` if a log decompresses to more than a run can write."""
-    length = 0
-    while piece := log.read(1 << 20):
-        length += len(piece)
-        if length > _LONGEST_LOG:
-            raise _Refused(f"its log is longer than {_LONGEST_LOG >> 20} MiB")
 
 
 def _lock_there(packed: PackedProbe, record: dict[str, Any]) -> Lock:

@@ -30,7 +30,7 @@ from harness.model.text import counted, size_in_words
 from harness.probing import Probe, Prober, next_attempt, probe_key, seed_of
 from harness.probing.portable import PortableProbe, converter
 from harness.probing.prober import same_version
-from harness.run.devices.cuda import gpu_queries
+from harness.run.devices.cuda import QUERY
 from harness.run.launch import repro_variables
 
 if TYPE_CHECKING:
@@ -130,8 +130,8 @@ Then copy the folder back (wheels/, given/ and installer/ are not needed) and ru
 class PackedProbe:
     """A probe in a bundle, with what its run script needs.
 
-    `key` of `probe` is for an unknown GPU; `variables` are the repro's environment variables; `gpu_queries` are the
-    commands that list GPUs; `packed` are the wheels of its lock in the bundle, `from_node` names and versions of those
+    `key` of `probe` is for an unknown GPU; `variables` are the repro's environment variables; `gpu_query` is the
+    command that lists GPUs; `packed` are the wheels of its lock in the bundle, `from_node` names and versions of those
     that the machine has already; `drift` says where its lock differs from the requested holds. `given` are the folders
     that its runs get, each as the name of its variable and the hash of its archive; with `is_offline` they must not ask
     a hub for other files.
@@ -142,7 +142,7 @@ class PackedProbe:
     packed: tuple[Pin, ...]
     from_node: dict[str, str]
     variables: dict[str, str]
-    gpu_queries: tuple[tuple[str, ...], ...] = ()
+    gpu_query: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
     given: dict[str, str] = field(factory=dict)
     is_offline: bool = False
@@ -278,7 +278,7 @@ class Packer:
             packed=fetched,
             from_node={pin.name: self.node[pin.name] for pin in lock.pins if pin.name not in names},
             variables=repro_variables(probe.repro.params, combination.device.value, seed_of(probe, lock)),
-            gpu_queries=tuple(map(tuple, gpu_queries())) if combination.device is Device.CUDA else (),
+            gpu_query=QUERY if combination.device is Device.CUDA else (),
             drift=resolution.drift,
             given=_given(portable, output),
             is_offline=probe.repro.is_pinned_offline,

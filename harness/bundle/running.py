@@ -30,7 +30,6 @@ from typing import Any
 HERE = Path(__file__).resolve().parent
 TOOLS = HERE / "harness-run"
 NOT_PASSED = re.compile(r"PIP_|UV_|PYTHON|VIRTUAL_ENV$|CONDA_PREFIX$")
-QUERY_S = 20.0
 SHORTEST_SECRET = 8
 
 
@@ -92,7 +91,10 @@ def run_all(probes: list[dict[str, Any]]) -> int:
 def run_one(probe: dict[str, Any], kept: Path, where: str) -> None:
     """Create the environment of a probe, run it, keep its results, and remove the environment. Raises `Problem`."""
     key = probe["probe"]["key"]
-    gpus = list_gpus(probe["gpu_queries"])
+    launch = tools()
+    gpus = launch.told_by(probe["gpu_query"]) if probe["gpu_query"] else ""
+    if gpus is None:
+        raise Problem("no NVIDIA GPU found (nvidia-smi lists none)")
     check_node_packages(probe["from_node"])
     print(f"{where}: creating its environment with {len(probe['packed'])} wheels", flush=True)
     begun = time.monotonic()
@@ -174,9 +176,7 @@ def run_under_guard(
     Keeps its results in `part` and adds how it ran to `record`; returns how it ended. `folders` are those that it is
     given, by the names of variables.
     """
-    sys.path.insert(0, str(TOOLS))  # the harness's own modules, which need only the standard library
-    import launch  # type: ignore[import-not-found]
-
+    launch = tools()
     sent = probe["probe"]
     repro, device, pass_env = sent["repro"], sent["combination"]["device"], sent["pass_env"]
     source = (HERE / "probes" / sent["key"] / repro["path"]).read_bytes()
@@ -224,28 +224,23 @@ def states(folder: Path) -> dict[str, int]:
     return {str(path.relative_to(folder)): path.lstat().st_ctime_ns for path in files}
 
 
+def tools() -> Any:
+    """The harness's own module that prepares runs, which needs only the standard library."""
+    if str(TOOLS) not in sys.path:
+        sys.path.insert(0, str(TOOLS))
+    import launch  # type: ignore[import-not-found]
+
+    return launch
+
+
 def guarded(line: bytes) -> dict[str, Any]:
     """Let the guard run a probe; returns how it ended. Raises `Problem`.
 
     When its pipe is closed, also on Ctrl-C, the guard ends every process that it started.
     """
-    guard = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(TOOLS / "guard.py")],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        start_new_session=True,
-    )
-    said = b""
-    try:
-        if guard.stdin is not None and guard.stdout is not None:
-            guard.stdin.write(line)
-            guard.stdin.flush()
-            said = guard.stdout.read()
-    finally:
-        if guard.stdin is not None:
-            guard.stdin.close()
-        guard.wait()
+    with tools().started_guard(TOOLS / "guard.py", os.environ) as guard:
+        guard.stdin.write(line)
+        said = guard.stdout.read()
     try:
         ended: dict[str, Any] = json.loads(said)
     except ValueError:
@@ -286,20 +281,6 @@ def called(argv: list[str], complaint: str) -> str:
         errors = [line for line in lines if line.startswith("ERROR")] or lines or ["no error message"]
         raise Problem(f"{complaint}: {errors[-1]}")
     return ended.stdout
-
-
-def list_gpus(queries: list[list[str]]) -> str:
-    """Return the output of the first command that lists GPUs, "" if the probe needs none. Raises `Problem`."""
-    for query in queries:
-        try:
-            answer = subprocess.run(query, capture_output=True, text=True, timeout=QUERY_S, check=False)
-        except (OSError, subprocess.TimeoutExpired):
-            continue
-        if answer.returncode == 0 and answer.stdout.strip():
-            return answer.stdout
-    if queries:
-        raise Problem("no NVIDIA GPU found (nvidia-smi lists none)")
-    return ""
 
 
 def check_here(bundle: dict[str, Any]) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from attrs import evolve, frozen
 
@@ -62,13 +62,6 @@ class Prepared:
     setup_s: float = 0.0
 
 
-class Knows(Protocol):
-    """Looks up observations in the store, without a run."""
-
-    def known(self, probe: Probe) -> Observation | None:
-        """Return an earlier observation of a probe, or None."""
-
-
 class Prepares(Protocol):
     """The part of a prober that runs probes."""
 
@@ -79,7 +72,7 @@ class Prepares(Protocol):
         """Run a prepared probe."""
 
 
-class Probing(Prepares, Knows, Protocol):
+class Probing(Prepares, Protocol):
     """A prober whose probes run on this machine or on others: `Prober`, `ForkingProber`, `ClusterProber`."""
 
     @property
@@ -92,6 +85,9 @@ class Probing(Prepares, Knows, Protocol):
 
     def resolve(self, probe: Probe) -> Resolution:
         """Return the lock of a probe."""
+
+    def known(self, probe: Probe) -> Observation | None:
+        """Return an earlier observation of a probe from the store, without a run, or None."""
 
 
 class Around:
@@ -173,10 +169,10 @@ def next_attempt(probe: Probe) -> Probe:
     return evolve(probe, attempt=probe.attempt + 1)
 
 
-def known_attempts(probe: Probe, knows: Knows) -> list[Observation]:
+def known_attempts(probe: Probe, prober: Probing) -> list[Observation]:
     """Return the stored runs of a probe and its repetitions, in order, up to the first that is missing."""
     found: list[Observation] = []
-    while (seen := knows.known(evolve(probe, attempt=len(found)))) is not None:
+    while (seen := prober.known(evolve(probe, attempt=len(found)))) is not None:
         found.append(seen)
     return found
 
@@ -256,15 +252,3 @@ def observation_without_run(
         mixture=probe.mixture.label if probe.mixture else "",
         given={one.variable: one.record for one in probe.repro.given if not one.flaw},
     )
-
-
-def question_of(combination: Combination) -> dict[str, Any]:
-    """A question to the resolver as plain data, for readers of the store."""
-    return {
-        "python": combination.python,
-        "requirements": combination.requirements,
-        "holds": combination.holds,
-        "as_of": combination.as_of.isoformat() if combination.as_of else None,
-        "near": combination.near,
-        "asked": datetime.now(UTC).isoformat(timespec="seconds"),
-    }

@@ -33,7 +33,6 @@ from harness.probing.probe import (
     observation_without_run,
     path_of,
     probe_key,
-    question_of,
     seed_of,
     unresolvable_key,
 )
@@ -95,7 +94,7 @@ class Prober:
             return kept
         resolution = self.resolver.resolve(combination, probe.near)
         if resolution.lasts:
-            self.store.put_resolution(key, resolution, question_of(combination))
+            self.store.put_resolution(key, resolution)
         return resolution
 
     def known(self, probe: Probe) -> Observation | None:

@@ -12,6 +12,8 @@ import json
 import os
 import re
 import shutil
+import subprocess
+import sys
 import tempfile
 import zlib
 from pathlib import Path
@@ -41,9 +43,11 @@ LOG_KEPT = 16 * 1024 * 1024
 OUTPUT_LIMIT = 1024 * 1024 * 1024  # a run that prints more is killed
 _GZIP_LEVEL = 3  # logs compress well at any level, and higher levels take seconds
 _SHARE_OF_MEMORY = 0.9
+_GUARD_ENDS_WITHIN_S = 20.0
+_GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
+_QUERY_S = 20.0
 LOG_TAIL = 64 * 1024  # as much as the harness inspects after a run
 _LOG_READ = LOG_KEPT + (1 << 16)  # a few kilobytes can decompress to terabytes
-_PIECE = 1 << 20
 
 
 class ScratchFolder:
@@ -238,6 +242,38 @@ def guard_request(
     return json.dumps(request).encode() + b"\n"
 
 
+@contextlib.contextmanager
+def started_guard(program: Path, env: Mapping[str, str]) -> Iterator[Any]:
+    """Start a guard, which waits for its request; it ends every process that it started with the context."""
+    guard: Any = subprocess.Popen(
+        [sys.executable, "-I", "-S", str(program)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        bufsize=0,
+        start_new_session=True,  # so that Ctrl-C in a terminal reaches only the harness
+        # The children of the guard could read its environment under /proc.
+        env={name: value for name, value in env.items() if name in _GUARD_NEEDS},
+    )
+    with guard:
+        try:
+            yield guard
+        finally:
+            guard.stdin.close()  # which makes the guard kill the process tree
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                guard.wait(_GUARD_ENDS_WITHIN_S)
+            guard.kill()
+
+
+def told_by(query: Sequence[str]) -> str | None:
+    """Return what a vendor's tool prints; None if it is missing, fails, or takes too long."""
+    try:
+        answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return answer.stdout if answer.returncode == 0 else None
+
+
 def physical_memory() -> int:
     """Return the memory of this machine, or of its container, in bytes."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
@@ -272,21 +308,22 @@ def bounded(log: IO[bytes]) -> bytes:
 
 def read_log(path: Path) -> str:
     """Return the stored output of a run, "" if there is no log."""
-    return _read(path).decode("utf-8", "replace")
+    return _read(path)[0].decode("utf-8", "replace")
 
 
 def read_tail(path: Path) -> str:
     """Return the end of a log, as much as the harness inspects after a run."""
-    return _read(path)[-LOG_TAIL:].decode("utf-8", "replace")
+    return _read(path)[0][-LOG_TAIL:].decode("utf-8", "replace")
 
 
-def _read(path: Path) -> bytes:
-    pieces, left = [], _LOG_READ
+def is_whole(path: Path) -> bool:
+    """Whether a stored log is intact, and not longer than a run can write."""
+    return _read(path)[1]
+
+
+def _read(path: Path) -> tuple[bytes, bool]:
+    unpacked = zlib.decompressobj(wbits=31)
     try:
-        with path.open("rb") as raw, gzip.GzipFile(fileobj=raw, mode="rb") as packed:
-            while left > 0 and (piece := packed.read(min(left, _PIECE))):
-                pieces.append(piece)
-                left -= len(piece)
-    except (OSError, EOFError, zlib.error):
-        pass
-    return b"".join(pieces)
+        return unpacked.decompress(path.read_bytes(), _LOG_READ), unpacked.eof
+    except (OSError, zlib.error):
+        return b"", False

@@ -9,8 +9,6 @@ import json
 import os
 import select
 import signal
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -22,7 +20,7 @@ from typing import IO, TYPE_CHECKING, Any
 from attrs import frozen
 
 from harness.errors import HarnessFault
-from harness.run.launch import Limits, guard_request
+from harness.run.launch import Limits, guard_request, started_guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -49,9 +47,7 @@ class ForkedGuard:
 
 
 _POLL_MS = 100
-_GUARD_ENDS_WITHIN_S = 20.0
 _SILENT_S = 30.0  # the guard stops a run at its time limit and reports well before this
-_GUARD_NEEDS = frozenset({"LANG", "LC_ALL", "LD_LIBRARY_PATH", "DYLD_LIBRARY_PATH"})
 _STRAYS_END_WITHIN_S = 10.0
 
 
@@ -143,7 +139,7 @@ def run_guarded(
     command = [str(argument) for argument in argv]
     request = guard_request(command, limits, env=env, cwd=cwd, output=output, sandbox=sandbox)
     begun = time.monotonic()
-    with contextlib.closing(forked()) if forked is not None else _new_guard() as guard:
+    with contextlib.closing(forked()) if forked is not None else started_guard(GUARD, os.environ) as guard:
         said = _converse(guard.stdin, guard.stdout, request, begun + limits.wall_s + _SILENT_S)
     if not said and forked is not None:
         raise ZygoteFailed("a fork died or hung")
@@ -151,29 +147,6 @@ def run_guarded(
         end_strays(env)
         return Ended(-signal.SIGKILL, EndReason.LOST, time.monotonic() - begun, peak_memory=0)
     return _ended(said, command, output)
-
-
-@contextlib.contextmanager
-def _new_guard() -> Iterator[Any]:
-    # A new session, so that Ctrl-C in a terminal reaches only the harness.
-    guard: Any = subprocess.Popen(
-        [sys.executable, "-I", "-S", str(GUARD)],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        bufsize=0,
-        start_new_session=True,
-        # The children of the guard could read its environment under /proc.
-        env={name: value for name, value in os.environ.items() if name in _GUARD_NEEDS},
-    )
-    with guard:
-        try:
-            yield guard
-        finally:
-            guard.stdin.close()  # which makes the guard kill the process tree
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                guard.wait(_GUARD_ENDS_WITHIN_S)
-            guard.kill()
 
 
 def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: float) -> bytes | None:

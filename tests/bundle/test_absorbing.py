@@ -188,7 +188,7 @@ def point_elsewhere(bundle, key):
         (link_the_folder, "not a regular file"),
         (add_metrics, "was added after the run"),
         (put_a_pipe_there, "not a regular file"),
-        (damage_the_log, "can't be read"),
+        (damage_the_log, "its log is damaged"),
         (point_elsewhere, "not a regular file"),
     ],
 )

@@ -21,8 +21,6 @@ from attrs import field, frozen
 
 from harness.model import Device, Outcome
 
-_QUERY_S = 20.0
-
 
 @frozen
 class Gpu:
@@ -94,15 +92,6 @@ class DeviceKind:
     hide: Mapping[str, str] = field(factory=dict)
     passed: tuple[str, ...] = ()
     texts: tuple[Texts, ...] = ()
-
-
-def told_by(query: Sequence[str]) -> str | None:
-    """Return what a vendor's tool prints; None if it is missing, fails, or takes too long."""
-    try:
-        answer = subprocess.run(query, capture_output=True, text=True, timeout=_QUERY_S, check=False)
-    except (OSError, subprocess.TimeoutExpired):
-        return None
-    return answer.stdout if answer.returncode == 0 else None
 
 
 def visible(gpus: tuple[Gpu, ...], setting: str | None) -> tuple[Gpu, ...]:

@@ -6,10 +6,12 @@ import csv
 from collections.abc import Mapping
 
 from harness.model import Device, Outcome
-from harness.run.devices import DeviceKind, Gpu, Texts, told_by, visible
+from harness.run.devices import DeviceKind, Gpu, Texts, visible
+from harness.run.launch import told_by
 
 _MIB = 1024 * 1024
 _FIELDS = ("index", "name", "memory.total", "memory.free", "driver_version", "uuid", "compute_cap")
+QUERY = ("nvidia-smi", f"--query-gpu={','.join(_FIELDS)}", "--format=csv,noheader,nounits")  # for driver 510 and later
 # Messages of torch and the CUDA runtime when there is no usable GPU.
 NO_GPU = (
     r"Found no NVIDIA driver|CUDA driver version is insufficient|Torch not compiled with CUDA enabled"
@@ -19,24 +21,12 @@ NO_GPU = (
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
     """Return the GPUs that nvidia-smi lists and `CUDA_VISIBLE_DEVICES` allows; none if it is missing or fails."""
-    for query in gpu_queries():
-        if (listing := told_by(query)) is not None:
-            return visible(parse_gpus(listing), environment.get("CUDA_VISIBLE_DEVICES"))
-    return ()
+    return visible(parse_gpus(told_by(QUERY) or ""), environment.get("CUDA_VISIBLE_DEVICES"))
 
 
 def show(gpu: Gpu) -> dict[str, str]:
     """Return the variables that make one GPU visible. nvidia-smi orders GPUs by bus, CUDA by speed by default."""
     return {"CUDA_VISIBLE_DEVICES": gpu.address, "CUDA_DEVICE_ORDER": "PCI_BUS_ID"}
-
-
-def gpu_queries() -> list[list[str]]:
-    """Return the commands that list GPUs for `parse_gpus`, in the order to try them until one succeeds."""
-    # compute_cap came with driver 510, and an unknown field fails the whole query.
-    return [
-        ["nvidia-smi", f"--query-gpu={','.join(fields)}", "--format=csv,noheader,nounits"]
-        for fields in (_FIELDS, _FIELDS[:-1])
-    ]
 
 
 def parse_gpus(listing: str) -> tuple[Gpu, ...]:
@@ -47,9 +37,8 @@ def parse_gpus(listing: str) -> tuple[Gpu, ...]:
     gpus = []
     for row in csv.reader(listing.splitlines(), skipinitialspace=True):
         cells = [cell.strip() for cell in row]
-        if len(cells) < len(_FIELDS) - 1 or not cells[0].isdigit():
+        if len(cells) < len(_FIELDS) or not cells[0].isdigit():
             continue
-        capability = cells[6] if len(cells) > len(_FIELDS) - 1 else ""
         gpus.append(
             Gpu(
                 index=int(cells[0]),
@@ -58,7 +47,7 @@ def parse_gpus(listing: str) -> tuple[Gpu, ...]:
                 free=_mebibytes(cells[3]),
                 driver=cells[4],
                 uuid=cells[5],
-                capability=capability if capability.replace(".", "").isdigit() else "",
+                capability=cells[6] if cells[6].replace(".", "").isdigit() else "",
             )
         )
     return tuple(gpus)

@@ -12,7 +12,8 @@ from collections.abc import Mapping
 from typing import Any
 
 from harness.model import Device, Outcome
-from harness.run.devices import DeviceKind, Gpu, Texts, told_by, visible
+from harness.run.devices import DeviceKind, Gpu, Texts, visible
+from harness.run.launch import told_by
 
 _MIB = 1024 * 1024
 _ROCM_SMI = (
