@@ -1,7 +1,7 @@
-"""AMD GPUs, listed by rocm-smi or amd-smi; PyTorch's builds for ROCm call them "cuda".
+"""AMD GPUs, listed by amd-smi; PyTorch's builds for ROCm call them "cuda".
 
-This follows the documentation of ROCm 6 and 7 and is tested with programs that print what those tools print. It has not
-been tested on hardware. An observation records `torch_hip` (`torch.version.hip`) if torch was built for ROCm.
+This follows the documentation of ROCm 6 and 7 and is tested with a program that prints what that tool prints. It has
+not been tested on hardware. An observation records `torch_hip` (`torch.version.hip`) if torch was built for ROCm.
 """
 
 from __future__ import annotations
@@ -16,53 +16,20 @@ from harness.run.devices import DeviceKind, Gpu, Texts, visible
 from harness.run.launch import told_by
 
 _MIB = 1024 * 1024
-_ROCM_SMI = (
-    "rocm-smi", "--showproductname", "--showmeminfo", "vram", "--showuniqueid", "--showdriverversion", "--json",
-)  # fmt: skip
 _AMD_STATIC = ("amd-smi", "static", "--asic", "--driver", "--vram", "--json")
 _AMD_METRIC = ("amd-smi", "metric", "--mem-usage", "--json")
 
 
 def find(environment: Mapping[str, str]) -> tuple[Gpu, ...]:
-    """Return the GPUs that rocm-smi, or else amd-smi, lists and `HIP_VISIBLE_DEVICES` allows; none without them."""
-    listing = _asked(_ROCM_SMI)
-    gpus = parse_rocm_smi(listing) if listing is not None else ()
-    if not gpus and (static := _asked(_AMD_STATIC)) is not None:
-        gpus = parse_amd_smi(static, _asked(_AMD_METRIC))
+    """Return the GPUs that amd-smi lists and `HIP_VISIBLE_DEVICES` allows; none if it is missing or fails."""
+    gpus = parse_amd_smi(_asked(_AMD_STATIC), _asked(_AMD_METRIC))
     allowed = visible(gpus, environment.get("ROCR_VISIBLE_DEVICES"))
     return visible(allowed, environment.get("HIP_VISIBLE_DEVICES"))
 
 
 def show(gpu: Gpu) -> dict[str, str]:
-    """Return the variable that makes one GPU visible; HIP numbers GPUs as rocm-smi does."""
+    """Return the variable that makes one GPU visible; HIP numbers GPUs as amd-smi does."""
     return {"HIP_VISIBLE_DEVICES": str(gpu.index)}
-
-
-def parse_rocm_smi(listing: Any) -> tuple[Gpu, ...]:
-    """Parse rocm-smi's JSON: "card0", "card1", ... with strings as values; versions differ in the case of keys."""
-    if not isinstance(listing, dict):
-        return ()
-    driver = _lowered(listing.get("system")).get("driver version", "")
-    gpus = []
-    for card, values in listing.items():
-        number = re.fullmatch(r"card(\d+)", card)
-        facts = _lowered(values)
-        if number is None or not facts:
-            continue
-        total, used = _bytes(facts.get("vram total memory (b)")), _bytes(facts.get("vram total used memory (b)"))
-        gpus.append(
-            Gpu(
-                index=int(number[1]),
-                name=str(facts.get("card series") or facts.get("card model") or "AMD GPU"),
-                memory=total,
-                free=max(total - used, 0),
-                driver=str(facts.get("driver version", driver)),
-                uuid=_unique(facts.get("unique id")),
-                capability=str(facts.get("gfx version", "")),
-                kind="rocm",
-            )
-        )
-    return tuple(sorted(gpus, key=lambda gpu: gpu.index))
 
 
 def parse_amd_smi(static: Any, metric: Any = None) -> tuple[Gpu, ...]:
@@ -107,14 +74,6 @@ def _at(row: Any, *keys: str) -> Any:
     return row
 
 
-def _lowered(values: Any) -> dict[str, Any]:
-    return {key.lower(): value for key, value in values.items()} if isinstance(values, dict) else {}
-
-
-def _bytes(text: Any) -> int:
-    return int(text) if str(text).isdigit() else 0
-
-
 def _megabytes(size: Any) -> int:
     """amd-smi writes 2**20 bytes as MB."""
     value = size.get("value") if isinstance(size, dict) else size
@@ -131,7 +90,7 @@ KIND = DeviceKind(
     name="rocm",
     device=Device.CUDA,
     worth="the results are those of ROCm",
-    tools=("rocm-smi", "amd-smi"),
+    tools=("amd-smi",),
     find=find,
     show=show,
     hide={"HIP_VISIBLE_DEVICES": "-1"},

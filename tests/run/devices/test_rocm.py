@@ -1,4 +1,4 @@
-"""AMD GPUs as listed by rocm-smi and amd-smi; these tests have never run on one."""
+"""AMD GPUs as listed by amd-smi; these tests have never run on one."""
 
 from __future__ import annotations
 
@@ -9,25 +9,9 @@ import pytest
 
 from harness.model import Device, Outcome
 from harness.run.devices import choose_device, find_gpus, hidden, kind_of, kinds, outcome_of_text
-from harness.run.devices.rocm import parse_amd_smi, parse_rocm_smi
+from harness.run.devices.rocm import parse_amd_smi
 
 MIB = 1024 * 1024
-ROCM_SMI = {
-    "card0": {
-        "Unique ID": "0xafa3a55ac4d5a6c2",
-        "VRAM Total Memory (B)": str(65520 * MIB),
-        "VRAM Total Used Memory (B)": str(520 * MIB),
-        "Card Series": "AMD Instinct MI210",
-        "GFX Version": "gfx90a",
-    },
-    "card1": {
-        "Unique ID": "N/A",
-        "VRAM Total Memory (B)": str(24560 * MIB),
-        "VRAM Total Used Memory (B)": "0",
-        "Card series": "Radeon RX 7900 XTX",
-    },
-    "system": {"Driver version": "6.2.4"},
-}
 STATIC = [
     {
         "gpu": 0,
@@ -40,6 +24,7 @@ STATIC = [
         "vram": {"size": {"value": 196592, "unit": "MB"}},
     }
 ]
+RADEON = {"gpu": 1, "asic": {"market_name": "Radeon RX 7900 XTX", "asic_serial": "N/A"}}
 METRIC = [{"gpu": 0, "mem_usage": {"used_vram": {"value": 592, "unit": "MB"}}}]
 
 
@@ -57,13 +42,6 @@ def tools(tmp_path, monkeypatch):
     return make
 
 
-def test_a_listing_of_rocm_smi_is_parsed():
-    mi210, radeon = parse_rocm_smi(ROCM_SMI)
-    assert (mi210.name, mi210.memory, mi210.free) == ("AMD Instinct MI210", 65520 * MIB, 65000 * MIB)
-    assert (mi210.capability, mi210.driver, mi210.uuid) == ("gfx90a", "6.2.4", "GPU-afa3a55ac4d5a6c2")
-    assert (radeon.index, radeon.name, radeon.uuid) == (1, "Radeon RX 7900 XTX", "")
-
-
 @pytest.mark.parametrize("static", [STATIC, {"gpu_data": STATIC}])
 def test_a_listing_of_amd_smi_is_parsed(static):
     (gpu,) = parse_amd_smi(static, METRIC)
@@ -73,37 +51,29 @@ def test_a_listing_of_amd_smi_is_parsed(static):
 
 @pytest.mark.parametrize("answer", [None, [], {}, "no", {"card0": "broken"}, [{"gpu": "x"}], {"gpu_data": None}])
 def test_output_that_is_not_a_listing_has_no_gpus(answer):
-    assert parse_rocm_smi(answer) == ()
     assert parse_amd_smi(answer, answer) == ()
 
 
-def test_rocm_smi_is_asked_first(tools):
-    tools("rocm-smi", **{"--showproductname": ROCM_SMI})
-    assert [gpu.kind for gpu in find_gpus()] == ["rocm", "rocm"]
+def test_amd_smi_is_asked(tools):
+    tools("amd-smi", static=[*STATIC, RADEON], metric=METRIC)
+    assert [gpu.name for gpu in find_gpus()] == ["AMD Instinct MI300X", "Radeon RX 7900 XTX"]
     assert [gpu.index for gpu in find_gpus({"HIP_VISIBLE_DEVICES": "1"})] == [1]
     assert find_gpus({"HIP_VISIBLE_DEVICES": "-1"}) == ()
-    assert [gpu.index for gpu in find_gpus({"ROCR_VISIBLE_DEVICES": "GPU-afa3"})] == [0]
-
-
-def test_amd_smi_answers_where_rocm_smi_is_missing_or_fails(tools):
-    tools("amd-smi", static=STATIC, metric=METRIC)
-    assert [gpu.name for gpu in find_gpus()] == ["AMD Instinct MI300X"]
-    tools("rocm-smi", nothing=None)
-    assert [gpu.name for gpu in find_gpus()] == ["AMD Instinct MI300X"]
+    assert [gpu.index for gpu in find_gpus({"ROCR_VISIBLE_DEVICES": "GPU-74a1"})] == [0]
 
 
 def test_a_cuda_repro_runs_on_rocm_with_one_gpu():
-    gpus = parse_rocm_smi(ROCM_SMI)
+    gpus = parse_amd_smi([*STATIC, RADEON])
     device, why = choose_device("auto", "cuda", gpus)
     assert device is Device.CUDA
-    assert "AMD Instinct MI210, driver 6.2.4" in why
+    assert "AMD Instinct MI300X, driver 6.10.5" in why
     assert "ROCm" in why
     assert "HIP_VISIBLE_DEVICES" in why  # of another kind: the Radeon
     assert kind_of(gpus[1]).show(gpus[1]) == {"HIP_VISIBLE_DEVICES": "1"}
 
 
 def test_leases_of_two_vendors_are_independent():
-    amd = parse_rocm_smi(ROCM_SMI)[1]
+    (amd,) = parse_amd_smi([RADEON])
     assert amd.lock_name == "gpu-rocm-1"
 
 
