@@ -111,7 +111,7 @@ class Wheels:
         return Pin(pin.name, pin.version, pin.wheel, digest) if not pin.digests or digest in pin.digests else None
 
 
-SCHEMA = 4
+SCHEMA = 5
 # The files come from another machine, so they are not trusted.
 UNREADABLE = (OSError, EOFError, ValueError, KeyError, TypeError, AttributeError, RecursionError, OverflowError)
 
@@ -152,8 +152,7 @@ class PackedProbe:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / self.probe.repro.path).write_text(self.probe.repro.source, encoding="utf-8")
         (folder / "requirements.txt").write_text(as_requirements(self.packed), encoding="utf-8")
-        told = {"schema": SCHEMA, **converter.unstructure(self)}
-        (folder / "probe.json").write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")
+        (folder / "probe.json").write_text(json.dumps(converter.unstructure(self), indent=1) + "\n", encoding="utf-8")
 
 
 @frozen
@@ -228,8 +227,7 @@ class Packer:
             absent = [pin for pin in pins if not same_version(self.node.get(pin.name, ""), pin.version)]
             size = sum(pin.size or 0 for pin in absent)
             told = f" ({size_in_words(size)})" if size else ""
-            fetching = f"{one.label}: fetching its wheels, {len(absent)} in all{told}"
-            self.reporter.report(Note(f"{i} of {len(asked)}  {fetching}"))
+            self.reporter.report(Note(f"{i} of {len(asked)}  {one.label}: fetching {len(absent)} wheels{told}"))
             fetched = wheels.fetch(absent)
             if isinstance(fetched, str):
                 failed.append((one.label, fetched))
@@ -353,7 +351,6 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
     """Read a packed probe and its probe. Raises `UserMistake` if they can't be read or were changed."""
     try:
         told = json.loads(inside(folder, "probe.json").read_text(encoding="utf-8"))
-        schema = told["schema"]
         packed = converter.structure(told, PackedProbe)
         sent = packed.probe
         source = inside(folder, sent.repro.path).read_text(encoding="utf-8")
@@ -361,8 +358,6 @@ def read_packed(folder: Path) -> tuple[PackedProbe, Probe]:
         repro = repro.with_given(*sent.repro.given, step=sent.repro.step) if sent.repro.given else repro
     except (*UNREADABLE, cattrs.BaseValidationError, BadRepro) as error:
         raise UserMistake(f"its probe in {folder} can't be read: {_said(error)}") from error
-    if schema != SCHEMA:
-        raise UserMistake(f"its probe has schema {schema}, this harness reads {SCHEMA}")
     probe = Probe(repro, sent.combination, attempt=sent.attempt, lock=sent.lock)
     known = {pin.name: pin for pin in sent.lock.pins}
     fits = all(

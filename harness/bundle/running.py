@@ -10,9 +10,9 @@ Exit codes: 0 all have run, 2 wrong machine or incomplete bundle, 3 some could n
 from __future__ import annotations
 
 import argparse
-import gzip
 import hashlib
 import importlib.metadata
+import io
 import json
 import os
 import platform
@@ -31,6 +31,7 @@ HERE = Path(__file__).resolve().parent
 TOOLS = HERE / "harness-run"
 NOT_PASSED = re.compile(r"PIP_|UV_|PYTHON|VIRTUAL_ENV$|CONDA_PREFIX$")
 SHORTEST_SECRET = 8
+MOST_READ = 1 << 28  # the harness reads less
 
 
 class Problem(Exception):
@@ -204,11 +205,14 @@ def run_under_guard(
         )
         started = time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime())
         ended = guarded(launch.guard_request(argv, limits, env=env, cwd=scratch.work, output=scratch.log))
-        launch.keep_log(log, part / "log.gz")
         secrets = [os.environ[name] for name in pass_env if len(os.environ.get(name, "")) >= SHORTEST_SECRET]
-        keep(scratch.report, part / "report.json")
-        keep(scratch.metrics, part / "metrics.json", limit=launch.METRICS_LIMIT + 1)
-        hide(secrets, part)
+        launch.keep_log(io.BytesIO(without(secrets, launch.bounded(log))), part / "log.gz")
+        for path in (scratch.report, scratch.metrics):
+            if path.is_file():
+                with path.open("rb") as file:
+                    (part / path.name).write_bytes(without(secrets, file.read(MOST_READ)))
+            elif path.exists():  # the harness says why it does not read it
+                (part / path.name).mkdir()
     files = {path.name: digest(path) for path in sorted(part.iterdir()) if path.is_file()}
     script = hashlib.sha256(source).hexdigest()
     after = states(python.parent.parent)
@@ -250,25 +254,12 @@ def guarded(line: bytes) -> dict[str, Any]:
     return ended
 
 
-def keep(source: Path, target: Path, limit: int = -1) -> None:
-    """Copy a file that a run wrote, at most `limit` bytes (-1: all); anything but a file becomes an empty folder."""
-    if source.is_file():
-        with source.open("rb") as file:
-            target.write_bytes(file.read(limit))
-    elif source.exists():
-        target.mkdir()
-
-
-def hide(secrets: list[str], part: Path) -> None:
-    """Replace the values of passed variables in the results, since the machine that absorbs them can't know them."""
+def without(secrets: list[str], content: bytes) -> bytes:
+    """Replace the values of passed variables in a result, since the machine that absorbs it can't know them."""
     forms = {form for secret in secrets for form in (secret, json.dumps(secret)[1:-1])}
-    for path in (file for file in part.iterdir() if forms and file.is_file()):
-        packed = path.suffix == ".gz"
-        content = was = gzip.decompress(path.read_bytes()) if packed else path.read_bytes()
-        for form in sorted(forms, key=len, reverse=True):
-            content = content.replace(form.encode(), b"<secret>")
-        if content != was:
-            path.write_bytes(gzip.compress(content, mtime=0) if packed else content)
+    for form in sorted(forms, key=len, reverse=True):
+        content = content.replace(form.encode(), b"<secret>")
+    return content
 
 
 def called(argv: list[str], complaint: str) -> str:

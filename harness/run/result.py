@@ -187,7 +187,6 @@ _of_exception = make_dict_structure_fn(RaisedException, _converter)
 _converter.register_structure_hook(RaisedException, _bounded)
 _DECLINED = 125
 _WIDTH = 300
-_NOT_FOUND = 127
 _KILLED_IN_SHELL = 128 + 9  # a shell's exit code for a command killed by SIGKILL
 _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
 # Without a report there is only the output: look for the line of the exception itself, not for any mention of it.
@@ -304,12 +303,6 @@ def _unfinished(end: str) -> tuple[Outcome, str]:
         "exit": "it asked for a non-zero exit code",
     }.get(end, "the process ended without a report (os._exit, os.execv, or a fork)")
     return Outcome.NO_REPORT, f"exit code 0, but it did not reach its end: {why}"
-
-
-def not_started(command: str, why: str) -> Ran:
-    """The result of a command that the environment lacks, with the exit code of a shell."""
-    detail = f"{command} can't be started: {why}"
-    return Ran(outcome=Outcome.EXITED, detail=detail, exit_code=_NOT_FOUND, tail=f"{detail}\n", mistake=detail)
 
 
 def _raised(raised: RaisedException, report: ChildReport, device: Device) -> tuple[Outcome, str]:

@@ -31,7 +31,7 @@ from harness.run.launch import (
 )
 from harness.run.process import NoSandbox, run_guarded
 from harness.run.programs import missing_program, mistake_in, needs_network, program_of, write_stubs
-from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, not_started, result_of
+from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, result_of
 from harness.run.sandbox import FileAccess, Sandbox
 
 if TYPE_CHECKING:
@@ -171,9 +171,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     except (FileNotFoundError, PermissionError) as error:
         if not job.repro.argv:
             raise HarnessFault(f"the interpreter {job.python} can't be started: {error.strerror}") from error
-        ran = not_started(job.repro.argv[0], error.strerror or "unknown reason")
-        log.write(ran.tail.encode())
-        return ran
+        program = program_of(job.repro.argv)
+        raise MissingProgram(f"{program} can't be started: {error.strerror}", program) from error
     log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
     tail, report = log.read().decode("utf-8", "replace"), None if job.repro.argv else scratch.report
     ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)

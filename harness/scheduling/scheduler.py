@@ -240,7 +240,7 @@ class Engine(Generic[C]):
         ended: dict[str, Observation] = {}
         try:
             while not search.done and not until():
-                asked = search.ask(at_once + _twins(works))
+                asked = search.ask(at_once)
                 if not asked:
                     raise HarnessFault("the search is not done but asks for no candidate")
                 self._prepare(works, asked, Priority.ASKED)
@@ -350,11 +350,3 @@ class Engine(Generic[C]):
 
 def _running_keys(works: dict[C, _Work[C]]) -> set[str]:
     return {work.prepared.key for work in works.values() if work.running is not None and work.prepared is not None}
-
-
-def _twins(works: dict[C, _Work[C]]) -> int:
-    """The number of candidates that wait for a running one with the same key and so need no lane."""
-    keys = _running_keys(works)
-    return sum(
-        work.running is None and work.prepared is not None and work.prepared.key in keys for work in works.values()
-    )

@@ -215,8 +215,8 @@ def test_a_folder_that_is_not_a_bundle_is_refused(tmp_path, parts):
 
 
 def test_a_bundle_with_a_later_schema_is_refused(back, parts):
-    rewrite(back / "bundle.json", schema=5)
-    with pytest.raises(UserMistake, match="schema 5"):
+    rewrite(back / "bundle.json", schema=6)
+    with pytest.raises(UserMistake, match="schema 6"):
         absorb(back, parts.store)
 
 

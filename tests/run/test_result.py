@@ -11,7 +11,7 @@ from harness.model import Device, Outcome, RaisedException
 from harness.run.launch import Limits
 from harness.run.process import Ended, EndReason
 from harness.run.result import ChildReport as Report
-from harness.run.result import classify, not_started
+from harness.run.result import classify
 
 LIMITS = Limits(300, 2**30)
 DONE = Ended(returncode=0, reason=EndReason.ENDED, seconds=1.0, peak_memory=1)
@@ -227,11 +227,6 @@ def test_without_a_report_error_lines_are_read(printed, outcome):
 def test_with_a_report_output_is_not_read():
     printed = "RuntimeError: CUDA out of memory\n"
     assert of(evolve(DONE, returncode=3), Report("exit"), printed=printed)[0] is Outcome.EXITED
-
-
-def test_a_missing_command_exits_like_in_a_shell():
-    ran = not_started("pytest", "No such file")
-    assert (ran.outcome, ran.detail, ran.exit_code) == (Outcome.EXITED, "pytest can't be started: No such file", 127)
 
 
 def test_every_end_has_an_outcome_and_one_line_of_detail():

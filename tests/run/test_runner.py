@@ -540,11 +540,9 @@ def test_a_missing_command_is_a_mistake_of_the_user(tmp_path):
         probes.run(tmp_path, argv=("no-such-command",))
 
 
-def test_a_missing_file_exits_127(tmp_path):
-    ran = probes.run(tmp_path, argv=("./no-such-file",))
-    assert (ran.outcome, ran.exit_code) == (Outcome.EXITED, 127)
-    assert "no-such-file can't be started" in log_of(tmp_path).decode()
-    assert ran.mistake
+def test_a_missing_file_is_a_mistake_of_the_user(tmp_path):
+    with pytest.raises(MissingProgram, match="no-such-file can't be started"):
+        probes.run(tmp_path, argv=("./no-such-file",))
 
 
 def test_the_hash_seed_of_a_run_orders_its_sets_and_is_recorded(tmp_path):

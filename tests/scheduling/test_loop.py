@@ -149,21 +149,6 @@ def test_one_run_answers_for_all_probes_with_the_same_key(lanes):
     )
 
 
-def test_waiting_for_a_twin_does_not_occupy_a_lane():
-    """The run of 0 waits for that of 2, and 1 is the twin of 0: two lanes are enough."""
-    reached = threading.Event()
-
-    class Reaching(FakeProber):
-        def execute(self, prepared):
-            if prepared.probe.position == 2:
-                reached.set()
-            return super().execute(prepared)
-
-    prober = Reaching("GGG", keys={0: "same", 1: "same"}, wait_for={0: reached})
-    drive(prober, TrialGrid(3), lanes=2)
-    assert sorted(prober.executed) == [0, 2]
-
-
 @pytest.mark.parametrize(("since", "is_told"), [(0, True), (9, False)])
 def test_a_useless_run_that_is_nearly_done_ends(since, is_told):
     """The run of 8 takes 10 seconds, and that of 16 begins `since` seconds after it. That 8 is bad makes 16 useless."""

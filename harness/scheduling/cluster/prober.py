@@ -13,7 +13,6 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-import threading
 from collections.abc import Callable, Iterable
 from functools import cache
 from pathlib import Path
@@ -42,7 +41,8 @@ _RESTART = "it changed after it joined; restart it and run this command again"
 
 
 @cache
-def _made_prober() -> Prober:
+def worker_prober() -> Prober:
+    """Return the prober of this worker process, made on first use with this machine's pip and uv settings."""
     workspace = Workspace.default()
     remove_leftovers(workspace)
     settings = read_pip_settings()
@@ -56,15 +56,6 @@ def _made_prober() -> Prober:
         workspace=workspace,
         gpus=of_one_kind(find_gpus(os.environ)),
     )
-
-
-_setting_up = threading.Lock()
-
-
-def worker_prober() -> Prober:
-    """Return the prober of this worker process, made on first use with this machine's pip and uv settings."""
-    with _setting_up:
-        return _made_prober()
 
 
 def _interpreter(builder: Builder, version: str, cache_tag: str) -> Interpreter | None:
@@ -156,7 +147,7 @@ class ClusterProber(Around):
         if not members:
             raise NoWorkers(
                 f"no worker at {connection.address} matches this machine "
-                f"({kind.platform}, Python {kind.python}, harness {kind.version})",
+                f"({kind.platform}, Python {kind.python}, harness {kind.harness})",
                 hint="a warning above says why one is left out; 'dask worker' starts one",
             )
         gpu = gpu_of(members.values())
@@ -246,11 +237,11 @@ class Workers(Protocol):
 class MachineKind:
     """What two machines must share for a run on one to count as a run on the other.
 
-    `code` is a digest of the harness's source; `tags` are the platform tags of the wheels that the machine accepts.
+    `harness` is its version with a digest of its source; `tags` are the platform tags of the wheels that the machine
+    accepts.
     """
 
-    version: str
-    code: str
+    harness: str
     platform: str
     python: str
     cache_tag: str
@@ -284,8 +275,7 @@ def look_around(python: str, cache_tag: str) -> tuple[MachineKind, tuple[Gpu, ..
 def kind_of(interpreter: Interpreter) -> MachineKind:
     """The kind of this machine with an interpreter."""
     return MachineKind(
-        version=harness.__version__,
-        code=code_digest(),
+        harness=f"{harness.__version__} ({code_digest()})",
         platform=interpreter.platform,
         python=interpreter.version,
         cache_tag=interpreter.cache_tag,
@@ -308,10 +298,8 @@ def code_digest() -> str:
 def left_out_because(member: Member, kind: MachineKind) -> str | None:
     """Why a worker does not match this kind, None if it does."""
     its = member.kind
-    if its.version != kind.version:
-        return f"it has harness {its.version}, this machine has {kind.version}"
-    if its.code != kind.code:
-        return f"its harness {its.version} has different files"
+    if its.harness != kind.harness:
+        return f"it has harness {its.harness}, this machine has {kind.harness}"
     if its.platform != kind.platform:
         return f"it is {its.platform}, this machine is {kind.platform}"
     if (its.python, its.cache_tag) != (kind.python, kind.cache_tag):

@@ -16,7 +16,7 @@ from harness.scheduling.cluster.prober import (
     no_gpu_because,
 )
 
-HERE = MachineKind("1.0", "abc", "linux-x86_64", "3.11.7", "cpython-311", ("manylinux_2_36_x86_64", "linux_x86_64"))
+HERE = MachineKind("1.0 (abc)", "linux-x86_64", "3.11.7", "cpython-311", ("manylinux_2_36_x86_64", "linux_x86_64"))
 
 
 def gpu(name):
@@ -34,8 +34,7 @@ def test_a_matching_worker_is_used():
 @pytest.mark.parametrize(
     ("other", "told"),
     [
-        ({"version": "0.9"}, "harness 0.9"),
-        ({"code": "xyz"}, "different files"),
+        ({"harness": "0.9 (xyz)"}, "harness 0.9"),
         ({"platform": "linux-aarch64"}, "linux-aarch64"),
         ({"python": "3.12.1"}, "no Python 3.11.7"),
         ({"python": "3.11.9"}, "no Python 3.11.7"),

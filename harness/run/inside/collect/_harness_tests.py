@@ -25,7 +25,6 @@ import _harness_report as _report  # type: ignore[import-not-found]
 
 WHOLE_RUN = "<run>"
 _FLAGS = os.O_WRONLY | os.O_APPEND | os.O_CREAT
-_MOST_TESTS = 20_000
 _MOST_BYTES = 32 * 1024 * 1024  # of exceptions; later tests keep only their outcome
 # The outermost frames belong to the test tool.
 _TOOL_FRAME = re.compile(
@@ -45,7 +44,6 @@ class Recorder:
         self._pid = _getpid()
         self._roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
         self._places = _report.Places(self._roots, start=os.getcwd())
-        self._tests = 0
         self._bytes = 0
         self._files: set[str] = set()
         self._closed = self._path is None
@@ -69,14 +67,10 @@ class Recorder:
 
     def start(self, test: str) -> None:
         """Record that a test starts. If no result follows, the process died in it."""
-        if self._tests < _MOST_TESTS:
-            self._line({"start": test})
+        self._line({"start": test})
 
     def result(self, test: str, outcome: str, exception: dict[str, Any] | None, seconds: float) -> None:
         """Record the result of a test; `outcome` is one of pytest's, `seconds` the duration."""
-        self._tests += 1
-        if self._tests > _MOST_TESTS:
-            return
         told: dict[str, Any] = {"test": test, "outcome": outcome, "seconds": round(seconds, 4)}
         if exception is not None:
             self._files |= _report.installed_files(exception)

@@ -57,11 +57,11 @@ _NOTHING = (
 _GAPS = (
     *("cuda.utilization", "cuda.temperature", "cuda.power_draw", "cuda.clock_rate", "cuda.cudart"),
     *("cuda.current_blas_handle", "cuda.current_solver_handle", "cuda.graph_pool_handle"),
-    *("cuda.caching_allocator_alloc", "cuda.caching_allocator_delete"),
+    *("cuda.caching_allocator_alloc", "cuda.caching_allocator_delete", "cuda.get_stream_from_external"),
 )
 _GAP_CLASSES = (
     *("cuda.GreenContext", "cuda.MemPool", "cuda.CUDAPluggableAllocator"),
-    *("cuda.CUDAGraph", "cuda.graph", "accelerator.Graph"),
+    *("cuda.CUDAGraph", "cuda.graph", "accelerator.Graph", "cuda.ExternalStream"),
 )
 _SET_DEVICE = (
     *("cuda.set_device", "accelerator.set_device_index", "accelerator.set_device_idx", "_C._cuda_setDevice"),

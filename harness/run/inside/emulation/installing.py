@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import importlib
 import os
-import shlex
+import re
 import sys
 import types
 from typing import TYPE_CHECKING, Any
@@ -61,17 +61,9 @@ def prepare() -> None:
     run = os.system
 
     def system(command: Any) -> int:
-        return 0 if _links_libraries(command) else run(command)
+        return 0 if re.search(r"\bldconfig\b", os.fsdecode(command)) else run(command)
 
     os.system = system
-
-
-def _links_libraries(command: Any) -> bool:
-    try:
-        words = shlex.split(os.fsdecode(command))
-    except ValueError:
-        return False
-    return any(os.path.basename(word) == "ldconfig" for word in words)  # noqa: PTH119 - a word, not a path
 
 
 def table(torch: Any, card: Card) -> dict[str, Any]:

@@ -120,7 +120,7 @@ class Stream(Incomplete):
 
     def __init__(self, device: Any = None, priority: int = 0, **given: Any) -> None:  # noqa: ARG002
         self.priority = priority
-        self.stream_id = self.cuda_stream = int(given.get("stream_id", given.get("stream_ptr", next(self._numbers))))
+        self.stream_id = self.cuda_stream = int(given.get("stream_id", next(self._numbers)))
         self.device_index, self.device_type = 0, 1
 
     device: Any = None
@@ -170,22 +170,11 @@ def _streams(torch: Any) -> dict[str, Any]:
     class CudaStream(Stream):
         """A subclass of the class for all devices, as in torch."""
 
-    class ExternalStream(CudaStream):
-        """A stream of another library."""
-
-        def __init__(self, stream_ptr: int, device: Any = None, **given: Any) -> None:
-            super().__init__(device, stream_id=stream_ptr, **given)
-
-    def from_pointer(data_ptr: int, device: Any = None) -> Stream:
-        return ExternalStream(data_ptr, device)
-
     default = CudaStream(stream_id=0)
     return {
         "Stream": Stream,
         "Event": Event,
         "cuda.Stream": CudaStream,
-        "cuda.get_stream_from_external": from_pointer,
-        "cuda.ExternalStream": ExternalStream,
         "cuda.Event": CudaEvent,
         "cuda.current_stream": default_stream,
         "cuda.default_stream": default_stream,
