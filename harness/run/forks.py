@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
-import select
 import socket
 import subprocess
 from collections.abc import Iterator, Sequence
-from io import FileIO
+from types import SimpleNamespace
+from typing import Any
 
 from attrs import evolve, frozen
 
 from harness.model import Device
 from harness.run.launch import scratch_folder
-from harness.run.process import GUARD, ForkedGuard, ZygoteFailed, end_strays
+from harness.run.process import GUARD, ZygoteFailed, end_strays
 from harness.run.runner import INSIDE, Job, environment_of, file_access
 
 _ENDS_WITHIN_S = 10.0
@@ -28,27 +27,27 @@ class Zygote:
 
     _control: socket.socket
 
-    def guard(self) -> ForkedGuard:
-        """Fork a guard that waits for the request of a run. Raises `ZygoteFailed` if it can't be forked."""
-        order_out, order_in = os.pipe()
-        report_out, report_in = os.pipe()
-        guard = ForkedGuard(FileIO(order_in, "wb"), FileIO(report_out, "rb"))
-        try:
-            socket.send_fds(self._control, [b"f"], [order_out, report_in])
-        except OSError as error:
-            guard.close()
-            raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
-        finally:
-            os.close(order_out)
-            os.close(report_in)
-        poller = select.poll()
-        poller.register(guard.stdout, select.POLLIN)
-        hangs = not poller.poll(_FORKS_WITHIN_S * 1000)
-        if hangs or not guard.stdout.read(1):
-            guard.close()
-            hung = f"a fork hung: it did not start within {_FORKS_WITHIN_S:g} s"
-            raise ZygoteFailed(hung if hangs else "a fork died before it started")
-        return guard
+    @contextlib.contextmanager
+    def guard(self) -> Iterator[Any]:
+        """Fork a guard, which waits for the request of a run on its `stdin`; it ends with the context.
+
+        Raises `ZygoteFailed` if it can't be forked.
+        """
+        ours, theirs = socket.socketpair()
+        with ours:
+            try:
+                with theirs:
+                    socket.send_fds(self._control, [b"f"], [theirs.fileno()])
+                ours.settimeout(_FORKS_WITHIN_S)
+                if not ours.recv(1):
+                    raise ZygoteFailed("a fork died before it started")
+            except TimeoutError:
+                raise ZygoteFailed(f"a fork hung: it did not start within {_FORKS_WITHIN_S:g} s") from None
+            except OSError as error:
+                raise ZygoteFailed(f"the zygote process has ended: {error.strerror}") from error
+            ours.settimeout(None)
+            with ours.makefile("rwb", buffering=0) as channel:
+                yield SimpleNamespace(stdin=channel, stdout=channel)
 
 
 @contextlib.contextmanager

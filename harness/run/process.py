@@ -13,7 +13,6 @@ import threading
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextvars import ContextVar
-from io import FileIO
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
@@ -24,6 +23,7 @@ from harness.run.launch import Limits, guard_request, started_guard
 
 if TYPE_CHECKING:
     from collections.abc import Callable
+    from contextlib import AbstractContextManager
 
 
 GUARD = Path(__file__).with_name("guard.py")
@@ -31,19 +31,6 @@ GUARD = Path(__file__).with_name("guard.py")
 
 class ZygoteFailed(Exception):
     """The zygote could not be started or must not be forked; the message says why."""
-
-
-@frozen
-class ForkedGuard:
-    """The guard of a forked run, connected by two pipes. It has ended when `stdout` reaches end of file."""
-
-    stdin: FileIO
-    stdout: FileIO
-
-    def close(self) -> None:
-        """Close both pipes, which makes it kill its processes and exit."""
-        self.stdin.close()
-        self.stdout.close()
 
 
 _POLL_MS = 100
@@ -126,12 +113,12 @@ def run_guarded(
     limits: Limits,
     output: Path,
     sandbox: Sequence[str] = (),
-    forked: Callable[[], ForkedGuard] | None = None,
+    forked: Callable[[], AbstractContextManager[Any]] | None = None,
 ) -> Ended:
     """Run a command within limits until it ends, and append its output to `output`.
 
     All its processes have ended on return. `sandbox` is the command that creates a sandbox and starts the rest of its
-    command line in it (see sandbox.py). `forked` returns a forked guard; None starts a new process.
+    command line in it (see sandbox.py). `forked` forks a guard; None starts a new process.
 
     Raises `OSError` if the command can't be started or the log can't be written, `NoSandbox` if the sandbox can't be
     created, `Cancelled` if the run is cancelled, and `HarnessFault` if the guard itself fails.
@@ -139,7 +126,7 @@ def run_guarded(
     command = [str(argument) for argument in argv]
     request = guard_request(command, limits, env=env, cwd=cwd, output=output, sandbox=sandbox)
     begun = time.monotonic()
-    with contextlib.closing(forked()) if forked is not None else started_guard(GUARD, os.environ) as guard:
+    with forked() if forked is not None else started_guard(GUARD, os.environ) as guard:
         said = _converse(guard.stdin, guard.stdout, request, begun + limits.wall_s + _SILENT_S)
     if not said and forked is not None:
         raise ZygoteFailed("a fork died or hung")
@@ -151,7 +138,7 @@ def run_guarded(
 
 def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: float) -> bytes | None:
     """Send a request to a guard and return its answer; None if there is none at the deadline."""
-    with contextlib.suppress(BrokenPipeError):  # the guard has ended; its answer is on stdout
+    with contextlib.suppress(ConnectionError):  # the guard has ended; its answer is on stdout
         unsent = memoryview(request)
         while unsent:
             unsent = unsent[stdin.write(unsent) :]
@@ -160,13 +147,15 @@ def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: flo
     poller.register(stdout, select.POLLIN)
     while True:
         if _unwanted.get().is_set():
-            with contextlib.suppress(BrokenPipeError):  # it may have just ended
+            with contextlib.suppress(ConnectionError):  # it may have just ended
                 stdin.write(b"c")
         if time.monotonic() > deadline:  # a process stopped by a signal does not answer, but can be killed
             return None
         if not poller.poll(_POLL_MS):
             continue
-        piece = stdout.read(1 << 16)
+        piece = b""
+        with contextlib.suppress(ConnectionResetError):  # a forked guard ended before it read everything
+            piece = stdout.read(1 << 16)
         if not piece:
             return said
         said += piece

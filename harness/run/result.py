@@ -116,27 +116,22 @@ def content_of(path: Path, limit: int) -> bytes | None:
 
     Raises `Unreadable` if the file is larger, not a regular file, or can't be read.
     """
+    flags = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY
     try:
-        file = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC | os.O_NOCTTY)
+        with open(path, "rb", opener=lambda name, _: os.open(name, flags)) as file:
+            status = os.fstat(file.fileno())
+            if not stat.S_ISREG(status.st_mode):
+                raise Unreadable("is not a regular file")
+            # A sparse file is cheap to create, and reading it would fill the memory.
+            if status.st_size > limit:
+                raise Unreadable(f"is larger than {limit >> 20} MiB")
+            return file.read(limit)
     except FileNotFoundError:
         return None
     except OSError as error:
-        if error.errno in (errno.ELOOP, errno.ENXIO):
+        if error.errno in (errno.ELOOP, errno.ENXIO, errno.EISDIR):
             raise Unreadable("is not a regular file") from None
         raise Unreadable(f"can't be read ({os.strerror(error.errno or 0)})") from None
-    try:
-        status = os.fstat(file)
-        if not stat.S_ISREG(status.st_mode):
-            raise Unreadable("is not a regular file")
-        # A sparse file is cheap to create, and reading it would fill the memory.
-        if status.st_size > limit:
-            raise Unreadable(f"is larger than {limit >> 20} MiB")
-        with os.fdopen(os.dup(file), "rb") as raw:
-            return raw.read(limit)
-    except OSError as error:
-        raise Unreadable(f"can't be read ({os.strerror(error.errno or 0)})") from None
-    finally:
-        os.close(file)
 
 
 def _object_in(path: Path, limit: int) -> dict[str, Any] | None:
@@ -186,6 +181,7 @@ for _kind in (str, int, Fact):
 _of_exception = make_dict_structure_fn(RaisedException, _converter)
 _converter.register_structure_hook(RaisedException, _bounded)
 _DECLINED = 125
+_UNFINISHED = "exit code 0, but it did not reach its end (os._exit, os.execv, a fork, or another exit code before)"
 _WIDTH = 300
 _KILLED_IN_SHELL = 128 + 9  # a shell's exit code for a command killed by SIGKILL
 _MEMORY_TYPES = frozenset({"MemoryError", "OutOfMemoryError"})
@@ -269,7 +265,7 @@ def classify(
     if stopped is not None:
         return stopped
     if ended.returncode == 0:
-        return (Outcome.COMPLETED, "ran to its end") if is_command or is_over else _unfinished(report.end)
+        return (Outcome.COMPLETED, "ran to its end") if is_command or is_over else (Outcome.NO_REPORT, _UNFINISHED)
     if ended.returncode == _DECLINED:
         return Outcome.DECLINED, f"exit code {_DECLINED}: the repro can't tell"
     if not report.end and (found := _by_texts(_ERROR_LINE.findall(printed), device)) is not None:
@@ -294,15 +290,6 @@ def _stopped(ended: Ended, limits: Limits, *, is_over: bool) -> tuple[Outcome, s
     if ended.oom_killed and (ended.signal == "SIGKILL" or ended.returncode == _KILLED_IN_SHELL):
         return Outcome.OUT_OF_MEMORY, "killed by the system: out of memory"
     return None
-
-
-def _unfinished(end: str) -> tuple[Outcome, str]:
-    """The outcome of a script with exit code 0 whose end the child driver did not see."""
-    why = {
-        "forked": "it exited while a forked copy was still running the script",
-        "exit": "it asked for a non-zero exit code",
-    }.get(end, "the process ended without a report (os._exit, os.execv, or a fork)")
-    return Outcome.NO_REPORT, f"exit code 0, but it did not reach its end: {why}"
 
 
 def _raised(raised: RaisedException, report: ChildReport, device: Device) -> tuple[Outcome, str]:

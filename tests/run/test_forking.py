@@ -152,5 +152,5 @@ def test_closing_ends_the_zygote(tmp_path: Path, modules: Path) -> None:
         children = [child for child in psutil.Process().children() if "zygote.py" in " ".join(child.cmdline())]
         assert len(children) == 1
     assert not children[0].is_running()
-    with pytest.raises(ZygoteFailed):
-        zygote.guard()
+    with pytest.raises(ZygoteFailed), zygote.guard():
+        pass

@@ -1,7 +1,7 @@
 """Imports the modules that no candidate changes, and forks a guarded child for each probe.
 
 Started as `python zygote.py ORDER.json` with a socket as standard input. It imports the modules in the order, reports
-the result on the socket, and then waits for requests. Each request passes the two pipes that a guard uses as standard
+the result on the socket, and then waits for requests. Each request passes the socket that a guard uses as standard
 input and output. The fork becomes that guard: it reads the request of the run, starts the child driver in another fork
 instead of a new interpreter, watches it and reports how it ended, like the guard of any other run. The zygote exits
 when its socket is closed.
@@ -77,23 +77,22 @@ def _serve(control: socket.socket, guard: Any, child: Any) -> None:
             _enter(child, argv, env)
 
     while True:
-        message, pipes, _, _ = socket.recv_fds(control, 1, 2)
+        message, sent, _, _ = socket.recv_fds(control, 1, 1)
         if not message:  # the harness has closed the socket
             return
+        (channel,) = sent
         if os.fork() == 0:
             signal.signal(signal.SIGCHLD, signal.SIG_DFL)
             os.setsid()
-            for number, pipe in enumerate(pipes):
-                os.dup2(pipe, number)
-            for pipe in pipes:
-                os.close(pipe)
+            for number in (0, 1):
+                os.dup2(channel, number)
+            os.close(channel)
             os.write(1, b"\n")  # this fork did not hang; white space before the answer is ignored
             try:
                 guard.main(ForkingGuard)
             finally:
                 os._exit(0)
-        for pipe in pipes:
-            os.close(pipe)
+        os.close(channel)
 
 
 def main(path: str) -> None:

@@ -19,7 +19,7 @@ from _harness_tests import WHOLE_RUN, Recorder, only  # type: ignore[import-not-
 
 _ATTRIBUTE = "harness_raised"
 _INSTALLED = re.compile(r"^(?:[^:]*/)?(?:site|dist)-packages/")
-_recorder = Recorder("pytest")  # now, because tests may change the environment later
+_recorder = Recorder()  # now, because tests may change the environment later
 
 
 class _Test:

@@ -10,6 +10,7 @@ JSON file with the list of the only tests to run.
 from __future__ import annotations
 
 import atexit
+import contextlib
 import json
 import os
 import re
@@ -39,7 +40,7 @@ class Recorder:
     It takes that variable away, so that child processes write nothing either.
     """
 
-    def __init__(self, tool: str) -> None:
+    def __init__(self) -> None:
         self._path = os.environ.pop("HARNESS_TESTS", None)
         self._pid = _getpid()
         self._roots = [one for one in sys.path if os.path.basename(one) in ("site-packages", "dist-packages")]
@@ -47,7 +48,6 @@ class Recorder:
         self._bytes = 0
         self._files: set[str] = set()
         self._closed = self._path is None
-        self._line({"tool": tool})
         atexit.register(self.close)
         self._show = sys.excepthook
         sys.excepthook = self._uncaught
@@ -96,12 +96,10 @@ class Recorder:
             return
         self._closed = True
         told: dict[str, Any] = {"end": True}
-        try:
+        with contextlib.suppress(Exception):  # the results are already written
             used = set(_report.used_files((), self._roots)) | self._files
             owners = _report.owners(used, _report.distributions(self._roots), self._roots)
             told["loaded"] = _report.by_distribution(owners)
-        except Exception as problem:  # noqa: BLE001 - the results are already written
-            told["problem"] = f"{type(problem).__name__}: {problem}"
         self._line(told)
 
     def _line(self, told: dict[str, Any]) -> None:

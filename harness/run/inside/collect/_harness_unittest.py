@@ -22,7 +22,7 @@ __unittest = True
 _HOLDER = re.compile(r"^(setUp|tearDown)(Module|Class) \((?P<name>.+)\)$")
 
 
-_of_outer_run = [Recorder("unittest")]  # now, because tests may change the environment later; others write nothing
+_of_outer_run = [Recorder()]  # now, because tests may change the environment later; others write nothing
 
 
 class _RecordingResult(unittest.TextTestResult):
@@ -30,7 +30,7 @@ class _RecordingResult(unittest.TextTestResult):
 
     def __init__(self, *args: Any, **more: Any) -> None:
         super().__init__(*args, **more)
-        self._recorder = _of_outer_run.pop() if _of_outer_run else Recorder("unittest")
+        self._recorder = _of_outer_run.pop() if _of_outer_run else Recorder()
         self._outcome = ""
         self._exception: Any = None
         self._begun = 0.0

@@ -63,9 +63,7 @@ _GAP_CLASSES = (
     *("cuda.GreenContext", "cuda.MemPool", "cuda.CUDAPluggableAllocator"),
     *("cuda.CUDAGraph", "cuda.graph", "accelerator.Graph", "cuda.ExternalStream"),
 )
-_SET_DEVICE = (
-    *("cuda.set_device", "accelerator.set_device_index", "accelerator.set_device_idx", "_C._cuda_setDevice"),
-)
+_SET_DEVICE = ("cuda.set_device", "accelerator.set_device_index", "accelerator.set_device_idx", "_C._cuda_setDevice")
 _EXCHANGE_DEVICE = (
     *("cuda._exchange_device", "cuda._maybe_exchange_device"),
     *("_C._cuda_exchangeDevice", "_C._cuda_maybeExchangeDevice"),

@@ -52,11 +52,6 @@ def _sentence(what: str) -> str:
     return f"{what} needs a real GPU: the stand-in for CUDA has no answer to it"
 
 
-def needs_the_card(error: NotImplementedError) -> bool:
-    """Whether an operator failed because it has no kernel for the CPU."""
-    return _ONLY_ON_THE_CARD.search(str(error)) is not None
-
-
 def gap_function(name: str) -> Any:
     """Return a function that raises the gap of this name."""
 
@@ -164,18 +159,12 @@ def _streams(torch: Any) -> dict[str, Any]:
     def default_stream(_device: Any = None) -> Stream:
         return default
 
-    class CudaEvent(Event):
-        """A subclass of the class for all devices, as in torch."""
-
-    class CudaStream(Stream):
-        """A subclass of the class for all devices, as in torch."""
-
-    default = CudaStream(stream_id=0)
+    default = Stream(stream_id=0)
     return {
         "Stream": Stream,
         "Event": Event,
-        "cuda.Stream": CudaStream,
-        "cuda.Event": CudaEvent,
+        "cuda.Stream": Stream,
+        "cuda.Event": Event,
         "cuda.current_stream": default_stream,
         "cuda.default_stream": default_stream,
         "cuda.set_stream": nothing,
@@ -197,7 +186,7 @@ def _operators(torch: Any) -> dict[str, Any]:
             try:
                 return call(*given, **named)
             except NotImplementedError as error:
-                if not needs_the_card(error):
+                if not _ONLY_ON_THE_CARD.search(str(error)):
                     raise
                 raise gap(f"the operator {given[0]}") from error
 

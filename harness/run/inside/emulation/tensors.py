@@ -38,8 +38,8 @@ def _on_cpu(torch: Any, device: Any) -> Any:
 
 
 def _placement(torch: Any) -> dict[str, Any]:
-    table = {name: _factory(torch, original(torch, name)) for name in _FACTORIES if original(torch, name)}
-    table.update({f"Tensor.{name}": _method(torch, getattr(torch.Tensor, name)) for name in _METHODS})
+    names = [name for name in (*_FACTORIES, *(f"Tensor.{name}" for name in _METHODS)) if original(torch, name)]
+    table = {name: _redirected(torch, original(torch, name)) for name in names}
 
     def cuda(tensor: Any, device: Any = None, *_: Any, memory_format: Any = torch.preserve_format, **__: Any) -> Any:  # noqa: ARG001
         return tensor.to("cpu", memory_format=memory_format)
@@ -83,32 +83,20 @@ def original(torch: Any, name: str) -> Any:
     return functools.reduce(lambda found, part: getattr(found, part, None), filter(None, name.split(".")), torch)
 
 
-def _factory(torch: Any, make: Any) -> Any:
-    @functools.wraps(make)
-    def made_on_cpu(*given: Any, **named: Any) -> Any:
+def _redirected(torch: Any, call: Any) -> Any:
+    moves = call.__name__ == "to"
+
+    @functools.wraps(call)
+    def on_cpu(*given: Any, **named: Any) -> Any:
+        if moves and len(given) > 1:
+            given = (given[0], _on_cpu(torch, given[1]), *given[2:])
         if named:
             if "device" in named:
                 named["device"] = _on_cpu(torch, named["device"])
             named.pop("pin_memory", None)  # pinning needs the driver
-        return make(*given, **named)
+        return call(*given, **named)
 
-    return made_on_cpu
-
-
-def _method(torch: Any, act: Any) -> Any:
-    moves = act.__name__ == "to"
-
-    @functools.wraps(act)
-    def act_on_cpu(tensor: Any, *given: Any, **named: Any) -> Any:
-        if moves and given:
-            given = (_on_cpu(torch, given[0]), *given[1:])
-        if named:
-            if "device" in named:
-                named["device"] = _on_cpu(torch, named["device"])
-            named.pop("pin_memory", None)
-        return act(tensor, *given, **named)
-
-    return act_on_cpu
+    return on_cpu
 
 
 def _precision(torch: Any) -> dict[str, Any]:
