@@ -75,7 +75,9 @@ def absorb(folder: Path, store: Store, uv: Uv | None = None) -> Absorbed:
 def _probes(folder: Path) -> list[str]:
     try:
         bundle = json.loads(inside(folder.resolve(), "bundle.json").read_text(encoding="utf-8"))
-        schema, probes = bundle["schema"], [_folder_name(key) for key in bundle["probes"]]
+        schema, probes = bundle["schema"], list(bundle["probes"])
+        if not all(map(_KEY.fullmatch, probes)):
+            raise ValueError("one is not the key of a probe")
     except UNREADABLE as error:
         raise UserMistake(
             f"{folder} is not a bundle: can't read its bundle.json", hint="name a folder made by harness bundle"
@@ -83,12 +85,6 @@ def _probes(folder: Path) -> list[str]:
     if schema != SCHEMA:
         raise UserMistake(f"{folder} is a bundle of schema {schema}, this harness reads {SCHEMA}")
     return probes
-
-
-def _folder_name(key: Any) -> str:
-    if not isinstance(key, str) or not _KEY.fullmatch(key):
-        raise ValueError(f"{key!r} is not the key of a probe")
-    return key
 
 
 def _why_not(where: Path) -> str:

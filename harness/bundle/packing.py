@@ -6,7 +6,6 @@ The wheels that a machine without network lacks are downloaded from where uv fin
 from __future__ import annotations
 
 import hashlib
-import importlib.util
 import json
 import re
 import shutil
@@ -22,7 +21,7 @@ from harness import __version__
 from harness.atomic import is_out_of_space, sha256_of
 from harness.environment.attempt import locked_files
 from harness.environment.index import download
-from harness.errors import BadRepro, HarnessFault, IndexFault, NoSpace, UserMistake
+from harness.errors import BadRepro, IndexFault, NoSpace, UserMistake
 from harness.events import SILENT, Note, Reporter
 from harness.model import Device, Lock, Observation, Pin, normalized_name
 from harness.model.repro import parse_repro
@@ -167,15 +166,14 @@ class WantedProbe:
 class Packed:
     """The result of packing.
 
-    `wheel_bytes` counts each packed file once; `left_out` maps distributions that the machine has already to versions,
-    and `left_out_bytes` is the size of their wheels; `known` are answers that the store has or that need no run;
+    `wheel_bytes` counts each packed file once; `left_out` maps distributions that the machine has already to versions;
+    `known` are answers that the store has or that need no run;
     `failed` are labels and the reasons why they were not packed.
     """
 
     probes: tuple[PackedProbe, ...]
     wheel_bytes: int = 0
     left_out: dict[str, str] = field(factory=dict)
-    left_out_bytes: int = 0
     known: tuple[tuple[WantedProbe, Observation], ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
@@ -240,12 +238,10 @@ class Packer:
             packed_probe.write(output / "probes" / key)
             kept[key] = packed_probe
         left_out = {name: version for packed_probe in kept.values() for name, version in packed_probe.from_node.items()}
-        sizes = {pin.name: pin.size or 0 for packed_probe in kept.values() for pin in packed_probe.probe.lock.pins}
         return Packed(
             tuple(kept.values()),
             wheels.size(wheel for packed_probe in kept.values() for wheel in packed_probe.packed),
             left_out,
-            sum(sizes[name] for name in left_out),
             tuple(known),
             tuple(failed),
         )
@@ -313,11 +309,8 @@ class Packer:
 
 def _claim(output: Path) -> None:
     """Claim an empty folder, or one that an interrupted call left, whose wheels are reused."""
-    if output.exists() and not output.is_dir():
-        raise UserMistake(f"{output} is a file", hint="--output takes a new or empty folder")
-    if output.is_dir() and any(output.iterdir()) and not (output / _UNFINISHED).exists():
-        kind = "already a bundle" if (output / "bundle.json").exists() else "not empty"
-        raise UserMistake(f"{output} is {kind}", hint="--output takes a new or empty folder")
+    if output.exists() and not (output / _UNFINISHED).exists() and (output.is_file() or any(output.iterdir())):
+        raise UserMistake(f"{output} is not an empty folder", hint="--output takes a new or empty folder")
     (output / "wheels").mkdir(parents=True, exist_ok=True)
     (output / _UNFINISHED).touch()
     for name in ("probes", "given"):
@@ -337,10 +330,9 @@ def _given(portable: PortableProbe, output: Path) -> dict[str, str]:
 
 def _pip() -> Path:
     """The folder of our pip; the bundle has a copy, so that no environment needs pip."""
-    spec = importlib.util.find_spec("pip")
-    if spec is None or spec.origin is None:
-        raise HarnessFault("pip is missing beside the harness", hint="reinstall the harness")
-    return Path(spec.origin).parent
+    import pip
+
+    return Path(pip.__file__).parent
 
 
 def _copy_python(source: Path, target: Path) -> None:

@@ -133,9 +133,7 @@ def print_packed(console: Console, packed: Packed, output: Path, store: Store) -
     print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {output}")
     if packed.left_out:
         names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
-        # The index may have no sizes.
-        size = f" ({size_in_words(packed.left_out_bytes)})" if packed.left_out_bytes else ""
-        print_text(console, f"  left out, since it is there: {names}{size}")
+        print_text(console, f"  left out, since it is there: {names}")
     first = packed.probes[0].probe
     print_text(
         console,

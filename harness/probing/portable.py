@@ -105,7 +105,7 @@ def _packed(repro: Repro, trees: Trees) -> tuple[Repro, tuple[SentFolder, ...]]:
         for root, folder in folders.items()
         if path.is_relative_to(root)
     ]
-    given = [_archive(Path(one.folder), trees, whole=True) for one in repro.given if one.folder]
+    given = [_archive(Path(one.folder), trees) for one in repro.given if one.folder]
     sent = {folder.name: folder for folder in (*folders.values(), *given)}
     bare = tuple(evolve(one, folder="") for one in repro.given)
     return evolve(repro, search_path=tuple(dict.fromkeys(entries)), given=bare), tuple(sent.values())
@@ -124,10 +124,8 @@ def _unpacked(repro: Repro, folders: Iterable[SentFolder], workspace: Workspace)
 
 
 @lru_cache(maxsize=4)  # a bisection of another package sends the same folder with each run
-def _archive(folder: Path, trees: Trees, *, whole: bool = False) -> SentFolder:
+def _archive(folder: Path, trees: Trees) -> SentFolder:
     def kept(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-        if Path(member.name).name == "__pycache__" and not whole:
-            return None
         if not (member.isfile() or member.isdir() or member.issym()):
             return None
         if member.issym() and not (folder / member.name).resolve().is_relative_to(folder.resolve()):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from datetime import UTC, datetime
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from attrs import evolve, frozen
 
@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from harness.environment import Builder, Environment, Resolution
+    from harness.probing.prober import Prober
     from harness.run.devices import Gpu
     from harness.run.result import Ran
 
@@ -72,22 +73,8 @@ class Prepares(Protocol):
         """Run a prepared probe."""
 
 
-class Probing(Prepares, Protocol):
-    """A prober whose probes run on this machine or on others: `Prober`, `ForkingProber`, `ClusterProber`."""
-
-    @property
-    def store(self) -> Store:
-        """Where observations are kept."""
-
-    @property
-    def builder(self) -> Builder:
-        """Builds environments on this machine, to inspect them."""
-
-    def resolve(self, probe: Probe) -> Resolution:
-        """Return the lock of a probe."""
-
-    def known(self, probe: Probe) -> Observation | None:
-        """Return an earlier observation of a probe from the store, without a run, or None."""
+# Their probes run on this machine or on others.
+Probing: TypeAlias = "Prober | Around"
 
 
 class Around:

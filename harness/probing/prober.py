@@ -254,7 +254,7 @@ class Prober:
                 imports=traced,
                 readable=(self.workspace.root, *environment.readable),
                 writable=(*([place.scratch] if apart else []), *([place.bytecode] if place.bytecode else [])),
-                keep=self._keep if probe.repro.step == MAKE else None,
+                keep=self.trees.keep if probe.repro.step == MAKE else None,
             )
             gpus = self.gpus if probe.combination.device is Device.CUDA else ()
             pool = GpuPool(gpus, self.workspace.locks, self.reporter)
@@ -284,24 +284,17 @@ class Prober:
     def _kept(self, probe: Probe, key: str) -> Observation | None:
         """Return the stored observation, or None if the verdict needs its log and the log can't be read."""
         kept = self.store.get(key)
-        if kept is not None and kept.wrote and self.trees.folder(kept.wrote) is None:
-            return None  # what it wrote is needed, and is gone
-        if kept is not None and _stopped_earlier(kept, probe.repro.timeout):
+        if kept is None or _stopped_earlier(kept, probe.repro.timeout):
             return None
-        if kept is None or not kept.outcome.ran or not kept.log:
+        if kept.wrote and self.trees.folder(kept.wrote) is None:
+            return None  # what it wrote is needed, and is gone
+        if not kept.outcome.ran or not kept.log:
             return kept
         signature = probe.repro.signature
         if signature is not None and signature.output is None:
             return kept
         is_missed = signature is not None or self.store.log_path(key).exists()
         return kept if self.store.has_log(kept) or not is_missed else None
-
-    def _keep(self, written: Path) -> str:
-        """Keep what a first step wrote. Raises `NotKept`."""
-        try:
-            return self.trees.keep(written)
-        except NotKept as why:
-            raise NotKept(f"{why}, below HARNESS_ARTIFACTS") from None
 
     def imports(self, probe: Probe, lock: Lock) -> tuple[dict[str, str], dict[str, list[str]]] | None:
         """Return the files of the modules that a probe loads, and the imports of each module.

@@ -23,7 +23,7 @@ from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project, last_commit
 from harness.request.project_requirements import OWN_REQUIREMENTS, RequestedExtras, plugin_of_option, unpinned
 from harness.request.repros import chosen_repro, digest_of, parameters, unwrapped
-from harness.run.commands import TestTool, recognised
+from harness.run.commands import recognised
 
 if TYPE_CHECKING:
     from harness.settings import Settings
@@ -198,7 +198,7 @@ def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
 def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
     """Return the repro with pytest, and what its options are of, among the dependencies if its command runs pytest."""
     command = recognised(repro.argv)
-    if command is None or command.tool is not TestTool.PYTEST:
+    if command is None or command.tool != "pytest":
         return repro
     known = _names(repro.dependencies) | given
     needed = dict.fromkeys(("pytest", *filter(None, map(plugin_of_option, repro.argv[1:]))))

@@ -7,7 +7,6 @@ other people's code writes it, so nothing in it is trusted.
 from __future__ import annotations
 
 import contextlib
-import enum
 import json
 import re
 import shlex
@@ -42,22 +41,16 @@ _PYTEST_ENDS = {
 _RAN_NONE = re.compile(r"^Ran 0 tests in ", re.MULTILINE)
 
 
-class TestTool(enum.StrEnum):
-    """A test tool whose results can be read."""
-
-    __test__ = False
-
-    PYTEST = "pytest"
-    UNITTEST = "unittest"
-
-
 @frozen
 class TestCommand:
-    """A command that runs tests: `at` is the index of `pytest` or `unittest` in `argv`, `only` are the tests to run."""
+    """A command that runs tests with `tool` ("pytest" or "unittest"), which is at the index `at` of `argv`.
+
+    `only` are the tests to run.
+    """
 
     __test__ = False
 
-    tool: TestTool
+    tool: str
     argv: tuple[str, ...]
     at: int
     only: tuple[str, ...] = ()
@@ -77,8 +70,8 @@ def recognised(argv: Sequence[str]) -> TestCommand | None:
     if found is None:
         return None
     if found == at or words[found] in _PYTEST:
-        return TestCommand(TestTool.PYTEST, words, found, only_these)
-    return TestCommand(TestTool.UNITTEST, words, found, only_these) if words[found] == "unittest" else None
+        return TestCommand("pytest", words, found, only_these)
+    return TestCommand("unittest", words, found, only_these) if words[found] == "unittest" else None
 
 
 def only(argv: Sequence[str], tests: Iterable[str]) -> tuple[str, ...]:
@@ -99,9 +92,9 @@ def typed(argv: Sequence[str]) -> str:
     words, asked = _split(argv)
     if command is None or not asked or len(asked) > _MOST_TYPED or any(test.startswith("<") for test in asked):
         return shlex.join(words)
-    covered = [test.split("::")[0] for test in asked] if command.tool is TestTool.PYTEST else asked
+    covered = [test.split("::")[0] for test in asked] if command.tool == "pytest" else asked
     kept = words[: command.at + 1] + tuple(word for word in words[command.at + 1 :] if not _covers(word, covered))
-    if command.tool is TestTool.UNITTEST and "discover" in kept:
+    if command.tool == "unittest" and "discover" in kept:
         return shlex.join(words)
     return shlex.join((*kept, *asked))
 
@@ -177,7 +170,7 @@ class Collection:
     def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
         """Return the command to start instead of `argv`, and add the variables that it needs to `env`."""
         path, words = env.get("PYTHONPATH", ""), list(argv)
-        if self.command.tool is TestTool.PYTEST:
+        if self.command.tool == "pytest":
             words[self.command.at + 1 : self.command.at + 1] = ["-p", "_harness_pytest"]
         else:
             words[self.command.at] = "_harness_unittest"
@@ -275,16 +268,16 @@ def _last_words(ran: Ran, record: Record) -> RaisedException | None:
             return None
 
 
-def _detail(tool: TestTool, ran: Ran, tests: tuple[TestResult, ...], record: Record) -> str:
+def _detail(tool: str, ran: Ran, tests: tuple[TestResult, ...], record: Record) -> str:
     """One sentence about how the run ended."""
     running = "" if record.ended or not record.running else f" in {_named(record.running)}"
     if running or ran.outcome is not Outcome.EXITED:
         return ran.detail + ("" if ran.outcome is Outcome.COMPLETED else running)
     failed = [test.id for test in tests if test.outcome.is_failure and test.id != WHOLE_RUN]
     told = f"{len(failed)} of {len(tests)} tests failed: {_named(failed)}" if failed else ""
-    if failed and tool is TestTool.PYTEST and not any("::" in test for test in failed):
+    if failed and tool == "pytest" and not any("::" in test for test in failed):
         told = f"could not import {_named(failed)}"
-    end = _PYTEST_ENDS.get(ran.exit_code or 0) if tool is TestTool.PYTEST or ran.exit_code == 5 else None
+    end = _PYTEST_ENDS.get(ran.exit_code or 0) if tool == "pytest" or ran.exit_code == 5 else None
     whole = next((test.exception for test in tests if test.id == WHOLE_RUN), None)
     if whole is not None and not told:
         told = f"{whole.name}: {one_line(whole.message, 200)}"

@@ -65,7 +65,7 @@ class Guard:
         reason = self._watch(deadline, self._request["memory"])
         if reason == "timeout":
             self._ask_for_tracebacks()
-        left = self._end_all()
+        self._end_all()
         self._pump()
         returncode = os.waitstatus_to_exitcode(self._status) if self._status is not None else -signal.SIGKILL
         if self._request["sandbox"] and returncode >= 0:
@@ -80,7 +80,6 @@ class Guard:
             "seconds": (self._ended or time.monotonic()) - begun,
             "peak_memory": self._peak,
             "oom_killed": _oom_kills() > oom_kills,
-            "left": left,
             "output": self._log.size,
             "log_error": self._log.error,
         }
@@ -222,16 +221,14 @@ class Guard:
             self._pump()
             self._reap()
 
-    def _end_all(self) -> int:
-        """Kill until no process is left; returns the number of processes that could not be killed."""
+    def _end_all(self) -> None:
+        """Kill until no process is left, or only those that can't be killed."""
         until = time.monotonic() + _GIVE_UP_S
         while True:
             # Orphans become children of this subreaper, so no children means no descendants.
-            if not self._reap() and _LINUX:
-                return 0
-            members = self._tree.members()
+            members = [] if not self._reap() and _LINUX else self._tree.members()
             if not members or time.monotonic() > until:
-                return len(members)
+                return
             for pid in members:
                 with contextlib.suppress(OSError):
                     os.kill(pid, signal.SIGKILL)

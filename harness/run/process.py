@@ -82,8 +82,8 @@ class Ended:
     """How a command ended.
 
     `returncode` is negative for a signal, as in `subprocess`. `seconds` is the duration. `peak_memory` is in bytes, for
-    the whole tree. `oom_killed` says that the kernel's OOM killer ran during the run. `left` counts processes that
-    could not be killed (uninterruptible sleep). `output` is the number of bytes printed.
+    the whole tree. `oom_killed` says that the kernel's OOM killer ran during the run. `output` is the
+    number of bytes printed.
     """
 
     returncode: int
@@ -91,7 +91,6 @@ class Ended:
     seconds: float
     peak_memory: int
     oom_killed: bool = False
-    left: int = 0
     output: int = 0
 
     @property

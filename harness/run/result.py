@@ -228,8 +228,6 @@ def result_of(
     complaint += about_metrics
     if ended.output > LOG_KEPT:
         complaint += f"; the log leaves out {ended.output - LOG_KEPT} bytes of its output"
-    if ended.left:
-        complaint += f"; {ended.left} of its processes could not be killed"
     is_exited = ended.reason is EndReason.ENDED and not ended.signal
     return Ran(
         **asdict(told, recurse=False),

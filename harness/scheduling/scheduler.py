@@ -190,12 +190,6 @@ class _Work(Generic[C]):
         return self.preparing.result() if is_ready else None
 
     @property
-    def has_failed_ahead(self) -> bool:
-        """Whether it could not be prepared when nobody had asked for it."""
-        is_ahead = self.preparing.priority is Priority.AHEAD
-        return is_ahead and self.preparing.done() and self.preparing.exception() is not None
-
-    @property
     def task(self) -> Task[Prepared] | Task[Observation]:
         """What it waits for."""
         return self.running or self.preparing
@@ -267,9 +261,9 @@ class Engine(Generic[C]):
             wait(ending)
 
     def _prepare(self, works: dict[C, _Work[C]], candidates: tuple[C, ...], priority: Priority) -> None:
-        """Begin to prepare those candidates that are not in progress; what failed ahead is tried again if asked for."""
+        """Begin to prepare those candidates that are not in progress."""
         for candidate in candidates:
-            if candidate not in works or (priority is Priority.ASKED and works[candidate].has_failed_ahead):
+            if candidate not in works:
                 prepare = partial(self.prober.prepare, self.probe_of(candidate))
                 works[candidate] = _Work(self.lanes.submit(prepare, priority, Needs.BUILDER))
                 if priority is Priority.ASKED and not self.is_proof:

@@ -25,11 +25,11 @@ def test_a_bundle_names_no_index(back, house):
 def test_a_folder_in_use_is_left_alone(parts, tmp_path, back):
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
-    with pytest.raises(UserMistake, match="is not empty"):
+    with pytest.raises(UserMistake, match="is not an empty folder"):
         pack(parts, tmp_path / "mine", asked(parts, "1.2"))
-    with pytest.raises(UserMistake, match="is a file"):
+    with pytest.raises(UserMistake, match="is not an empty folder"):
         pack(parts, tmp_path / "mine" / "thesis.txt", asked(parts, "1.2"))
-    with pytest.raises(UserMistake, match="is already a bundle"):
+    with pytest.raises(UserMistake, match="is not an empty folder"):
         pack(parts, back, asked(parts, "1.2"))
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["thesis.txt"]
 

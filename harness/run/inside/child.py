@@ -234,11 +234,9 @@ def main(job_path: str) -> int:
     sys.argv[:] = [job["script"]]
     sys.path[0] = os.path.dirname(job["script"])
     sys.addaudithook(note_use)
-    if hasattr(os, "register_at_fork"):
-        os.register_at_fork(after_in_parent=_note_fork)
+    os.register_at_fork(after_in_parent=_note_fork)
     report, error, code = _attempt(job, trace)
     if graph is not None and os.getpid() == pid:
-        graph.remove()
         _write_whole(job["imports"], graph.described())
     if os.getpid() == pid and report["end"] == "completed" and _forks[0] and _is_forked_copy_running():
         report["end"] = "forked"

@@ -30,29 +30,17 @@ class Tracer:
         self._roots = tuple({root + os.sep for root in (*roots, *map(os.path.realpath, roots))})
         self._files = frozenset(files)
         self._by_file: dict[str, bool] = {}
-        self._tops = frozenset(path.partition("/")[0].removesuffix(".py") for path in self._files)
         self._called: dict[CodeType, None] = {}
         self._lines: dict[CodeType, set[int]] = {}
         self._quiet: dict[CodeType, int] = {}
-        self._is_set = False
 
     def start(self) -> None:
-        """Start to record, with the first import of a wanted package: tracing slows down every function call."""
-        sys.meta_path.insert(0, self)  # no code of a package runs before its import
-        for name in self._tops.intersection(sys.modules):
-            self.find_spec(name)
-
-    def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
-        """Start to trace at the first import of a wanted package; returns None, so that another finder finds it."""
-        if not self._is_set and name.partition(".")[0] in self._tops:
-            self._is_set = True
-            threading.settrace(self._enter)
-            sys.settrace(self._enter)
+        """Start to record."""
+        threading.settrace(self._enter)
+        sys.settrace(self._enter)
 
     def stop(self) -> None:
         """Stop recording; keeps what was recorded."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
         sys.settrace(None)
         threading.settrace(None)
 
@@ -124,13 +112,6 @@ class ImportGraph:
         """Start to record."""
         sys.meta_path.insert(0, self)
         builtins.__import__ = self._noted_import  # type: ignore[assignment]
-
-    def remove(self) -> None:
-        """Stop recording and restore the original `__import__`."""
-        if self in sys.meta_path:
-            sys.meta_path.remove(self)
-        if builtins.__import__ == self._noted_import:
-            builtins.__import__ = self._import
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> None:  # noqa: ARG002
         """Record a module that is about to be loaded; returns None, so that another finder finds it."""

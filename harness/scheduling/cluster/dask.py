@@ -122,7 +122,7 @@ class Connection:
             self.reporter.report(Warned(sentence))
 
     def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> tuple[Observation, bytes]:
-        """Run a task on one of the workers that `may_run` returns.
+        """Let one of the workers that `may_run` returns call `answer` with a task, and return or raise the same.
 
         Raises `Cancelled`, any error of the worker, and `NoWorkers` if none is left or the scheduler is lost.
         """

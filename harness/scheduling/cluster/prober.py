@@ -13,10 +13,10 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from functools import cache
 from pathlib import Path
-from typing import Protocol
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging import tags
@@ -35,6 +35,9 @@ from harness.redact import passed_secrets
 from harness.run.devices import Gpu, find_gpus, of_one_kind
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.store import Store
+
+if TYPE_CHECKING:
+    from harness.scheduling.cluster.dask import Connection
 
 _KNOWN = (NoNetwork, NoSpace, NoWorkers, UserMistake)
 _RESTART = "it changed after it joined; restart it and run this command again"
@@ -135,12 +138,12 @@ class ClusterProber(Around):
     """
 
     prober: Prober
-    connection: Workers
+    connection: Connection
     kind: MachineKind
     gpu: Gpu | None
 
     @classmethod
-    def over(cls, connection: Workers, here: Prober) -> ClusterProber:
+    def over(cls, connection: Connection, here: Prober) -> ClusterProber:
         """Make a prober with the settings of a local one. Raises `NoWorkers` if no worker matches this machine."""
         kind = kind_of(here.builder.interpreter)
         members = connection.members(kind)
@@ -208,29 +211,6 @@ class ClusterProber(Around):
             else:
                 self.connection.warn_once(f"worker {address} gets no GPU probes: {why}")
         return fit
-
-
-class Workers(Protocol):
-    """A connection to the workers of one executor, such as Dask's; `cluster/__init__.py` says how to add another."""
-
-    @property
-    def address(self) -> str:
-        """The address that the user gave."""
-
-    def members(self, kind: MachineKind) -> dict[str, Member]:
-        """Return the workers of a kind by name. Warns once about each that is left out (`left_out_because`)."""
-
-    def warn_once(self, sentence: str) -> None:
-        """Report a warning unless it was reported before."""
-
-    def run(self, task: PortableProbe, may_run: Callable[[], dict[str, Member]]) -> tuple[Observation, bytes]:
-        """Let one of the workers that `may_run` returns call `prober.answer` with a task, and return or raise the same.
-
-        Raises `Cancelled` if the run is (see `run.process.pause`), and `NoWorkers` if no worker is left.
-        """
-
-    def close(self) -> None:
-        """Disconnect."""
 
 
 @frozen

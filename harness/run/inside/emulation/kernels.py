@@ -52,6 +52,11 @@ def _sentence(what: str) -> str:
     return f"{what} needs a real GPU: the stand-in for CUDA has no answer to it"
 
 
+def needs_the_card(error: NotImplementedError) -> bool:
+    """Whether an operator failed because it has no kernel for the CPU."""
+    return _ONLY_ON_THE_CARD.search(str(error)) is not None
+
+
 def gap_function(name: str) -> Any:
     """Return a function that raises the gap of this name."""
 
@@ -186,7 +191,7 @@ def _operators(torch: Any) -> dict[str, Any]:
             try:
                 return call(*given, **named)
             except NotImplementedError as error:
-                if not _ONLY_ON_THE_CARD.search(str(error)):
+                if not needs_the_card(error):
                     raise
                 raise gap(f"the operator {given[0]}") from error
 
