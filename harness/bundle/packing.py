@@ -225,7 +225,9 @@ class Packer:
             absent = [pin for pin in pins if not same_version(self.node.get(pin.name, ""), pin.version)]
             size = sum(pin.size or 0 for pin in absent)
             told = f" ({size_in_words(size)})" if size else ""
-            self.reporter.report(Note(f"{i} of {len(asked)}  {one.label}: fetching {len(absent)} wheels{told}"))
+            self.reporter.report(
+                Note(f"{i} of {len(asked)}  {one.label}: fetching {counted(len(absent), 'wheel')}{told}")
+            )
             fetched = wheels.fetch(absent)
             if isinstance(fetched, str):
                 failed.append((one.label, fetched))

@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from typing import Any
 
 _SAMPLE_S = 0.1
-_SAMPLE_SHARE = 20  # sampling may take a twentieth of the time
 _GIVE_UP_S = 10.0  # a process in uninterruptible sleep can't be killed
 _LAST_WORDS_S = 1.0
 _PIECE = 1 << 20
@@ -180,8 +179,7 @@ class Guard:
                 self._peak = max(self._peak, used)
                 if used > limit:
                     return "memory"
-                cost = time.monotonic() - now
-                sample_at = now + max(_SAMPLE_S, cost * _SAMPLE_SHARE)
+                sample_at = time.monotonic() + _SAMPLE_S
 
     def _pump(self) -> bool:
         """Copy new output to the log; returns whether more may follow."""

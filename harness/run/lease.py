@@ -78,8 +78,7 @@ class GpuPool:
                 raise NoGpu(f"{shortage}, for {self.wait_s:g} s")
             if not has_told:
                 has_told = True
-                why = "for another probe to end" if in_use else f"at most {self.wait_s:g} s for memory: {shortage}"
-                self.reporter.report(Note(f"waiting {why}"))
+                self.reporter.report(Note(f"waiting for a GPU: {'another probe runs' if in_use else shortage}"))
             left_s -= 0.0 if in_use else self.look_s
             pause(self.look_s)
 

@@ -85,10 +85,8 @@ def read_imports(path: Path) -> tuple[dict[str, str], dict[str, list[str]]] | No
     Returns None if there is no readable record.
     """
     try:
-        report = _object_in(path, REPORT_LIMIT)
+        report = _object_in(path, REPORT_LIMIT) or {}
     except Unreadable:
-        return None
-    if report is None:
         return None
     modules, imports = valid(report.get("modules"), dict[str, str]), valid(report.get("imports"), dict[str, list[str]])
     return None if modules is None or imports is None else (modules, imports)

@@ -272,7 +272,7 @@ class Engine(Generic[C]):
     def _fill_lanes(
         self, works: dict[C, _Work[C]], asked: tuple[C, ...], ended: dict[str, Observation], at_once: int
     ) -> None:
-        keys = _running_keys(works)
+        keys = {work.prepared.key for work in works.values() if work.running is not None and work.prepared is not None}
         for candidate in asked:
             work = works[candidate]
             prepared = work.prepared
@@ -340,7 +340,3 @@ class Engine(Generic[C]):
             work = works.pop(candidate)
             work.task.stop()
             self.reporter.report(Dropped(self.label_of(candidate)))
-
-
-def _running_keys(works: dict[C, _Work[C]]) -> set[str]:
-    return {work.prepared.key for work in works.values() if work.running is not None and work.prepared is not None}

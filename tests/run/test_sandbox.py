@@ -15,7 +15,7 @@ import probes
 import pytest
 from attrs import evolve
 
-from harness.errors import UserMistake
+from harness.errors import MissingProgram, UserMistake
 from harness.events import SILENT, Warned
 from harness.model import Outcome
 from harness.run import sandbox
@@ -129,12 +129,16 @@ def test_a_run_ends_as_it_does_outside(tmp_path, source, outcome, detail):
         (("sh", "-c", "exit 129"), Outcome.EXITED, 129),
         (("sh", "-c", "exit 139"), Outcome.CRASHED, None),  # as a shell tells that its command had a SIGSEGV
         (("sh", "-c", "kill -SEGV $$"), Outcome.CRASHED, None),
-        (("./absent",), Outcome.EXITED, 127),
     ],
 )
 def test_a_command_ends_as_it_does_outside(tmp_path, argv, outcome, code):
     ran = run(tmp_path, argv=argv)
     assert (ran.outcome, ran.exit_code) == (outcome, code)
+
+
+def test_a_command_that_is_missing_is_refused_as_outside(tmp_path):
+    with pytest.raises(MissingProgram, match="absent can't be started"):
+        run(tmp_path, argv=("./absent",))
 
 
 def test_a_hang_shows_where_it_hung_and_leaves_no_process(tmp_path):

@@ -34,7 +34,7 @@ from harness.scheduling.cluster.prober import (
 )
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable
 
     from distributed import Client, Future, Worker
 
@@ -278,26 +278,19 @@ async def introduce(python: str, cache_tag: str, dask_worker: Any) -> Member:
 
 
 def run_task(task: PortableProbe) -> tuple[Observation, bytes]:
-    """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes."""
-    with _unwanted() as unwanted, cancelled_by(unwanted):
-        return answer(task, worker_prober())
-
-
-@contextlib.contextmanager
-def _unwanted() -> Iterator[threading.Event]:
-    """An event that is set when the scheduler cancels the task or the worker closes.
+    """Run a task on this thread's Dask worker; stops when the task is cancelled or the worker closes.
 
     Dask does not stop a running task, it only forgets it, so a thread checks whether the task still exists.
     """
     from distributed import get_worker
 
     worker: Worker = get_worker()
-    task = worker.get_current_task()
+    key = worker.get_current_task()
     unwanted, ended = threading.Event(), threading.Event()
 
     def look() -> None:
         while not ended.wait(_LOOK_AT_TASK_S):
-            state = worker.state.tasks.get(task)
+            state = worker.state.tasks.get(key)
             if state is None or state.state != "executing" or worker.status.name in ("closing", "closed", "failed"):
                 unwanted.set()
                 return
@@ -305,7 +298,8 @@ def _unwanted() -> Iterator[threading.Event]:
     looking = threading.Thread(target=look, name="unwanted", daemon=True)
     looking.start()
     try:
-        yield unwanted
+        with cancelled_by(unwanted):
+            return answer(task, worker_prober())
     finally:
         ended.set()
         looking.join()

@@ -285,8 +285,7 @@ def left_out_because(member: Member, kind: MachineKind) -> str | None:
     if (its.python, its.cache_tag) != (kind.python, kind.cache_tag):
         return f"it has no Python {kind.python} ('uv python install {kind.python}' installs one)"
     if not set(kind.tags) <= set(its.tags):
-        newest = its.tags[0] if its.tags else "none"
-        return f"its system libraries accept wheels up to {newest}, this machine's up to {kind.tags[0]}"
+        return f"its system libraries accept wheels up to {its.tags[0]}, this machine's up to {kind.tags[0]}"
     return None
 
 

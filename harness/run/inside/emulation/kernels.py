@@ -125,11 +125,7 @@ class Stream(Incomplete):
 
     device: Any = None
 
-    @staticmethod
-    def priority_range() -> tuple[int, int]:
-        """Return the lowest and the highest priority."""
-        return 0, -5
-
+    priority_range = fixed((0, -5))  # the lowest and the highest
     synchronize = wait_stream = wait_event = nothing
     query = fixed(True)  # all work is done
     is_capturing = fixed(False)
