@@ -14,7 +14,6 @@ import math
 import os
 import re
 import stat
-from collections.abc import Iterable
 from itertools import islice
 from pathlib import Path
 from typing import Any, get_args
@@ -264,7 +263,7 @@ def classify(
         return (Outcome.COMPLETED, "ran to its end") if is_command or is_over else (Outcome.NO_REPORT, _UNFINISHED)
     if ended.returncode == _DECLINED:
         return Outcome.DECLINED, f"exit code {_DECLINED}: the repro can't tell"
-    if not report.end and (found := _by_texts(_ERROR_LINE.findall(printed), device)) is not None:
+    if not report.end and (found := outcome_of_text(_ERROR_LINE.findall(printed), device)) is not None:
         return found
     if ended.signal is not None:
         return Outcome.CRASHED, f"killed by {ended.signal}" + (" after the script had ended" if is_over else "")
@@ -299,13 +298,8 @@ def _raised(raised: RaisedException, report: ChildReport, device: Device) -> tup
     for one in raised.chain():
         if not _MEMORY_TYPES.isdisjoint(kind.rpartition(".")[2] for kind in (one.type, *one.bases)):
             return Outcome.OUT_OF_MEMORY, _titled(one.name, one.message)
-    found = _by_texts((_titled(one.name, one.message) for one in raised.chain()), device)
+    found = outcome_of_text((_titled(one.name, one.message) for one in raised.chain()), device)
     return found if found is not None else (Outcome.RAISED, detail)
-
-
-def _by_texts(texts: Iterable[str], device: Device) -> tuple[Outcome, str] | None:
-    found = outcome_of_text(texts, device)
-    return (found[0], one_line(found[1], _WIDTH)) if found is not None else None
 
 
 def _titled(name: str, message: str) -> str:

@@ -20,6 +20,9 @@ from typing import Any
 from attrs import field, frozen
 
 from harness.model import Device, Outcome
+from harness.model.text import one_line
+
+_WIDTH = 300
 
 
 @frozen
@@ -144,13 +147,13 @@ def passed_variables() -> tuple[str, ...]:
 
 
 def outcome_of_text(texts: Iterable[str], device: Device) -> tuple[Outcome, str] | None:
-    """Return the outcome that one of these texts means on a device, and that text. Out of memory comes first."""
+    """Return the outcome that one of these texts means on a device, and that text in one line; out of memory first."""
     candidates = list(texts)
     rules = [rule for kind in kinds() for rule in kind.texts if rule.anywhere or kind.device is device]
     for rule in sorted(rules, key=lambda rule: not rule.anywhere):
         for text in candidates:
             if re.search(rule.pattern, text):
-                return rule.outcome, text
+                return rule.outcome, one_line(text, _WIDTH)
     return None
 
 
