@@ -8,6 +8,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from harness._version import __version__ as __version__
+
 if TYPE_CHECKING:
     from harness.api import ask as ask
     from harness.api import bisect as bisect
@@ -17,8 +19,6 @@ if TYPE_CHECKING:
     from harness.request.question import Policy as Policy
     from harness.request.question import Question as Question
     from harness.settings import Settings as Settings
-
-__version__ = "0.1.0"
 
 _PUBLIC = {
     **dict.fromkeys(("ask", "bisect", "history", "probe", "results"), "harness.api"),

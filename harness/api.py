@@ -19,6 +19,7 @@ from attrs import evolve, fields
 
 from harness.arguments import check_known
 from harness.asking import ask as asking
+from harness.asking.showing import ShownAnswer
 from harness.events import SILENT, Reporter
 from harness.planning.single import Probed, executed, prepared_probe
 from harness.report.answer import keep_and_report
@@ -38,13 +39,13 @@ if TYPE_CHECKING:
     from harness.probing.judge import Person
 
 
-def ask(question: Question, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> Answer:
+def ask(question: Question, *, settings: Settings | None = None, reporter: Reporter = SILENT) -> ShownAnswer:
     """Answer a question of any kind, and write reports to the results folder: the function behind `harness bisect`.
 
     Raises `BadRepro`, `UnknownProject`, `UnknownRelease`, `UserMistake`, `NoWorkers`, `NoNetwork`, `NoSpace`, and
     `Interrupted` on Ctrl-C.
     """
-    return kept_answer(question, settings or Settings(), reporter)[0]
+    return ShownAnswer.of(kept_answer(question, settings or Settings(), reporter)[0])
 
 
 def kept_answer(
@@ -71,7 +72,7 @@ def bisect(  # noqa: PLR0913 - the arguments are the options of the command
     settings: Settings | None = None,
     reporter: Reporter = SILENT,
     **policy: Any,
-) -> Answer:
+) -> ShownAnswer:
     """Return what broke a repro or a command, with its culprits; the arguments are those of `harness bisect`.
 
     `subject` is the package to look at, None to find it. What runs is a `repro` (a name or a path; default: the repro

@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-import click
 from attrs import evolve, frozen
 
 from harness.environment import (
@@ -131,7 +130,6 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         size_of=index.size_of,
         has_gpu_libraries=has_gpu_libraries,
     )
-    _release_at_end_of_command(builder)
     prober = Prober(
         store=store,
         resolver=Resolver(uv, index, interpreter, builder.builds),
@@ -153,16 +151,9 @@ def at_python(session: Session, python: str) -> Session:
     here = session.local
     interpreter = find_interpreter(python, here.builder.uv)
     builder = evolve(here.builder, interpreter=interpreter)
-    _release_at_end_of_command(builder)
     prober = evolve(here, resolver=Resolver(builder.uv, session.index, interpreter, builder.builds), builder=builder)
     settings = evolve(session.settings, python=python)
     return evolve(session, settings=settings, interpreter=interpreter, local=prober, remote=None)
-
-
-def _release_at_end_of_command(builder: Builder) -> None:
-    """Release the environments when the current click command ends. Outside of a command, the caller does that."""
-    if (command := click.get_current_context(silent=True)) is not None:
-        command.call_on_close(builder.let_go)
 
 
 @contextlib.contextmanager

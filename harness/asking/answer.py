@@ -3,19 +3,14 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
-import cattrs
 from attrs import evolve, field, frozen
-from cattrs.gen import make_dict_unstructure_fn, override
 from packaging.version import InvalidVersion, Version
 
 from harness.model import Change, Observation, Repro, Signature, Verdict
-from harness.model.culprit import Culprit, Evidence, Finding
-from harness.model.signature import given_parts
-from harness.model.text import picked
+from harness.model.culprit import Culprit, Evidence
 from harness.model.verdict import Step, verdicts_around
 from harness.redact import everywhere
 from harness.search import Counts, Effect
@@ -196,26 +191,6 @@ class Guilty:
             return self.boundary.constraint
         found = constraint_between(change.name, change.before, change.after)
         return found if "<" in found else f"{change.name}=={change.before}"
-
-    def as_json(self) -> Iterator[dict[str, Any]]:
-        """Yield each guilty package as part of an answer's JSON."""
-        boundary = self.boundary
-        for change in self.packages:
-            is_own = change.name == self.package
-            yield {
-                "package": change.name,
-                "last_good": change.before,
-                "first_bad": change.after,
-                "suspects": boundary.suspects if is_own else (change.after,),
-                "together_with": [other.name for other in self.packages if other.name != change.name],
-                "companions": [{"package": one.subject, "constraint": one.constraint} for one in self.companions],
-                "evidence": self.evidence,
-                "proved": self.is_proved,
-                "observations": boundary.sides,
-                "confidence": boundary.confidence,
-                "flaky": boundary.is_flaky,
-                "constraint": self.constraint if is_own or len(self.packages) == 1 else "",
-            }
 
 
 @frozen
@@ -424,59 +399,3 @@ class Answer:
     def constraint(self) -> str:
         """The constraints that exclude the culprits, in one line."""
         return " ".join(self.constraints)
-
-    def _repr_html_(self) -> str:
-        from harness.asking.sections import html_of  # it needs this module
-
-        return html_of(self)
-
-    def as_json(self) -> dict[str, Any]:
-        """Return the answer as `harness bisect --json` prints it (schema 4)."""
-        from harness.asking.wording import head_of  # it needs this module
-
-        boundary = self.boundary
-        is_fix = boundary.is_fix or self.status in (Status.FIXED, Status.NOT_FIXED)
-        told = {
-            "schema": SCHEMA,
-            "subject": self.subject or None,
-            **picked(self, "status sentence advice"),
-            "head": head_of(self),
-            **picked(self, "last_bad first_good suspects" if is_fix else "last_good first_bad suspects"),
-            "confidence": boundary.confidence,
-            "rates": {
-                side: {"failed": counts.bad, "runs": counts.runs}
-                for side, counts in (("good", boundary.good_side), ("bad", boundary.bad_side))
-                if counts is not None
-            },
-            **picked(boundary, "effect"),
-            **picked(self, "signature failures constraints constraints_verified flaky failing_at_both not_run"),
-            **picked(self, "back_to lifted not_rebuilt"),
-            "ends": {end: self.asked.ends.get(end) for end in ("good", "bad")},
-            **picked(self, "steps lock_changes"),
-            **picked(boundary, "left_out drift altered"),
-            "culprit": self.culprit.findings if self.culprit is not None else None,
-            **picked(self, "wall_s probes culprit_probes repro"),
-            **picked(self.asked, "device python as_of files"),
-            "notes": self.told,
-        }
-        return _JSON.unstructure(told)  # type: ignore[no-any-return]
-
-
-def _failure(failure: Failure) -> dict[str, Any]:
-    told = (one for culprit in failure.culprits for one in culprit.as_json())
-    return {**_FAILURE(failure), "culprits": _JSON.unstructure(list(told))}
-
-
-def _level(finding: Finding) -> dict[str, Any]:
-    return {**_LEVEL(finding), "proved": finding.is_proved, "packages": list(map(str, finding.packages))}
-
-
-# How the values of an answer are in its JSON: runs by their keys, and what is worked out besides what is stored.
-_JSON = cattrs.Converter()
-_JSON.register_unstructure_hook(Observation, lambda run: run.key)
-_JSON.register_unstructure_hook(Signature, given_parts)
-_JSON.register_unstructure_hook(Step, Step.as_json)
-_LEVEL = make_dict_unstructure_fn(Finding, _JSON, is_minimal=override(rename="minimal"))
-_JSON.register_unstructure_hook(Finding, _level)
-_FAILURE = make_dict_unstructure_fn(Failure, _JSON, culprits=override(omit=True), boundary=override(omit=True))
-_JSON.register_unstructure_hook(Failure, _failure)

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 from attrs import asdict, evolve
 
-from harness import __version__
+from harness._version import __version__
 from harness.asking.answer import SCHEMA, Answer, Status
 from harness.asking.kinds import QuestionKind, kind_of, refuse_meaningless
 from harness.asking.wording import sentence_between

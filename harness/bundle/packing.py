@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 import cattrs
 from attrs import evolve, field, frozen
 
-from harness import __version__
+from harness._version import __version__
 from harness.atomic import is_out_of_space, sha256_of
 from harness.environment.attempt import locked_files
 from harness.environment.index import download

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from harness.api import kept_answer
+from harness.asking.showing import json_of
 from harness.cli.options import (
     SectionCommand,
     end_option,
@@ -147,7 +148,7 @@ def bisect(
         answer, reports = kept_answer(question, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
     if as_json:
-        click.echo(to_json(answer.as_json()))
+        click.echo(to_json(json_of(answer)))
     else:
         kept = [str(short(path)) for path in reports if path.suffix == ".html"]
         limits = str(short(written)) if written is not None else ""

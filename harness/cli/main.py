@@ -13,7 +13,7 @@ from typing import Any
 
 import click
 
-from harness import __version__
+from harness._version import __version__
 from harness.errors import HarnessError, HarnessFault, Interrupted
 
 _OBJECTS = 200_000  # new objects between two garbage collections

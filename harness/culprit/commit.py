@@ -321,7 +321,7 @@ def _source_of(trials: Trials, sides: Sides, found: Finding, git: str, cache: Pa
     change = found.packages[0] if len(found.packages) == 1 else None
     if change is None or change.before is None or change.after is None:
         return "commits are searched only where one package moved from one release to another"
-    contents = both_contents(trials, sides, found)
+    contents = both_contents(trials.environment, sides, found)
     if contents is None:
         return f"the files of {change.name} can't be exchanged between the two environments"
     before, after = contents

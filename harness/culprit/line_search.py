@@ -13,7 +13,7 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.clues import Clues, Pointers, failure_of
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced, shown
 from harness.culprit.sides import METADATA, Exchange, Sides
 from harness.culprit.ties import Consistency, ties_of
 from harness.culprit.trials import Claim, Trials
@@ -332,7 +332,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
-        proof = trials.shown(sentence, needed, sides.after.verdict, lambda: along)
+        proof = shown(trials, sentence, needed, sides.after.verdict, lambda: along)
         is_needless = False
         if any(_may_be_it(search, unit) for unit in besides):
             runs += 1

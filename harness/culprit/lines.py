@@ -37,7 +37,7 @@ from harness.culprit.line_search import (
     proved_forth,
     reverted_in_words,
 )
-from harness.culprit.pursuit import Candidate, Reduced
+from harness.culprit.pursuit import Candidate, Reduced, shown
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Side, Sides
@@ -64,7 +64,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     Returns () if no files differ or they can't be exchanged. If nothing smaller than the package could be proved, the
     only finding is the package itself, with a note that says why.
     """
-    exchange = Exchange.of(trials, sides, package)
+    exchange = Exchange.of(trials.environment, sides, package)
     if exchange is None or not exchange.units:
         return ()
     seconds = trials.scope.policy.time_s
@@ -168,7 +168,7 @@ def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: A
     exchange = search.exchange
     alone = search.reverted(reduced.units)
     sentence = reverted_in_words(search, reduced.units)
-    back = search.trials.shown(sentence, reduced, search.sides.before.verdict, lambda: alone)
+    back = shown(search.trials, sentence, reduced, search.sides.before.verdict, lambda: alone)
     files = files_of(search, core | (forth.needs if belongs(search, core, forth) else frozenset()))
     return Finding(
         Level.FILE,
@@ -271,7 +271,7 @@ def _run_whole(search: LineSearch, units: Candidate) -> Observation | None:
 def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
     """Notes on what the search could not show."""
     named = frozenset(search.names({unit}) for unit in reduced.unproven)
-    told = search.trials.notes(evolve(reduced, unproven=named))
+    told = evolve(reduced, unproven=named).notes
     return told if reduced.is_minimal else (f"{told[0]}{_out_of_time(search)}", *told[1:])
 
 

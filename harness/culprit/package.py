@@ -169,7 +169,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
         nearer = evolve(nearer, before=_shown(sides.before, apart))
         search = apart if apart.shown is not None else search
     back, forward = _both_ways(trials, sides, nearer, reverting, until)
-    notes = trials.notes(search)
+    notes = search.notes
     if back.verdict is sides.after.verdict:
         found = search.units
         search = _fewest(trials, sides, reverting, is_advanced=False, along=found)

@@ -11,6 +11,8 @@ from attrs import field, frozen
 from harness.culprit.edits import Unit
 from harness.events import Progress
 from harness.model import Judgement, Observation, Verdict
+from harness.model.culprit import Proof
+from harness.model.text import listed
 from harness.probing import Probe
 from harness.scheduling.scheduler import Engine, Needs
 from harness.search import Narrowing
@@ -40,6 +42,29 @@ class Reduced:
     unresolved: int
     shown: Observation | None
     told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Notes on what the search could not show."""
+        told = []
+        if not self.is_minimal:
+            told.append(f"stopped after {self.runs} runs; a smaller set may be enough")
+        if self.unproven and len(self.units) > 1:
+            told.append(f"could not be run without: {listed(sorted(self.unproven))}")
+        return tuple(told)
+
+
+def shown(trials: Trials, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
+    """The proof by the run of the smallest set that a search found; a forked run is repeated in a fresh process.
+
+    It is a skip if no smaller set was sufficient.
+    """
+    if reduced.shown is None:
+        return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
+    if reduced.shown.machine.get("forked"):
+        return trials.proof(sentence, probe(), expected)
+    judgement = trials.judge(reduced.shown)
+    return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
 
 
 @frozen

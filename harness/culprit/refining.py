@@ -17,7 +17,7 @@ from collections.abc import Callable, Collection, Sequence
 from attrs import evolve, frozen
 
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced, shown
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
 from harness.culprit.trials import Trials
@@ -84,7 +84,7 @@ def refined(
     regions = _regions(texts, reduced.units)
     if reduced.shown is not None:
         alone = trials.mixed(base, mixture(reduced.units))
-        proof = trials.shown(_sentence(packages, regions), reduced, expected, lambda: alone)
+        proof = shown(trials, _sentence(packages, regions), reduced, expected, lambda: alone)
     return Refined(regions, proof, 1 + reduced.runs)
 
 

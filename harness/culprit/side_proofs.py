@@ -31,7 +31,7 @@ def proved(
     their side are traced. A traced run without the expected verdict is repeated without a trace.
     """
     traced: frozenset[str] = frozenset()
-    exchange = Exchange.of(trials, sides, package) if until.depth >= Level.FILE.depth else None
+    exchange = Exchange.of(trials.environment, sides, package) if until.depth >= Level.FILE.depth else None
     if exchange is not None:
         traced = files_to_trace(exchange, used_units(exchange.units, sides))
     asked = [

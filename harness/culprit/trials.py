@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from attrs import define, evolve, field, frozen
 
 from harness.culprit.axis import Searched
-from harness.culprit.pursuit import Reduced
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
 from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
@@ -22,7 +21,6 @@ from harness.model import (
     Verdict,
 )
 from harness.model.culprit import Level, Proof
-from harness.model.text import listed
 from harness.planning.inquiry import Scope
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.forking import ForkingProber
@@ -158,18 +156,6 @@ class Trials:
         self.tally.failed += sum(not proof.holds for proof in found.values())
         return tuple(found[number] for number in range(len(claims)))
 
-    def shown(self, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
-        """The proof by the run of the smallest set that a search found; a forked run is repeated in a fresh process.
-
-        It is a skip if no smaller set was sufficient.
-        """
-        if reduced.shown is None:
-            return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
-        if reduced.shown.machine.get("forked"):
-            return self.proof(sentence, probe(), expected)
-        judgement = self.judge(reduced.shown)
-        return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
-
     def environment(self, side: Side) -> Environment | None:
         """The environment of a side, compared unless its run was a moment ago; None if it can't be built."""
         builder = self.prober.builder
@@ -199,12 +185,3 @@ class Trials:
             Progress,
         ).drive(grid)
         return tuple(found[number] for number in range(len(both)))
-
-    def notes(self, reduced: Reduced) -> tuple[str, ...]:
-        """Notes on what a search could not show."""
-        told = []
-        if not reduced.is_minimal:
-            told.append(f"stopped after {reduced.runs} runs; a smaller set may be enough")
-        if reduced.unproven and len(reduced.units) > 1:
-            told.append(f"could not be run without: {listed(sorted(reduced.unproven))}")
-        return tuple(told)

@@ -10,20 +10,12 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging.version import Version
 
+from harness.drafting.known import FIELD, KNOWN, LAST_SUSPECTS, project_named, project_of_module
 from harness.drafting.scripts import Script, installs_in, script_of
 from harness.drafting.source import Block, blocks_of
 from harness.drafting.stand_ins import StandIns, with_stand_ins
 from harness.drafting.tracebacks import best_traceback, first_line, frame_of, reason_of, suspects, tracebacks_of
-from harness.drafting.versions import (
-    FIELD,
-    KNOWN,
-    LAST_SUSPECTS,
-    Told,
-    VersionClaim,
-    project_named,
-    project_of_module,
-    versions_in,
-)
+from harness.drafting.versions import Told, VersionClaim, versions_in
 from harness.model import RaisedException
 from harness.model.repro import parse_repro
 from harness.model.text import one_line

@@ -9,9 +9,10 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
+from harness.drafting.known import project_named, project_of_module
 from harness.drafting.source import Block, parses, tree_of
 from harness.drafting.tracebacks import frames_of
-from harness.drafting.versions import one_of, project_named, project_of_module
+from harness.drafting.versions import one_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence

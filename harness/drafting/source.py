@@ -18,7 +18,7 @@ from typing import Any
 
 from attrs import frozen
 
-from harness.drafting.versions import KNOWN, project_of_module
+from harness.drafting.known import KNOWN, project_of_module
 from harness.errors import NoNetwork, UserMistake
 from harness.model.text import plain
 

@@ -11,9 +11,9 @@ from pathlib import Path
 
 from attrs import frozen
 
+from harness.drafting.known import FIELD
 from harness.drafting.scripts import text_in
 from harness.drafting.source import parses, tree_of
-from harness.drafting.versions import FIELD
 
 _LOADS = re.compile(
     r"(?:.*\.)?(?:from_pretrained|pipeline|SentenceTransformer|CrossEncoder|LLM|\w*Trainer|from_hub|load_model)"

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from attrs import evolve
 
-from harness.drafting.versions import LAST_SUSPECTS, project_of_file
+from harness.drafting.known import LAST_SUSPECTS, project_of_file
 from harness.model import RaisedException, StackFrame
 from harness.model.text import plain
 

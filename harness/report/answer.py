@@ -10,6 +10,7 @@ from attrs import evolve
 
 from harness.asking.answer import Answer
 from harness.asking.sections import rows_of, sections_of
+from harness.asking.showing import json_of
 from harness.asking.wording import runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
@@ -140,7 +141,7 @@ def report_page(
 def _record(kept: KeptAnswer, sides: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     """The JSON report: the answer and the fields that only reports have."""
     return {
-        **kept.answer.as_json(),
+        **json_of(kept.answer),
         "id": kept.id,
         "kept": kept.kept,
         "certainty": certainty(kept.answer),

@@ -235,7 +235,12 @@ def files_of(root: Path) -> Iterator[Path]:
 
 
 def _untracked(root: Path) -> list[str]:
-    """Return the files and folders that git neither tracks nor ignores, without environments and caches."""
+    """Return the files and folders that git neither tracks nor ignores, without environments and caches.
+
+    Where git tracks nothing yet, all files are copied, so none is left out.
+    """
+    if not git_output(root, "ls-files", "--cached"):
+        return []
     names = git_output(root, "ls-files", "-z", "--others", "--exclude-standard", "--directory", "--no-empty-directory")
     return sorted(name for name in names.split("\0") if name and not _is_made(root / name))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from support import make_answer
 
+from harness.asking.showing import json_of
 from harness.model import Change, Verdict
 from harness.model.culprit import Culprit, Finding, Level, Proof, Region
 
@@ -22,7 +23,7 @@ def test_what_the_culprit_needs_on_both_sides_is_in_the_json():
         reverted_along=(region(7), region(9)),
     )
     answer = make_answer("shop", culprit=Culprit((finding,)))
-    (told,) = answer.as_json()["culprit"]
+    (told,) = json_of(answer)["culprit"]
     lines = {key: [row["after"][0] for row in told[key]] for key in ("regions", "needs", "reverted_along")}
     assert lines == {"regions": [3], "needs": [5], "reverted_along": [7, 9]}
     assert told["proved"]

@@ -10,6 +10,7 @@ from support import changed, make_answer, make_parts
 from wheelhouse import Wheelhouse
 
 from harness.asking.evidence import with_evidence
+from harness.asking.showing import json_of
 from harness.asking.wording import sentence_between
 from harness.environment import PipSettings, Resolution
 from harness.model import Combination, Device, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult
@@ -77,7 +78,7 @@ def test_a_removed_name_is_reported_with_its_location(answer, parts):
     told = with_evidence(answer, parts.prober)
     assert evidence_of(told) == [("removed-name", "tools.saw", "tools.py")]
     assert "(removed tools.saw)" in sentence_between(told)
-    assert told.as_json()["failures"][0]["culprits"][0]["evidence"][0]["line"] == 1
+    assert json_of(told)["failures"][0]["culprits"][0]["evidence"][0]["line"] == 1
 
 
 @pytest.mark.parametrize(

@@ -137,6 +137,15 @@ def test_only_files_known_to_git_are_copied(projects, folder):
     assert (project.tree / "test_it.py").read_text() == "A = 2\n"
 
 
+def test_all_files_are_copied_where_git_tracks_none_yet(projects, tmp_path):
+    (folder := tmp_path / "fresh").mkdir()
+    subprocess.run(["git", "init", "-q"], cwd=folder, check=True)
+    (folder / "test_it.py").write_text("A = 1\n")
+    project = projects.read(folder)
+    assert project.told == ()
+    assert (project.tree / "test_it.py").exists()
+
+
 def test_a_changed_file_is_another_question(projects, folder):
     before = projects.read(folder).digest
     (folder / "test_it.py").write_text("A = 3\n")

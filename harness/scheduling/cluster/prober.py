@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, frozen
 from packaging import tags
 
-import harness
+from harness._version import __version__
 from harness.environment import Builder, Index, Interpreter, Resolver, Uv, Workspace, find_interpreter
 from harness.environment.disk_space import remove_leftovers
 from harness.environment.pip_settings import read_pip_settings
@@ -255,7 +255,7 @@ def look_around(python: str, cache_tag: str) -> tuple[MachineKind, tuple[Gpu, ..
 def kind_of(interpreter: Interpreter) -> MachineKind:
     """The kind of this machine with an interpreter."""
     return MachineKind(
-        harness=f"{harness.__version__} ({code_digest()})",
+        harness=f"{__version__} ({code_digest()})",
         platform=interpreter.platform,
         python=interpreter.version,
         cache_tag=interpreter.cache_tag,
@@ -266,7 +266,7 @@ def kind_of(interpreter: Interpreter) -> MachineKind:
 @cache
 def code_digest() -> str:
     """A digest of the harness's source, which distinguishes two copies with the same version."""
-    root = Path(harness.__file__).parent
+    root = Path(__file__).parents[2]
     digest = hashlib.sha256()
     for path in sorted(root.rglob("*.py")):
         if "_repros" in path.parts:  # only in an installed package; a task carries its repro

@@ -13,11 +13,7 @@ import itertools
 import re
 import sys
 import time
-from typing import TYPE_CHECKING, Any
-
-if TYPE_CHECKING:
-    from .card import Card
-
+from typing import Any
 
 # The dispatcher's messages for an operator that only has a kernel for CUDA.
 _ONLY_ON_THE_CARD = re.compile(
@@ -209,7 +205,7 @@ def close_the_rest(torch: Any, answered: set[str]) -> None:
 class Driver(Incomplete):
     """An active triton driver for the emulated card, with triton's old and new API."""
 
-    def __init__(self, card: Card) -> None:
+    def __init__(self, card: Any) -> None:
         self._card = card
         self.utils = Utils(card)
         self.launcher_cls = gap_class("the launch of a triton kernel")
@@ -227,7 +223,8 @@ class Driver(Incomplete):
 
     def get_device_capability(self, _device: Any = None) -> tuple[int, int]:
         """Return the compute capability as (major, minor)."""
-        return self._card.capability
+        capability: tuple[int, int] = self._card.capability
+        return capability
 
     def get_active_torch_device(self) -> Any:
         """Return the device as an object of torch."""
@@ -241,7 +238,7 @@ class Driver(Incomplete):
 class Utils(Incomplete):
     """The properties of the card for triton."""
 
-    def __init__(self, card: Card) -> None:
+    def __init__(self, card: Any) -> None:
         self._card = card
 
     def get_device_properties(self, _device: int = 0) -> dict[str, int]:
@@ -257,7 +254,7 @@ class Utils(Incomplete):
         }
 
 
-def activate_triton(module: Any, card: Card) -> None:
+def activate_triton(module: Any, card: Any) -> None:
     """Set the emulated driver in triton (module `triton.runtime.driver`)."""
     module.driver.set_active(Driver(card))
 
