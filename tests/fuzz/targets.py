@@ -15,7 +15,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from harness.bundle import absorb, read_installed
-from harness.bundle.packing import read_packed
+from harness.bundle.packing import SCHEMA, read_packed
 from harness.environment import Index, PipSettings
 from harness.environment.index import parse_page
 from harness.environment.uv import is_lasting, raise_surroundings
@@ -124,10 +124,10 @@ def metrics(data: bytes) -> None:
 
 
 def bundle(data: bytes) -> None:
-    """A bundle that comes back: its table of contents, an order, a record of a run."""
+    """A bundle that comes back: its table of contents, a packed probe, a record of a run."""
     store = Store(_folder() / "absorbed")
-    _file("bundle/bundle.json", json.dumps({"schema": 2, "probes": [KEY]}).encode())
-    _file(f"bundle/probes/{KEY}/order.json", data)
+    _file("bundle/bundle.json", json.dumps({"schema": SCHEMA, "probes": [KEY]}).encode())
+    _file(f"bundle/probes/{KEY}/probe.json", data)
     _file(f"bundle/observed/{KEY}/run.json", data)
     absorb(_folder() / "bundle", store)
     with contextlib.suppress(HarnessError):
