@@ -86,9 +86,12 @@ class Attempt:
 
 
 def looser(combination: Combination) -> Iterator[Combination]:
-    """The combination with looser holds: first to older releases, one hold alone and then all, then without holds."""
+    """The combination with looser holds: first to older releases, one hold alone and then all, then without holds.
+
+    A local label ("2.13.0+cpu") is left out, because PEP 440 allows none in a limit.
+    """
     holds = combination.holds
-    below = tuple(re.sub("={2,3}", "<=", hold) for hold in holds)
+    below = tuple(re.sub(r"={2,3}([^+,;]*)(\+[\w.-]+)?", r"<=\1", hold, count=1) for hold in holds)
     for instead in (below, ("",) * len(holds)):
         if len(holds) > 1:  # one hold: "one alone" and "all" are the same
             for i in range(len(holds)):

@@ -119,3 +119,11 @@ def test_holds_are_loosened_singly_then_together_then_dropped():
         (),
     ]
     assert [one.holds for one in looser(Combination("3.11.7", (), holds=("a==1",)))] == [("a<=1",), ()]
+
+
+def test_a_hold_with_a_local_label_is_loosened_to_its_public_version(resolve):
+    asked = Combination("3.11.7", (), holds=("torch==2.13.0+cpu",))
+    assert [one.holds for one in looser(asked)] == [("torch<=2.13.0",), ()]
+    answer = resolve("tool", holds=("engine==2.0+cpu",))
+    assert versions(answer) == {"tool": "1.1", "engine": "1.0"}
+    assert "engine 1.0 instead of the held ==2.0+cpu" in answer.drift[0]
