@@ -33,7 +33,6 @@ _TABLE = (
     " content TEXT, PRIMARY KEY (device, inode)) WITHOUT ROWID"
 )
 _LASTS_S = 120.0
-_FOLDERS = 16  # whose listings are remembered, each of up to tens of thousands of files
 _ENVIRONMENTS = 8
 _MOST = 2**63 - 1  # of SQLite
 _TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
@@ -57,24 +56,15 @@ class FileState(NamedTuple):
         return (found.st_mode, found.st_size, found.st_mtime_ns) == self[:3]
 
 
-class Listing(NamedTuple):
-    """What one folder contained, by paths from the top folder, when its own times were `state`."""
-
-    state: tuple[int, ...]
-    files: tuple[str, ...]
-    folders: tuple[str, ...]
-
-
 @frozen
 class Ledger:
     """The contents of files at the change times when they were read or linked, by device and inode.
 
-    A process remembers what it asked for, and the listings of the folders that it compared last.
+    A process remembers what it asked for.
     """
 
     path: Path
     _noted: dict[tuple[int, int], tuple[int, int, int, str]] = field(factory=dict, eq=False, repr=False)
-    _listed: dict[Path, dict[str, Listing]] = field(factory=dict, eq=False, repr=False)
 
     @classmethod
     @cache
@@ -127,12 +117,7 @@ class Ledger:
 
         Raises `OSError` if the folder can't be read.
         """
-        listings = self._listed.pop(folder, {})
-        differences = self.differing(recorded, look(folder, listings), f"{folder}/")
-        for former in list(self._listed)[: 1 - _FOLDERS]:
-            self._listed.pop(former, None)
-        self._listed[folder] = listings
-        return differences
+        return self.differing(recorded, look(folder), f"{folder}/")
 
     def differing(
         self, recorded: Mapping[str, FileState], found: Iterable[tuple[str, os.stat_result]], prefix: str = ""
@@ -182,45 +167,18 @@ def files_below(folder: Path) -> dict[str, os.stat_result]:
     return dict(look(folder))
 
 
-def look(folder: Path, listings: dict[str, Listing] | None = None) -> Iterator[tuple[str, os.stat_result]]:
-    """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`.
-
-    A folder is listed again only if its times changed since its listing in `listings`, which is replaced: an added,
-    removed or renamed entry changes them. Each file is looked at in any case.
-    """
-    listings = {} if listings is None else listings
-    begun = time.time_ns()
-    top = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-    try:
-        left = [""]
-        while left:
-            parent = left.pop()
-            now = os.stat(parent or ".", dir_fd=top, follow_symlinks=False)
-            listing = listings.pop(parent, None)
-            if listing is None or listing.state != signature(now):
-                listing = _listing(folder, parent, now)
-            if now.st_ctime_ns < begun - _TICK_NS:  # else another change may get the same time
-                listings[parent] = listing
-            left += listing.folders
-            for path in listing.files:
-                try:
-                    found = os.stat(path, dir_fd=top, follow_symlinks=False)
-                except FileNotFoundError:  # removed meanwhile
+def look(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
+    """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
+    left = [""]
+    while left:
+        parent = left.pop()
+        with os.scandir(f"{folder}/{parent}") as entries:
+            for entry in entries:
+                if entry.is_dir(follow_symlinks=False):
+                    left.append(f"{parent}{entry.name}/")
                     continue
-                yield path, found
-    finally:
-        os.close(top)
-
-
-def _listing(folder: Path, parent: str, now: os.stat_result) -> Listing:
-    files, folders = [], []
-    with os.scandir(f"{folder}/{parent}") as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                folders.append(f"{parent}{entry.name}/")
-            else:
-                files.append(parent + entry.name)
-    return Listing(signature(now), tuple(files), tuple(folders))
+                with contextlib.suppress(FileNotFoundError):  # removed meanwhile
+                    yield parent + entry.name, entry.stat(follow_symlinks=False)
 
 
 def state_of(found: os.stat_result, content: str) -> FileState:

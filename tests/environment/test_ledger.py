@@ -125,7 +125,6 @@ CHANGES = [
 
 @pytest.mark.parametrize("age_s", [0.0, 2.1])
 def test_every_change_is_found_however_old_the_folder_is(tmp_path, age_s):
-    """The listing of an old folder is remembered."""
     ledger = Ledger(tmp_path / "files.db")
     folders = [recorded_at(tmp_path / change.__name__) for change, _, _ in CHANGES]
     time.sleep(age_s)
