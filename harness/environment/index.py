@@ -16,6 +16,7 @@ import time
 import warnings
 from datetime import UTC, datetime
 from http import HTTPStatus
+from http.client import responses
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
@@ -419,10 +420,7 @@ def no_list(host: str, why: str) -> IndexFault:
 
 
 def _said(status: int) -> str:
-    try:
-        return f"{status} {HTTPStatus(status).phrase}"
-    except ValueError:
-        return str(status)
+    return f"{status} {responses.get(status, '')}".strip()
 
 
 def public_version(version: Version) -> Version:

@@ -122,7 +122,6 @@ _CLIENT = "huggingface_hub>=0.30"
 _SCRIPT = Path(__file__).with_name("hub_download.py")
 _HUB = "https://huggingface.co"
 _LONGEST_S = 3600.0
-_TOKENS = ("HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_HUB_TOKEN")
 
 
 @frozen
@@ -230,17 +229,15 @@ class Fetcher:
 
 def _said(failed: str, words: str, name: str, revision: str, host: str) -> tuple[str, str]:
     """Return a sentence about a failed download, and what to do."""
-    token = "set HF_TOKEN to a token that may read it" if not any(os.environ.get(one) for one in _TOKENS) else ""
-    match failed:
-        case "gated":
-            return f"{name} is gated", token or f"ask for access at {host}/{name} with the account of HF_TOKEN"
-        case "repository":
-            return f"{host} has no {name}, or it is private", token
-        case "revision":
-            return f"{name} has no revision {revision}", "name a commit, a tag or a branch that it has"
-        case "file":
-            return f"{name} has no file {words} at {revision}", f"{host}/{name}/tree/{revision} lists its files"
-    return f"{host} can't be reached: {words}", "fetch it once where there is network; later runs need none"
+    access = f"HF_TOKEN names a token; its account needs access at {host}/{name}"
+    known = {
+        "gated": (f"{name} is gated", access),
+        "repository": (f"{host} has no {name}, or it is private", access),
+        "revision": (f"{name} has no revision {revision}", "name a commit, a tag or a branch that it has"),
+        "file": (f"{name} has no file {words} at {revision}", f"{host}/{name}/tree/{revision} lists its files"),
+    }
+    reach = f"{host} can't be reached: {words}", "fetch it once where there is network; later runs need none"
+    return known.get(failed, reach)
 
 
 def _unpack(one: Input, archive: Path, place: Path) -> None:

@@ -45,15 +45,13 @@ _NOT_PASSED = ("VIRTUAL_ENV", "CONDA_PREFIX", "PYTHONPATH", "PYTHONHOME", "UV_PR
 # to 0.13, as printed for misbehaving servers (`tests/environment`).
 _SPACE = re.compile(r"No space left on device|os error 28|Disk quota exceeded", re.IGNORECASE)
 _REFUSED = re.compile(r"\(?(401|403|407)(?: Unauthorized| Forbidden| Proxy Authentication Required)\b", re.IGNORECASE)
-# pip: "ERROR: 403 Client Error: ... for url". uv: "HTTP status server error (503 Service Unavailable)".
-_STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3})|\b(4\d\d|5\d\d) (?:Client|Server) Error")
+_STATUS = re.compile(r"HTTP status (?:client|server) error \((\d{3})")
 _GONE = ("404", "410", "451")  # the index lists a file that it does not have: an error of one release
 _NETWORK = re.compile(
     r"error sending request|Failed to fetch|dns error|tcp connect error|Network is unreachable|"
     r"Connection refused|operation timed out|request or response body error|"
     r"error decoding response body|connection closed before message completed|"
-    r"too many redirects|invalid peer certificate|"
-    r"Failed to establish a new connection|Read timed out|ConnectionResetError|Name or service not known",
+    r"too many redirects|invalid peer certificate",
     re.IGNORECASE,
 )
 _OFFLINE = re.compile(r"network (?:connectivity is|was) disabled", re.IGNORECASE)
@@ -297,9 +295,8 @@ def raise_surroundings(words: str) -> None:
     if refused := _REFUSED.search(words):
         raise access_refused(host, int(refused.group(1)))
     if status := _STATUS.search(words):
-        code = next(filter(None, status.groups()))
-        if code not in _GONE:
-            raise failing_status(host, int(code))
+        if status.group(1) not in _GONE:
+            raise failing_status(host, int(status.group(1)))
         return
     if _NO_INDEX_PAGE.search(words):
         raise no_list(host, "what it sends is not a page of a package index")
