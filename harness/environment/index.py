@@ -374,20 +374,14 @@ def _release(name: str, package: DistributionPackage, uploaded: datetime | None)
     return Release(
         project=name,
         version=version,
-        uploaded=_in_utc(uploaded),
+        # UTC is assumed if the index gives no time zone.
+        uploaded=uploaded and uploaded.replace(tzinfo=uploaded.tzinfo or UTC).astimezone(UTC),
         yanked=(package.yanked_reason or "") if package.is_yanked else None,
         requires_python=package.requires_python,
         wheels=(package.filename,) if is_wheel else (),
         has_sdist=not is_wheel,
         size=package.size if is_wheel else None,
     )
-
-
-def _in_utc(moment: datetime | None) -> datetime | None:
-    """The time in UTC, which is assumed if the index gives no time zone."""
-    if moment is None:
-        return None
-    return moment.replace(tzinfo=UTC) if moment.tzinfo is None else moment.astimezone(UTC)
 
 
 def host_of(url: str) -> str:

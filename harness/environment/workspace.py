@@ -7,7 +7,6 @@ the user gets one lock at a time, and another lock replaces it.
 from __future__ import annotations
 
 import contextlib
-import errno
 import os
 import re
 import tempfile
@@ -43,11 +42,8 @@ class _Folder:
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            if error.errno == errno.ENOSPC:
-                raise NoSpace(f"no space left for {folder}", hint="harness clean frees what it keeps") from error
-            raise NoSpace(
-                f"can't create the cache folder {folder}: {error.strerror}", hint="HARNESS_CACHE_DIR names another one"
-            ) from error
+            hint = "harness clean frees what it keeps; HARNESS_CACHE_DIR names another folder"
+            raise NoSpace(f"can't create the cache folder {folder}: {error.strerror}", hint=hint) from error
         return folder
 
 
