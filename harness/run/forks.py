@@ -16,6 +16,7 @@ from harness.model import Device
 from harness.run.launch import scratch_folder
 from harness.run.process import GUARD, ZygoteFailed, end_strays
 from harness.run.runner import INSIDE, Job, environment_of, file_access
+from harness.run.sandbox import DIE_WITH_PARENT
 
 _ENDS_WITHIN_S = 10.0
 _FORKS_WITHIN_S = 10.0
@@ -63,6 +64,8 @@ def started_zygote(job: Job, modules: Sequence[str]) -> Iterator[Zygote]:
             access = file_access(folder, job, (), env)
             readable = (*access.readable, INSIDE.parent)
             sandbox = job.sandbox.around(evolve(access, scratch=job.scratch_root, readable=readable))
+            # The parent would be the thread that starts it. It ends with its socket, so with this process.
+            sandbox.remove(DIE_WITH_PARENT)
         emulation = {"package": str(INSIDE / "emulation"), "capability": job.capability}
         order = {
             "modules": list(modules),

@@ -56,6 +56,9 @@ class SandboxMode(enum.StrEnum):
             raise UserMistake(f"HARNESS_SANDBOX is {named!r}", hint="it is auto, require or off") from None
 
 
+DIE_WITH_PARENT = "--die-with-parent"
+
+
 @frozen
 class FileAccess:
     """Paths that one run must read (`readable`) and may write (`writable`); `work` is its working directory."""
@@ -91,7 +94,7 @@ class Sandbox:
             view.show(path, write=True)
         return [
             self.program,
-            "--die-with-parent",
+            DIE_WITH_PARENT,
             *("--unshare-user-try", "--unshare-pid", "--unshare-ipc", "--unshare-uts", "--unshare-cgroup-try"),
             *([] if self.network else ["--unshare-net"]),
             *("--cap-drop", "ALL"),

@@ -9,6 +9,8 @@ import subprocess
 import sys
 import threading
 import venv
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
 from pathlib import Path
 
 import probes
@@ -18,9 +20,11 @@ from attrs import evolve
 from harness.errors import MissingProgram, UserMistake
 from harness.events import SILENT, Warned
 from harness.model import Outcome
+from harness.model.repro import Repro
 from harness.run import sandbox
+from harness.run.forks import started_zygote
 from harness.run.process import Cancelled, cancelled_by
-from harness.run.runner import run_repro
+from harness.run.runner import Job, run_repro
 from harness.run.sandbox import SandboxMode, View, choose
 
 try:
@@ -301,3 +305,13 @@ def test_gpus_are_passed_on(tmp_path, monkeypatch):
     monkeypatch.setattr("harness.run.sandbox._GPUS", ("null",))
     words = list(View([]).mounts(tmp_path))
     assert words[words.index("--dev-bind") :][:3] == ["--dev-bind", "/dev/null", "/dev/null"]
+
+
+def test_runs_can_be_forked_after_the_thread_that_started_their_process_has_ended(tmp_path):
+    repro = Repro(name="step", digest="0", source="import json\n", path="step.py")
+    job = Job(Path(sys.executable), repro, tmp_path / "log.gz", tmp_path / "scratch", sandbox=SANDBOX)
+    with ExitStack() as stack, ThreadPoolExecutor(1) as pool:
+        zygote = pool.submit(lambda: stack.enter_context(started_zygote(job, ["json"]))).result()
+        pool.shutdown()
+        outcomes = [run_repro(evolve(job, zygote=zygote)).outcome for _ in range(2)]
+    assert outcomes == [Outcome.COMPLETED, Outcome.COMPLETED]
