@@ -19,7 +19,7 @@ from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release
 from harness.model.verdict import verdicts_around
 from harness.run.process import Cancelled
-from harness.scheduling.scheduler import Priority, Task
+from harness.scheduling.scheduler import Task
 from harness.search import BisectionStatus
 
 if TYPE_CHECKING:
@@ -49,7 +49,7 @@ def search_line(
 ) -> OnLine:
     """Search a line, then what is below its change with `find`, whose proofs are further runs of the two sides.
 
-    The repetitions that will be missing then run where a search for lines leaves a lane free. No culprit is returned if
+    The repetitions that will be missing then run where what is below leaves a lane free. No culprit is returned if
     single runs, with which it was found, turn out not to tell good from bad. `known` are runs that were made before;
     `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
     `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
@@ -65,13 +65,24 @@ def search_line(
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if find is not None and sides is not None and judge.signature is not None and is_steady:
-            for trial in searched.search.repetitions(_PROOFS, _PROOFS):
-                repeat = partial(_repeated, line.prober, line.axis.probe(trial))
-                beside.append(line.lanes.submit(repeat, Priority.REPETITION))
-                stack.callback(beside[-1].stop)
+            missing = iter(searched.search.repetitions(_PROOFS, _PROOFS))
+
+            def repeat_beside(leave: int) -> None:
+                if line.lanes.free > leave and (trial := next(missing, None)) is not None:
+                    beside.append(line.lanes.submit(partial(_repeated, line.prober, line.axis.probe(trial))))
+                    stack.callback(beside[-1].stop)
+
             if repeating is not None:  # one run of it is enough
                 scope = evolve(scope, policy=evolve(scope.policy, flaky=False, confirm=0))
-            trials = Trials(scope, repeating or line.prober, line.lanes, index, judge, line.reporter)
+            trials = Trials(
+                scope,
+                repeating or line.prober,
+                line.lanes,
+                index,
+                judge,
+                line.reporter,
+                repeat_beside=repeat_beside,
+            )
             if repeating is None:
                 trials.tally.seen.update(run.key for run in searched.record.observations.values())
             culprit = find(trials, sides, searched)

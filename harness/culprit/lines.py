@@ -10,7 +10,9 @@ from __future__ import annotations
 
 import math
 import time
+from concurrent.futures import wait
 from contextlib import ExitStack
+from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
@@ -54,6 +56,7 @@ if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from harness.probing import Probe
+    from harness.scheduling.scheduler import Task
 
 _FEW = 3
 
@@ -72,6 +75,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     removed = removed_name(trials, sides, exchange)
     if removed is not None:
         return (removed,)
+    trials.repeat_beside(1)  # no lane is needed while the sources are parsed
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
     trials.begin(
@@ -293,6 +297,7 @@ def _out_of_time(search: LineSearch) -> str:
 
 
 _CHECKED = 2  # sets that forks found to be too small
+_OPENING = "preparing a process from which the next runs are forked"
 _MANY = 8  # for at most this many units, a few fresh probes are enough
 
 
@@ -307,41 +312,57 @@ def pursued(
     trials, sides = search.trials, search.sides
     files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
     whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    # A run beside forks makes them several times slower. The run in progress may go on while the first process starts.
-    with trials.lanes.held():
-        if len(search.all) > _MANY:
-            forks = _open_forks(trials, sides.after, files, search.likely_files(), stack)
-            if forks is not None:
-                older = _OlderForks(search, files, stack)
-                quick = evolve(search, trials=evolve(trials, forks=forks), older=older)
-                found = _found_with_forks(quick, forks, whole, are_alone=are_alone)
-                if found is not None:
-                    return quick, found
+    if len(search.all) > _MANY and isinstance(trials.prober, Prober) and trials.scope.policy.fork:
+        trials.reporter.report(Started(_OPENING))
+        opening = _opened_forks(trials, sides.after, files, search.likely_files(), stack)
+        forks = _checked_forks(trials, sides.after, opening)
+        if forks is not None:
+            older = _OlderForks(search, files, stack)
+            quick = evolve(search, trials=evolve(trials, forks=forks), older=older)
+            found = _found_with_forks(quick, forks, older, whole, are_alone=are_alone)
+            if found is not None:
+                return quick, found
     return search, search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
 
 
 @define
 class _OlderForks:
-    """Forks of the older environment until `stack` is closed, opened at the first call."""
+    """Forks of the older environment until `stack` is closed, opened at the first call if not before."""
 
     search: LineSearch
     files: Collection[str]
     stack: ExitStack
-    _is_open: bool = field(default=False, init=False)
+    _opening: Task[ForkingProber | str] | None = field(default=None, init=False)
+    _is_checked: bool = field(default=False, init=False)
     _forks: ForkingProber | None = field(default=None, init=False)
 
-    def __call__(self, units: Candidate) -> ForkingProber | None:
-        """The forks, to advance `units` first; None if the older environment can't be forked."""
-        if not self._is_open:
-            search, self._is_open = self.search, True
+    def begin(self, units: Candidate) -> Task[ForkingProber | str]:
+        """Open them on a lane, to advance `units` first, unless that was done."""
+        if self._opening is None:
+            search = self.search
             mixture = search.advanced(search.consistency.advanced(units)).mixture
             likely = mixture.files if mixture is not None else ()
             files = (*self.files, *(search.edits.homes[path] for path in self.files if path in search.edits.homes))
-            self._forks = _open_forks(search.trials, search.sides.before, files, likely, self.stack)
+            inner = self.stack.enter_context(ExitStack())
+            search.trials.reporter.report(Started(_OPENING))
+            self._opening = search.trials.lanes.submit(
+                partial(_opened_forks, search.trials, search.sides.before, files, likely, inner)
+            )
+            self.stack.callback(wait, [self._opening])
+            self.stack.callback(self._opening.stop)
+        return self._opening
+
+    def __call__(self, units: Candidate) -> ForkingProber | None:
+        """The forks, to advance `units` first; None if the older environment can't be forked."""
+        if not self._is_checked:
+            trials, self._is_checked = self.search.trials, True
+            self._forks = _checked_forks(trials, self.search.sides.before, self.begin(units).result())
         return None if self._forks is None or self._forks.stopped else self._forks
 
 
-def _found_with_forks(search: LineSearch, forks: ForkingProber, whole: Probe, *, are_alone: bool) -> Reduced | None:
+def _found_with_forks(
+    search: LineSearch, forks: ForkingProber, older: _OlderForks, whole: Probe, *, are_alone: bool
+) -> Reduced | None:
     """What a search with forks finds, confirmed by a fresh process; None if they disagree.
 
     `whole` is the probe with every change reverted.
@@ -357,6 +378,7 @@ def _found_with_forks(search: LineSearch, forks: ForkingProber, whole: Probe, *,
         return None
     if not _is_forked(found):
         return found
+    older.begin(found.units)  # while the proof runs
     proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), wanted)
     if not proof.holds:
         _give_up(trials, forks)
@@ -388,24 +410,32 @@ def _is_forked(reduced: Reduced) -> bool:
     return reduced.shown is not None and bool(reduced.shown.machine.get("forked"))
 
 
-def _open_forks(
+def _opened_forks(
     trials: Trials, side: Side, files: Iterable[str], likely: Iterable[str], stack: ExitStack
-) -> ForkingProber | None:
-    """Open a prober that forks a side with some of these files exchanged; None if forks can't be used.
+) -> ForkingProber | str:
+    """Open a prober that forks a side with some of these files exchanged, or return why forks can't be used.
 
-    The prober lasts until `stack` is closed. A fork of the unchanged side must have that side's verdict.
+    The prober lasts until `stack` is closed.
     """
-    prober, verdict = trials.prober, side.verdict.value
-    if not isinstance(prober, Prober) or not trials.scope.policy.fork:
-        return None
-    unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
-    trials.reporter.report(Started("preparing a process from which the next runs are forked"))
+    prober = trials.prober
+    if not isinstance(prober, Prober):
+        return ""
     try:
         forks = stack.enter_context(forking(prober, trials.mixed(side, None), files, likely))
     except CannotFork as why:
-        trials.reporter.report(Note(f"not forking runs: {why}"))
+        return str(why)
+    forks.begin()
+    return forks.stopped or forks
+
+
+def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> ForkingProber | None:
+    """The forks of a side if it can be forked, and a fork of the unchanged side has that side's verdict."""
+    if isinstance(forks, str):
+        if forks:
+            trials.reporter.report(Note(f"not forking runs: {forks}"))
         return None
-    found, _ = forked(trials, forks, f"forked: the {verdict} environment", unchanged)
+    unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
+    found, _ = forked(trials, forks, f"forked: the {side.verdict.value} environment", unchanged)
     if forks.stopped:
         trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
         return None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
 
 from attrs import define, evolve, field, frozen
@@ -81,6 +81,7 @@ class Trials:
 
     `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
     limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes.
+    `repeat_beside` starts a run that will be missing later, if more lanes are free than it is told to leave.
     """
 
     scope: Scope
@@ -93,6 +94,7 @@ class Trials:
     until: float | None = None
     forks: ForkingProber | None = None
     tally: Tally = field(factory=Tally)
+    repeat_beside: Callable[[int], None] = lambda _leave: None
 
     @property
     def searcher(self) -> Probing:
@@ -142,6 +144,7 @@ class Trials:
             return judgement
 
         grid = Grid(len(claims))
+        self.repeat_beside(len(claims))
         Engine(
             Unseen(self.prober, frozenset(self.tally.seen)),
             self.lanes,

@@ -155,6 +155,14 @@ class ForkingProber(Around):
                 self.stop("a fork hung, a fresh process did not")
         return fresh
 
+    def begin(self) -> None:
+        """Start the first zygote, so that the first fork does not wait for it."""
+        with self._turn:
+            try:
+                self._zygote_for(frozenset())
+            except ZygoteFailed as error:
+                self.stop(str(error))
+
     def stop(self, why: str) -> None:
         """Stop forking, for the reason `why`; only the first reason is kept."""
         self.stopped = self.stopped or why
@@ -175,7 +183,7 @@ class ForkingProber(Around):
         log = self.store.log_path(key)
         started = datetime.now(UTC).isoformat(timespec="seconds")
         try:
-            zygote = self._zygote_for(probe)
+            zygote = self._zygote_for(_files_of(probe).keys())
             setup_s = time.monotonic() - begun
             self._place(_files_of(probe))
             repro = evolve(probe.repro, timeout=self.limit(probe.repro))
@@ -197,12 +205,12 @@ class ForkingProber(Around):
         self.store.put(observation)
         return observation
 
-    def _zygote_for(self, probe: Probe) -> Zygote:
-        """Return a zygote that has imported nothing that depends on a probe's files; any but the first fits all files.
+    def _zygote_for(self, files: AbstractSet[str]) -> Zygote:
+        """Return a zygote that has imported nothing that depends on these files; any but the first fits all files.
 
         Raises `ZygoteFailed`.
         """
-        if not self.left_out.issuperset(_files_of(probe)):
+        if not self.left_out >= files:
             self.left_out, self.zygote = frozenset(self.originals), None
         if self.zygote is None:
             self._place({})

@@ -1,7 +1,7 @@
 """The scheduler of a question: starts calls by priority, as soon as what they need is free.
 
-`Lanes.submit` is the one way to start work: the main loop submits preparations and runs, and a search for lines submits
-the repetitions that it leaves time for.
+`Lanes.submit` is the one way to start work: the main loop submits preparations and runs, and a search below a release
+the repetitions that free lanes leave time for.
 
 `Engine` is the main loop: it asks a search for candidates, runs them on lanes, and tells the search their verdicts.
 While a lane runs, the candidates that the search expects next are resolved and installed, so the next run starts at
@@ -12,7 +12,6 @@ unless it is nearly done: its verdict may save a repetition later.
 
 from __future__ import annotations
 
-import contextlib
 import enum
 import threading
 import time
@@ -28,7 +27,7 @@ from harness.events import Dropped, Judged, Preparing, Progress, Reporter, Start
 from harness.run.process import Cancelled, cancelled_by
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Iterator
+    from collections.abc import Callable, Collection
 
     from harness.model import Judgement, Observation, Verdict
     from harness.probing import Prepared, Probe
@@ -44,8 +43,7 @@ class Priority(enum.IntEnum):
 
     ASKED = 0  # the search needs it now
     PROOF = 1
-    REPETITION = 2  # of a run that a finding rests on; it leaves a lane to the search
-    AHEAD = 3  # the search may need it
+    AHEAD = 2  # the search may need it
 
 
 class Needs(enum.Enum):
@@ -93,7 +91,6 @@ class Lanes:
     count: int = 1
     _waiting: list[Task[Any]] = field(factory=list, init=False)
     _running: set[Task[Any]] = field(factory=set, init=False)
-    _holds: int = field(default=0, init=False)
     _is_closed: bool = field(default=False, init=False)
     _lock: threading.Lock = field(factory=threading.Lock, init=False)
 
@@ -111,15 +108,12 @@ class Lanes:
         self._start()
         return task
 
-    @contextlib.contextmanager
-    def held(self) -> Iterator[None]:
-        """Start no repetition while the context lasts: the search needs all lanes. The one in progress may go on."""
-        self._holds += 1
-        try:
-            yield
-        finally:
-            self._holds -= 1
-            self._start()
+    @property
+    def free(self) -> int:
+        """How many lanes no call occupies or waits for."""
+        with self._lock:
+            wanted = [task.needs for task in (*self._running, *self._waiting) if task.needs is not Needs.BUILDER]
+        return 0 if Needs.ALL_LANES in wanted else max(0, self.count - len(wanted))
 
     def close(self) -> None:
         """Cancel the calls that wait, wait for the others, and accept no more."""
@@ -143,9 +137,8 @@ class Lanes:
                     is_turn = builders > 0
                     builders -= 1
                 else:
-                    is_repetition = task.priority is Priority.REPETITION
                     taken = self.count if task.needs is Needs.ALL_LANES else 1
-                    is_turn = lanes >= max(taken, 1 + is_repetition) and not (is_repetition and self._holds)
+                    is_turn = lanes >= taken
                     lanes -= taken if is_turn else lanes
                 if is_turn:
                     self._waiting.remove(task)

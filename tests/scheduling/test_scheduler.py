@@ -83,27 +83,16 @@ def test_what_is_prepared_needs_no_lane_and_two_are_prepared_at_a_time():
     lanes.close()
 
 
-def test_a_repetition_leaves_a_lane_to_the_search():
-    for count, starts in ((1, False), (2, True)):
-        with closing(Lanes(count)) as lanes:
-            task = lanes.submit(partial(int, "1"), Priority.REPETITION)
-            wait([task], WAIT_S if starts else 0.2)
-            assert task.done() is starts
-
-
-def test_no_repetition_starts_while_lanes_are_held_and_the_one_in_progress_goes_on():
-    with closing(Lanes(2)) as lanes:
-        go = threading.Event()
-        first, second = (lanes.submit(partial(go.wait, WAIT_S), Priority.REPETITION) for _ in range(2))
-        with lanes.held():
-            go.set()
-            assert first.result(WAIT_S)
-            with lanes.held():
-                pass
-            wait([second], 0.2)
-            assert not second.done()
-            lanes.submit(partial(int, "1")).result(WAIT_S)
-        assert second.result(WAIT_S)
+def test_a_lane_is_free_if_no_call_occupies_it_or_waits_for_it():
+    go, wanted = threading.Event(), (Needs.LANE, Needs.BUILDER, Needs.LANE, Needs.LANE, Needs.ALL_LANES)
+    with closing(Lanes(3)) as lanes:
+        free = [lanes.free]
+        for needs in wanted:
+            lanes.submit(partial(go.wait, WAIT_S), needs=needs)
+            free.append(lanes.free)
+        go.set()
+    assert free == [3, 2, 2, 1, 0, 0]
+    assert lanes.free == 3
 
 
 PRIORITIES, NEEDS = st.sampled_from(list(Priority)), st.sampled_from(list(Needs))
