@@ -77,4 +77,4 @@ def test_it_imports_nothing_of_the_harness() -> None:
         "import sys, harness.pytest_plugin; print(sorted(m for m in sys.modules if m.startswith(('harness', 'attrs'))))"
     )
     ended = subprocess.run([sys.executable, "-c", said], capture_output=True, text=True, cwd=ROOT, check=True)
-    assert ended.stdout == "['harness', 'harness.pytest_plugin']\n"
+    assert ended.stdout == "['harness', 'harness._version', 'harness.pytest_plugin']\n"

@@ -165,15 +165,16 @@ class KnownRegressions(SphinxDirective):
 
 
 class JsonKeys(SphinxDirective):
-    """The top-level keys of what a command prints with `--json`; the argument is the class that prints them."""
+    """The top-level keys of what a command prints with `--json`; the argument is what returns them."""
 
     required_arguments = 1
 
     def run(self) -> list[nodes.Node]:
-        """One paragraph with the keys in the order of `as_json`."""
+        """One paragraph with the keys in their order."""
         module, _, name = self.arguments[0].rpartition(".")
-        source = inspect.getsource(getattr(importlib.import_module(module), name).as_json)
-        lines = re.findall(r'^ {12}("\w+":|\*\*picked\(.*)', source, re.MULTILINE)
+        told = getattr(importlib.import_module(module), name)
+        source = inspect.getsource(getattr(told, "as_json", told))
+        lines = re.findall(r'^ {8}(?: {4})?("\w+":|\*\*picked\(.*)', source, re.MULTILINE)
         keys = dict.fromkeys(
             key for line in lines for names in re.findall(r'"([\w ]+)"', line) for key in names.split()
         )

@@ -39,14 +39,14 @@ def test_doctor_finds_no_problem(harness, tmp_path, house):
 def test_doctor_lists_gpus_and_what_auto_selects(harness, tmp_path, house):
     program = tmp_path / "nvidia-smi"
     program.write_text(
-        "#!/bin/sh\necho 0, NVIDIA T4, 15109, 12000, 550.54, GPU-a, 7.5\necho 1, Old, 0, 0, 390, GPU-b\n"
+        "#!/bin/sh\necho 0, NVIDIA T4, 15109, 12000, 550.54, GPU-a, 7.5\necho 1, Odd, [N/A], [N/A], 1, GPU-b, 7.5\n"
     )
     without = harness("doctor")
     assert "auto takes emulated for a repro that needs CUDA, cpu for any device" in without.stdout
     program.chmod(0o755)
     told = harness("doctor", PATH=f"{tmp_path}{os.pathsep}{os.environ['PATH']}", CUDA_VISIBLE_DEVICES=None).stdout
     assert "0: NVIDIA T4, driver 550.54, 12 GiB of 15 GiB free, compute capability 7.5" in told
-    assert "1: Old, driver 390, memory unknown" in told
+    assert "1: Odd, driver 1, memory unknown" in told
     assert "auto takes cuda for a repro that needs CUDA, cuda for any device, cpu for the CPU" in told
 
 
