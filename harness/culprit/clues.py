@@ -24,7 +24,7 @@ from harness.model import Observation, RaisedException, StackFrame, Trace
 from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
-    from harness.culprit.sides import Exchange, Sides
+    from harness.culprit.sides import Exchange
 
 
 _QUIET = 0.02  # comments, docstrings, layout, imports

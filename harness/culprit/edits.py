@@ -20,10 +20,9 @@ from harness.model.culprit import Region
 from harness.model.text import listed, numbered_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from harness.model import Change
-    from harness.model.culprit import Region
 
 
 Unit = str
