@@ -119,7 +119,8 @@ class Narrowing(Generic[H]):
             record(self._told, candidate, verdict)
         if verdict is Verdict.GOOD:
             self._cleared |= candidate
-        if verdict is Verdict.BAD and candidate not in self._prefixes and self._size(candidate) < self._size(self._start):
+        is_smaller = self._size(candidate) < self._size(self._start)
+        if verdict is Verdict.BAD and candidate not in self._prefixes and is_smaller:
             self._start = candidate
         self.refresh()
 
