@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.model.verdict import Verdict
 from harness.search.protocol import entropy, foresee, record
@@ -142,12 +142,18 @@ class Narrowing(Generic[H]):
     @property
     def result(self) -> DeltaResult[H]:
         """The smallest BAD set so far, and what the runs prove about it."""
-        held = self._held(self._told)
-        left = {change: self._told.get(rest) for change, rest in self._lesser(held)} if self.done else {}
+        reached, done = self.reached, self.done
+        left = {change: self._told.get(rest) for change, rest in self._lesser(reached.minimal)} if done else {}
+        unproven = frozenset(change for change, verdict in left.items() if verdict is Verdict.SKIP)
+        return evolve(reached, is_minimal=self._leaves_out and done, unproven=unproven)
+
+    @property
+    def reached(self) -> DeltaResult[H]:
+        """The result of a search that is stopped here; unlike `result`, it does not plan what would follow."""
         return DeltaResult(
-            minimal=held,
-            is_minimal=self._leaves_out and self.done,
-            unproven=frozenset(change for change, verdict in left.items() if verdict is Verdict.SKIP),
+            minimal=self._held(self._told),
+            is_minimal=False,
+            unproven=frozenset(),
             unresolved=sum(verdict is Verdict.SKIP for verdict in self._told.values()),
             runs=len(self._told),
         )
