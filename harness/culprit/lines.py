@@ -19,7 +19,7 @@ from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import message_of, used_units
-from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, removed_from_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
     COMPILED,
@@ -96,10 +96,11 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
             search, reduced = pursued(search, used, stack, are_alone=not is_mixable)
             return _findings(search, reduced, package, until, traced)
     except OutOfTime:
-        note = f"its {len(exchange.units)} files that differ are not compared yet{_out_of_time(seconds)}"
+        note = f"{_out_of_time(seconds)}; the {len(exchange.units)} files that differ are not compared yet"
         return (evolve(package, notes=(*package.notes, note)),)
 
 
+_LIKELIEST = 2  # files that are named where the time ran out
 _LEAST_S, _MOST_S, _RUNS = 120.0, 600.0, 40
 
 
@@ -132,7 +133,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         reduced = evolve(reduced, runs=sum(one.runs for one in spent), unresolved=sum(one.unresolved for one in spent))
-        return (evolve(package, notes=(*package.notes, _unknown(search, reduced))),)
+        return (evolve(package, notes=(*package.notes, _unknown(search, reduced), *_open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
     instead = _instead(search, forth, spent) if forth.is_needless else None
     if instead is not None:
@@ -292,37 +293,36 @@ def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
     """Notes on what the search could not show."""
     named = frozenset(search.names({unit}) for unit in reduced.unproven)
     told = evolve(reduced, unproven=named).notes
-    return told if reduced.is_minimal else (f"{told[0]}{_open(search, reduced)}", *told[1:])
+    return told if reduced.is_minimal else (*told, *_open(search, reduced))
 
 
 def _unknown(search: LineSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
     told = f"could not tell which of its {len(search.exchange.units)} files makes the difference in {reduced.runs} runs"
     if COMPILED in search.all:
-        told += f": it may be several changes together, or in {few(compiled_that_ran(search))}"
-    return told + _open(search, reduced)
+        told += f": it may be several changes together, or in {compiled_that_ran(search)[0]}"
+    return told
 
 
-def _open(search: LineSearch, reduced: Reduced) -> str:
-    """What is open, and what to do, if the time ran out; "" if it did not."""
+def _open(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
+    """A note on what is open, and on what to do, if the time ran out."""
     if not search.is_over:
-        return ""
+        return ()
     flipped = search.sides.before.verdict
     cleared = frozenset[Unit]().union(
         *(units for units, (verdict, _) in reduced.told.items() if verdict not in (flipped, Verdict.SKIP))
     )
     left = sorted(reduced.units - cleared, key=lambda unit: (-search.weights.get(unit, 0.0), unit))
     files = tuple(dict.fromkeys(search.edits.path_of(unit) for unit in left))
-    told = (
-        f"; {len(left)} of {counted(len(search.all), 'change')} are open, the likeliest in {few(files)}" if left else ""
-    )
-    return told + _out_of_time(_limit(search.trials, search.sides))
+    count = f"{len(left)} of {counted(len(search.all), 'change')}"
+    told = f"; {count} are open, the likeliest in {listed(files[:_LIKELIEST])}" if left else ""
+    return (_out_of_time(_limit(search.trials, search.sides)) + told,)
 
 
 def _out_of_time(seconds: float) -> str:
     """What to do where the time ran out."""
     more = f"{math.ceil(seconds * 3 / 60)}m"
-    return f"; the time limit of {told_duration(seconds)} was reached (--time {more} goes on where it stopped)"
+    return f"the time limit of {told_duration(seconds)} was reached (--time {more} goes on where it stopped)"
 
 
 _CHECKED = 2  # sets that forks found to be too small
