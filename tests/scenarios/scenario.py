@@ -143,7 +143,7 @@ def read(path: Path) -> Table:
     """Return the table in a file; raises `ValueError` where it has an unknown key or a value of another type."""
     try:
         table = _READER.structure(tomllib.loads(path.read_text(encoding="utf-8")), Table)
-    except Exception as error:  # cattrs has several
+    except cattrs.BaseValidationError as error:
         raise ValueError(f"{path.name}: {'; '.join(cattrs.transform_error(error))}") from None
     names = [row.name for row in table.row]
     if twice := {name for name in names if names.count(name) > 1}:

@@ -2,8 +2,8 @@
 
 A file is a kind of question. Its rows share one local index (and repositories), all rows share one cache.
 
-    # A package of the index. A day is a date, or the number of days before today, as -30. Also: requires, requires_python,
-    # tag, yanked = "reason", damaged = true, source_url; with sdist = true it has no wheel.
+    # A package of the index. A day is a date, or the number of days before today, as -30. Also: requires,
+    # requires_python, tag, yanked = "reason", damaged = true, source_url; with sdist = true it has no wheel.
     [[packages]]
     name = "shop"
     releases = [{ version = "1.0", day = "2024-01-01", files = { "shop.py" = "def price(): return 1" } }]
@@ -29,17 +29,17 @@ A file is a kind of question. Its rows share one local index (and repositories),
     golden = true                               # the transcript is in golden/, see below
     broken = ["probe --again"]                  # printed commands with these words fail today; a golden row runs all
 
-    [[row.steps]]                               # what happens then: files, environ, git, commands, exit, runs, facts, says
+    [[row.steps]]                               # what happens then: the same keys from files to says_not
     commands = ["report"]
 
-In files, environ and commands <folder> is the folder of the row, <index> the address of the index, <day-30> the day thirty
-days ago.
+In files, environ and commands <folder> is the folder of the row, <index> the address of the index, <day-30> the day
+thirty days ago.
 
-The facts are those of the answer as JSON: a row with facts runs its last command with `--json`, unless it is golden or has
-`says`: then the command runs as it stands, and the answer that it has kept is read. A path goes down by key, by position (-1
-is the last), and in a list by the level, package, name or release of an item, or its first element: `head.Culprit`,
-`culprit.region.proved`, `steps.1.4.verdict`. A fact is a value, or a table of { at_most, at_least, contains, contains_not,
-length, absent = true }.
+The facts are those of the answer as JSON: a row with facts runs its last command with `--json`, unless it is golden or
+has `says`: then the command runs as it stands, and the answer that it has kept is read. A path goes down by key, by
+position (-1 is the last), and in a list by the level, package, name or release of an item, or its first element:
+`head.Culprit`, `culprit.region.proved`, `steps.1.4.verdict`. A fact is a value, or a table of { at_most, at_least,
+contains, contains_not, length, absent = true }.
 
 A transcript in golden/ is the commands with what they print. `pytest tests/scenarios --update-golden` writes it anew.
 """
@@ -52,7 +52,7 @@ import shlex
 from pathlib import Path
 
 import pytest
-from scenario import FOLDER, Ground, Played, Row, Stage, Step, Table, differences, read, stage_of
+from scenario import FOLDER, Ground, Played, Row, Stage, Step, differences, read, stage_of
 from transcript import printed_commands, transcript
 
 from harness.environment import PipSettings, Uv
@@ -108,21 +108,22 @@ def _compare(kind: str, row: Row, text: str, *, update: bool) -> None:
 
 
 def _golden(kind: str, row: Row) -> Path:
-    return FOLDER / "golden" / f"{kind}-{re.sub(r'\W+', '-', row.name)}.txt"
+    return FOLDER / "golden" / (re.sub(r"\W+", "-", f"{kind} {row.name}") + ".txt")
 
 
 def _run_printed(row: Row, played: list[Played], stage: Stage) -> None:
     """Every command that a golden transcript shows works in the folder where it was printed."""
-    unused = set(row.broken)
+    unused, lines = set(row.broken), []
     for command in printed_commands(played):
         ended = stage.run(shlex.split(command)[1:], row.environ)
+        works = ended.code in ANSWERS and "Traceback" not in ended.stderr
         marks = {mark for mark in row.broken if mark in command}
-        if marks and ended.code not in ANSWERS:
-            unused -= marks
-        elif not marks:
-            assert ended.code in ANSWERS, f"`{command}` ends with {ended.code}:\n{ended.stderr}"
-            assert "Traceback" not in ended.stderr
-    assert not unused, f"these work now, so remove them from `broken`: {', '.join(unused)}"
+        if not works and not marks:
+            lines.append(f"`{command}` ends with {ended.code}:\n{ended.stderr}")
+        unused -= set() if works else marks
+    lines += [f"`{mark}` works, or is not printed: remove it from `broken`" for mark in sorted(unused)]
+    if lines:
+        pytest.fail("\n".join(lines), pytrace=False)
 
 
 def test_an_unknown_key_is_refused(tmp_path: Path) -> None:
