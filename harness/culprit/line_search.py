@@ -28,8 +28,7 @@ from harness.probing.forking import ForkingProber
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
-_MOST_READ = 100  # of more files, those in which only the module's own code ran are read later
-_MODULE = "<module>"  # the name of a module's own code in a trace
+_MOST_READ = 300  # more files than that are read once it is known what ran
 _TO_SEARCH = 0.8  # of the time; the rest is for proofs
 LATE = "the time was over"
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
@@ -195,13 +194,7 @@ def _that_called(
     exchange: Exchange, sides: Sides, used: frozenset[Unit], traces: Sequence[Trace | None]
 ) -> frozenset[Unit]:
     """The used files in which a function ran on either side, and those of the traceback."""
-    called = {
-        path
-        for trace in traces
-        if trace is not None
-        for path, found in trace.called.items()
-        if found.keys() - {_MODULE}
-    }
+    called = {path for trace in traces if trace is not None for path, found in trace.called.items() if found}
     raised = failure_of(sides)
     called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
     return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
