@@ -44,7 +44,7 @@ from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Side, Sides
 from harness.culprit.trials import Claim, Trials
-from harness.events import Note, Started
+from harness.events import Started
 from harness.model import Mixture, Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import listed
@@ -431,13 +431,12 @@ def _opened_forks(
 def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> ForkingProber | None:
     """The forks of a side if it can be forked, and a fork of the unchanged side has that side's verdict."""
     if isinstance(forks, str):
-        if forks:
-            trials.reporter.report(Note(f"not forking runs: {forks}"))
+        trials.without_forks(forks)
         return None
     unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
     found, _ = forked(trials, forks, f"forked: the {side.verdict.value} environment", unchanged)
     if forks.stopped:
-        trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
+        trials.without_forks(forks.stopped)
         return None
     if found is side.verdict:
         return forks
@@ -448,4 +447,4 @@ def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> Fo
 def _give_up(trials: Trials, forks: ForkingProber) -> None:
     """Stop forking, and report it."""
     forks.stop("a fork and a fresh process disagree")
-    trials.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
+    trials.without_forks(forks.stopped)

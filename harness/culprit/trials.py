@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 from harness.culprit.axis import Searched
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
-from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
+from harness.events import SILENT, LevelBegan, Note, Progress, Reporter, Started
 from harness.model import (
     Combination,
     Judgement,
@@ -65,7 +65,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases, and `sides` are the nearest ones that differ in the culprit package. `seen` has the keys of observations
     that a search or a proof has used: none of them can prove a claim later. `failed` counts the proofs that did not
-    hold, also of what is not a finding.
+    hold, also of what is not a finding. `unforked` has the reasons for which forking has stopped.
     """
 
     ran_now: int = 0
@@ -73,6 +73,7 @@ class Tally:
     sides: Sides | None = None
     seen: set[str] = field(factory=set)
     failed: int = 0
+    unforked: set[str] = field(factory=set)
 
 
 @frozen
@@ -121,7 +122,15 @@ class Trials:
     def searched(self, observation: Observation) -> Judgement:
         """Judge a run of a search, and record it as seen, so that it can't be a proof."""
         self.tally.seen.add(observation.key)
+        if self.forks is not None:
+            self.without_forks(self.forks.stopped)
         return self.judge(observation)
+
+    def without_forks(self, reason: str) -> None:
+        """Report why runs are not forked, each reason once a question; "" is no reason."""
+        if reason and reason not in self.tally.unforked:
+            self.tally.unforked.add(reason)
+            self.reporter.report(Note(f"forks don't work here: {reason}; each run is a fresh process"))
 
     def begin(self, level: Level, sentence: str) -> None:
         """Report that a level begins; `sentence` says what it searches."""
