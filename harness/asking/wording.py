@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve
@@ -285,7 +286,7 @@ def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
     if culprit.companions:
         held = [one.constraint or one.subject for one in culprit.companions]
         notes.append(f"{boundary.constraint or culprit.package} needs {listed(held)} alongside")
-    reasons = {release: why.partition(":")[0] for release, why in boundary.left_between.items()}
+    reasons = {release: re.split(r": | \(--", why)[0] for release, why in boundary.left_between.items()}
     for why in dict.fromkeys(reasons.values()):
         which = [release for release, reason in reasons.items() if reason == why]
         notes.append(f"{ranged(which)} before it not run: {why}")

@@ -66,7 +66,10 @@ class Target:
         """Return another CPython of this platform, such as "3.10"."""
         number = tuple(map(int, minor.split(".")))
         platforms = sorted({tag.platform for tag in self.tags} - {"any"})
-        tags = (*cpython_tags(number, platforms=platforms), *compatible_tags(number, platforms=platforms))
+        tags = (
+            *cpython_tags(number, platforms=platforms),
+            *compatible_tags(number, f"cp{number[0]}{number[1]}", platforms),
+        )
         return Target(minor, frozenset(tags))
 
 
