@@ -283,8 +283,9 @@ class Answer:
     `ends` are the runs of the good end, of an older one for tests that fail there, too, and of the bad one, if they
     were run as such, and `changes` is the difference of their locks.
     `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
-    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored. `way_on` is
-    a day before `back_to`, and the Python of this machine with which its packages can be installed.
+    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored. `not_kept` are
+    its lower bounds and pins that were lifted for older packages. `way_on` is a day before `back_to`, and the Python of
+    this machine with which its packages can be installed.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
     release among them; `wall_s` is in seconds. With `is_known` it was found by an earlier search, and nothing was run.
 
@@ -307,6 +308,7 @@ class Answer:
     back_to: str = ""
     limits: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
+    not_kept: tuple[str, ...] = ()
     advice: str = ""
     way_on: tuple[str, str] | None = None
     told: tuple[str, ...] = ()
