@@ -47,6 +47,7 @@ class Boundary:
     sides, and `effect` is the difference of a metric between them; `is_flaky` says that one run did not tell good from
     bad. `left_out` maps candidates that were not tried to the reason, `drift` candidates to what could not be held,
     and `altered` to the files of its environment that a run changed. `moved` is the difference of the sides' locks.
+    `fault` says which internal error ended the search below it, "" if none did.
     """
 
     subject: str
@@ -68,6 +69,7 @@ class Boundary:
     drift: dict[str, tuple[str, ...]] = field(factory=dict)
     altered: dict[str, tuple[str, ...]] = field(factory=dict)
     moved: tuple[Change, ...] = ()
+    fault: str = ""
 
     @property
     def ends(self) -> tuple[str | None, str | None]:
@@ -192,6 +194,12 @@ class Guilty:
     def is_proved(self) -> bool:
         """Whether the finest level is proved, or else two neighbouring candidates were run, one good and one bad."""
         return self.deeper.finest.is_proved if self.deeper is not None else self.boundary.is_certain
+
+    @property
+    def fault(self) -> str:
+        """The internal error that ended the search below what is known; "" if none did."""
+        findings = self.deeper.findings if self.deeper is not None else ()
+        return self.boundary.fault or next((finding.fault for finding in findings if finding.fault), "")
 
     @property
     def packages(self) -> tuple[Change, ...]:
@@ -331,6 +339,12 @@ class Answer:
             for culprit in failure.culprits:
                 found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
         return tuple(found.values())
+
+    @property
+    def exit_code(self) -> int:
+        """That of the status; 4 if a change was found, but an internal error ended the search below it."""
+        is_cut_short = self.status.is_change and any(culprit.fault for culprit in self.culprits)
+        return 4 if is_cut_short else self.status.exit_code
 
     def parts(self) -> tuple[Answer, ...]:
         """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""

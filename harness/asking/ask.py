@@ -146,7 +146,7 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind) -> Answe
     if files := other_step(session, inquiry):
         sentence = f"{answer.sentence} {sentence_about(files)}"
         answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
-    if place and answer.status.is_change:  # others are searched again, which may find more
+    if place and answer.exit_code == 0:  # others are searched again, which may find more
         store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), SCHEMA))))
     return answer
 

@@ -13,6 +13,7 @@ from attrs import evolve, frozen
 from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty, Status
 from harness.asking.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
+from harness.culprit.descent import fault_in_words
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.errors import HarnessError, UserMistake
@@ -54,7 +55,7 @@ def search_line(
     `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
     `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
     """
-    begun, ran_now, culprit, beside = time.monotonic(), 0, None, list[Task[str]]()
+    begun, ran_now, culprit, beside, fault = time.monotonic(), 0, None, list[Task[str]](), ""
     searched = line.begin(known, patient=find is not None, captured_from="the bad end")
     line.announce(*announced, searched)
     searched = line.run(searched)
@@ -85,7 +86,10 @@ def search_line(
             )
             if repeating is None:
                 trials.tally.seen.update(run.key for run in searched.record.observations.values())
-            culprit = find(trials, sides, searched)
+            try:
+                culprit = find(trials, sides, searched)
+            except Exception as error:  # noqa: BLE001 - the release stands, whatever went wrong below it
+                fault = fault_in_words(line.prober.store, error)
             ran_now = trials.tally.ran_now
             if repeating is None:
                 count_proofs(searched, sides, culprit, trials.tally.failed)
@@ -93,7 +97,7 @@ def search_line(
         if not searched.search.done:
             searched = line.run(searched, {task.result() for task in beside if not task.cancel()})
     culprit = None if searched.search.is_noisy and repeating is None else culprit
-    return OnLine(searched, culprit, ran_now, time.monotonic() - begun)
+    return OnLine(searched, culprit, ran_now, time.monotonic() - begun, fault)
 
 
 def _repeated(prober: Probing, probe: Probe) -> str:
@@ -107,16 +111,21 @@ def _repeated(prober: Probing, probe: Probe) -> str:
 
 @frozen
 class OnLine:
-    """A finished search over a line, with the culprit below its change, which took `ran_now` runs; `wall_s` seconds."""
+    """A finished search over a line, with the culprit below its change, which took `ran_now` runs; `wall_s` seconds.
+
+    `fault` says which internal error ended the search below the change, "" if none did.
+    """
 
     searched: Searched
     culprit: Culprit | None
     ran_now: int = 0
     wall_s: float = 0.0
+    fault: str = ""
 
     def answer(self, asked: Asked, boundary: Boundary) -> Answer:
         """Return the answer."""
         searched, status = self.searched, status_of(self.searched)
+        boundary = evolve(boundary, fault=self.fault)
         found = (Guilty(boundary, self.culprit),) if status.is_change else ()
         signature = searched.record.signature
         failure = Failure((), signature, status, found, boundary=None if found else boundary)

@@ -17,7 +17,6 @@ from harness.model import (
     Lock,
     Mixture,
     Observation,
-    Trace,
     Verdict,
 )
 from harness.model.culprit import Level, Proof
@@ -174,15 +173,15 @@ class Trials:
         built = builder.build(side.lock, recent=True)
         return built if isinstance(built, Environment) else None
 
-    def traces(self, sides: Sides, files: Iterable[str]) -> tuple[Trace | None, ...]:
-        """Run both sides under a trace of these installed files; returns the older and the newer trace, or None."""
+    def traced(self, sides: Sides, files: Iterable[str]) -> tuple[Observation, ...]:
+        """Run both sides under a trace of these installed files; returns the run of the older and the newer one."""
         both = (sides.before, sides.after)
         traced = frozenset(files)
-        found: dict[int, Trace | None] = {}
+        found: dict[int, Observation] = {}
 
         def judged(number: int, observation: Observation, cached: bool) -> Judgement:
             self.tally.ran_now += not cached
-            found[number] = observation.trace
+            found[number] = observation
             return self.judge(observation)
 
         self.reporter.report(Started("both sides again, to see which code runs"))
