@@ -1,3 +1,4 @@
+import pytest
 from hypothesis import HealthCheck, settings
 from support import cache, harness, house, interpreter, parts, uv_cache, write_repro
 
@@ -6,3 +7,7 @@ __all__ = ["cache", "harness", "house", "interpreter", "parts", "uv_cache", "wri
 # A busy machine is slow, which says nothing about the code.
 settings.register_profile("any speed", deadline=None, suppress_health_check=[HealthCheck.too_slow])
 settings.load_profile("any speed")
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--update-golden", action="store_true", help="write the transcripts of tests/scenarios anew")
