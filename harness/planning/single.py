@@ -195,8 +195,11 @@ def _as_recorded(session: Session, repro: Repro, observation: Observation) -> Re
     if not all(map(Path.is_dir, _folders_of(repro))):
         hint = "harness clean removes such copies; ask the question again for a new one"
         raise UserMistake(f"the copy of the files that {name} ran with is gone", hint=hint)
-    if repro.argv and not repro.project and not observation.repro_digest.startswith(_digest_now(repro)):
-        raise UserMistake(f"files that {repro.name!r} names have changed since {name} was observed")
+    if repro.argv == tuple(shlex.split(repro.name)) and not repro.project:  # it reads files of the user
+        now = command_repro(repro.name, content_digest=digest_of(repro.name)).digest
+        if not repro.digest.startswith(now):
+            session.reporter.report(Note(f"files have changed since {name} was observed: this runs them as they are"))
+            repro = evolve(repro, digest=now + repro.digest[len(now) :])
     if repro.source and Path(repro.path).is_file() and read_repro(Path(repro.path)).source != repro.source:
         session.reporter.report(Note(f"{repro.path} has changed since {name} was observed: this runs it as it was"))
     return evolve(repro.with_params(observation.params, typed=False), params=observation.params)
@@ -206,10 +209,6 @@ def _folders_of(repro: Repro) -> list[Path]:
     """The folders of the cache that a repro needs: the copy of its project, and built ones; not all have a `src`."""
     built = [Path(text) for text in repro.search_path if Path(text).is_absolute() and Path(text).name != "src"]
     return [Path(repro.project), *built] if repro.project else built
-
-
-def _digest_now(repro: Repro) -> str:
-    return command_repro(repro.name, content_digest=digest_of(repro.name)).digest
 
 
 def _as_named(
