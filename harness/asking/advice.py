@@ -47,8 +47,10 @@ def advice_for(answer: Answer, plan: Plan) -> str:
 def again(run: Observation, typed: Iterable[str] = ()) -> str:
     """Return the command that repeats a run of a question with these options (`Settings.typed`).
 
-    What a person judged can only be looked at again.
+    What a person judged can only be looked at again. "" for a run with files of two releases, which are not kept.
     """
+    if run.mixture:
+        return ""
     if run.by_hand:
         return " ".join(["harness shell", run.by_hand, *Settings.words_of(typed)])
     return " ".join(["harness probe --again", run.key, *Settings.words_of(typed, OptionGroup.RUNS)])

@@ -61,7 +61,8 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
     rows: list[tuple[str, str]] = []
     for culprit in answer.culprits[:1]:
         for verdict, side in culprit.boundary.by_verdict.items():
-            rows.append((f"run the {verdict.word} side again", again(side, answer.asked.typed)))
+            command = again(side, answer.asked.typed)
+            rows += [(f"run the {verdict.word} side again", command)] if command else []
     advice = re.fullmatch(r"(.+?): (harness [^;]+)", answer.advice)
     if advice is not None:
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
