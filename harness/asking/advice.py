@@ -13,6 +13,7 @@ from harness.asking.failures import raised_in, titled
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.text import listed, one_line, ranged
 from harness.request.project_requirements import declaring
+from harness.settings import OptionGroup, Settings
 
 if TYPE_CHECKING:
     from harness.planning.releases import Plan
@@ -26,12 +27,12 @@ _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 def advice_for(answer: Answer, plan: Plan) -> str:
     """Return one line that says what to run next, or ""."""
-    base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
+    base = " ".join(["harness bisect", answer.subject, *plan.question.typed, *plan.question.policy.typed])
     if answer.status.is_change and (option := untried_option(answer.boundary)):
         return f"To run {ranged(answer.boundary.untried)}, too: {base} {option}"
     match answer.status:
         case Status.NO_FAILURE:
-            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
+            return "If an older release failed, --find-fix --bad VERSION finds what fixed it"
         case Status.FOUND:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
         case Status.NOT_FIXED if not plan.question.policy.prereleases:
@@ -41,7 +42,7 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             found = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
             missing = advice_on_missing(one[1] for one in found if one is not None)
             if not missing and answer.status is Status.NOT_A_REGRESSION and plan.good is not None:
-                return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
+                return f"--good VERSION looks further back than {plan.releases[plan.good].version}"
             return missing
     return ""
 
@@ -55,6 +56,18 @@ def untried_option(boundary: Boundary) -> str:
         if (python := _WITH_PYTHON.search(why)) is not None:
             return python[0]
     return ""
+
+
+def again(run: Observation, typed: Iterable[str] = ()) -> str:
+    """Return the command that repeats a run of a question with these options (`Settings.typed`).
+
+    What a person judged can only be looked at again. "" for a run with files of two releases, which are not kept.
+    """
+    if run.mixture:
+        return ""
+    if run.by_hand:
+        return " ".join(["harness shell", run.by_hand, *Settings.words_of(typed)])
+    return " ".join(["harness probe --again", run.key, *Settings.words_of(typed, OptionGroup.RUNS)])
 
 
 def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:

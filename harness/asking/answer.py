@@ -118,7 +118,7 @@ class Boundary:
             return ""
         if self.is_fix:
             return f"{self.subject}>={newer}" if newer else ""
-        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1)
+        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not self.untried)
 
 
 def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:
@@ -326,12 +326,6 @@ class Answer:
     is_known: bool = False
 
     @property
-    def exit_code(self) -> int:
-        """That of the status; 3, too, for a change between two releases if others between them were not run."""
-        is_range = any(culprit.boundary.untried for culprit in self.culprits)
-        return Status.INCONCLUSIVE.exit_code if self.status.is_change and is_range else self.status.exit_code
-
-    @property
     def culprits(self) -> tuple[Guilty, ...]:
         """The culprits of all failures, each once."""
         found: dict[tuple[str, str | None], Guilty] = {}
@@ -342,9 +336,15 @@ class Answer:
 
     @property
     def exit_code(self) -> int:
-        """That of the status; 4 if a change was found, but an internal error ended the search below it."""
-        is_cut_short = self.status.is_change and any(culprit.fault for culprit in self.culprits)
-        return 4 if is_cut_short else self.status.exit_code
+        """That of the status.
+
+        Of a change, 4 if an internal error ended the search below it, and 3 if other releases between its two were not
+        run.
+        """
+        if self.status.is_change and any(culprit.fault for culprit in self.culprits):
+            return 4
+        is_range = self.status.is_change and any(culprit.boundary.untried for culprit in self.culprits)
+        return Status.INCONCLUSIVE.exit_code if is_range else self.status.exit_code
 
     def parts(self) -> tuple[Answer, ...]:
         """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""

@@ -206,7 +206,11 @@ def inquiry_of(session: Session, question: Question, kind: QuestionKind, ends: E
         hold=settings.hold,
         as_of=settings.as_of,
         from_source=settings.buildable,
-        typed=(*typed_words(question.repro, question.run, settings.params), *settings.typed),
+        typed=(
+            *typed_words(question.repro, question.run, settings.params),
+            *question.project.typed,
+            *settings.typed,
+        ),
         told=chosen.told,
     )
 
@@ -252,6 +256,8 @@ def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
         (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
         (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
         session.gpus,
+        session.local.variables,
+        [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
         [(release.version, release.yanked) for release in releases],
     ]
     text = json.dumps(told, sort_keys=True, default=str)

@@ -6,6 +6,7 @@ take more runs before it named a package.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -66,6 +67,7 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
     good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
+        observer = evolve(observer, typed=question.typed)
         both = BothEnds(observer, question.repro, worlds, bad_world, good_world)
         return Between(both, question).run()
 
@@ -187,17 +189,18 @@ class Between:
 
     def _way_on(self) -> str:
         """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
-        steps, typed = self.ends.steps, self.question.typed
+        steps, good, bad = self.ends.steps, self.ends.good, self.ends.bad.end
+        subject = [self.question.subject] if self.question.subject else []
+        typed = (*subject, *self.question.typed, *self.question.policy.typed)
+        until = [] if bad.text == TODAY else ["--bad", shlex.quote(bad.text)]
         if steps is None:
-            good, bad = self.ends.good, self.ends.bad.end
             if good is None or good.end.kind is not EndKind.DAY:
                 return ""
-            until = [] if bad.text == TODAY else ["--bad", bad.text]
             return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
         if steps.way_on is None:
             return ""
         day, python = steps.way_on
-        return f"To look further back: {' '.join(['harness bisect', *typed])} --good {day} --python {python}"
+        return f"To look further back: {' '.join(['harness bisect', *typed, *until])} --good {day} --python {python}"
 
     # -- failures and their culprits
 

@@ -9,7 +9,7 @@ from datetime import timedelta
 from attrs import define, evolve, field
 from packaging.version import Version
 
-from harness.asking.advice import advice_on_limits, cut_short, last_words
+from harness.asking.advice import advice_on_limits, again, cut_short, last_words
 from harness.asking.failures import (
     Group,
     Groups,
@@ -100,7 +100,7 @@ class BothEnds:
                 return False
             self.note_flaky(1, len(self.bad_runs))
         run = self.bad_runs[-1]
-        refuse_mistake(run, self.repro)
+        refuse_mistake(run, self.repro, self.observer.typed)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
         return True
@@ -249,7 +249,7 @@ class BothEnds:
         if not run.outcome.ran:
             why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
             raise UserMistake(f"the good end ({world.end.text}) {why}: {run.detail}")
-        refuse_mistake(run, self.repro)
+        refuse_mistake(run, self.repro, self.observer.typed)
         return run
 
     def newly_failing(self, good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
@@ -388,12 +388,12 @@ class BothEnds:
         )
 
 
-def refuse_mistake(run: Observation, repro: Repro) -> None:
+def refuse_mistake(run: Observation, repro: Repro, typed: tuple[str, ...] = ()) -> None:
     """Raise `UserMistake` if a run of `repro` failed because of a mistake in the command."""
     no_package_did_it = run.mistake.startswith(("SyntaxError", "IndentationError", "TabError", "no such "))
     if not run.mistake or (run.tests and not no_package_did_it):
         return
-    hint = f"to see the run: harness probe --again {run.key}"
+    hint = f"to see the run: {again(run, typed)}"
     if run.mistake == NO_TESTS and not repro.project:
         hint = "there is no project here: go to its folder, or name it with --project"
     raise UserMistake(f"the command fails for a reason that is not a bug: {run.mistake}", hint=hint)

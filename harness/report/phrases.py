@@ -6,6 +6,7 @@ import json
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
+from harness.asking.advice import again
 from harness.asking.answer import Answer, Asked, Status
 from harness.asking.wording import state_of
 from harness.model import Device, Observation, Repro, Signature, normalized_name
@@ -161,8 +162,9 @@ def how_to_see_it(kept: KeptAnswer) -> list[str]:
     if kept.answer.asked.device != Device.CPU.value:
         told.append("Both commands need a GPU with CUDA.")
     if kept.answer.asked.device == Device.EMULATED.value:
-        again = " and ".join(f"harness probe --again {side.key}" for side in kept.answer.sides)
-        told.append(f"The runs of this report used a stand-in for CUDA instead; without a GPU, run: {again}.")
+        commands = " and ".join(filter(None, (again(side, kept.answer.asked.typed) for side in kept.answer.sides)))
+        how = f"; without a GPU, run: {commands}" if commands else ""
+        told.append(f"The runs of this report used a stand-in for CUDA instead{how}.")
     if kept.answer.signature is not None and kept.answer.signature.metric:
         told.append(f"Compare {kept.answer.signature.metric} in metrics.json.")
     return told
