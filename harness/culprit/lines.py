@@ -45,10 +45,10 @@ from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Side, Sides
 from harness.culprit.trials import Claim, Trials
 from harness.events import Note, Started
-from harness.model import Mixture, Observation, Verdict
+from harness.model import Mixture, Observation
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import listed
-from harness.probing import Judge, Prober
+from harness.probing import Prober
 from harness.probing.forking import CannotFork, ForkingProber, forking
 from harness.request.parsing import told_duration
 
@@ -71,7 +71,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     if exchange is None or not exchange.units:
         return ()
     seconds = trials.scope.policy.time_s
-    trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
+    trials = evolve(trials.for_mixtures(sides, package.proofs), until=time.monotonic() + seconds)
     removed = removed_name(trials, sides, exchange)
     if removed is not None:
         return (removed,)
@@ -92,14 +92,6 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
             return (compiled,)
         search, reduced = pursued(search, used, stack, are_alone=not is_mixable)
         return _findings(search, reduced, package, until, traced)
-
-
-def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
-    """The judge for mixtures, or the usual one if the message of the bug differs from run to run."""
-    failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
-    strict = trials.judge.for_mixtures(failing.observation)
-    again = [one.observation for one in package.proofs if one.verdict is Verdict.BAD and one.observation is not None]
-    return strict if all(strict(seen).verdict is Verdict.BAD for seen in again) else trials.judge
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
