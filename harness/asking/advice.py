@@ -8,10 +8,10 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.asking.answer import Answer, Status
+from harness.asking.answer import Answer, Boundary, Status
 from harness.asking.failures import raised_in, titled
 from harness.model import Observation, Outcome, Repro, Verdict
-from harness.model.text import listed, one_line
+from harness.model.text import listed, one_line, ranged
 from harness.request.project_requirements import declaring
 from harness.settings import OptionGroup, Settings
 
@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_WITH_PYTHON = re.compile(r"--python [\d.]+")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
@@ -27,6 +28,8 @@ _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 def advice_for(answer: Answer, plan: Plan) -> str:
     """Return one line that says what to run next, or ""."""
     base = " ".join(["harness bisect", answer.subject, *plan.question.typed, *plan.question.policy.typed])
+    if answer.status.is_change and (option := untried_option(answer.boundary)):
+        return f"To run {ranged(answer.boundary.untried)}, too: {base} {option}"
     match answer.status:
         case Status.NO_FAILURE:
             return "If an older release failed, --find-fix --bad VERSION finds what fixed it"
@@ -41,6 +44,17 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             if not missing and answer.status is Status.NOT_A_REGRESSION and plan.good is not None:
                 return f"--good VERSION looks further back than {plan.releases[plan.good].version}"
             return missing
+    return ""
+
+
+def untried_option(boundary: Boundary) -> str:
+    """Return the option with which the releases beside a change that were not run can be run; "" if there is none."""
+    reasons = Counter(boundary.untried.values())
+    for why, _ in reasons.most_common():
+        if "--build" in why:
+            return f"--build {boundary.subject}"
+        if (python := _WITH_PYTHON.search(why)) is not None:
+            return python[0]
     return ""
 
 

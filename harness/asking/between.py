@@ -107,7 +107,9 @@ class Between:
         steps, ran = self.ends.steps, self.ends.observer.tally.ran_now
         way_on = steps.way_on if steps is not None and answer.advice == self._way_on() else None
         told = tuple(dict.fromkeys((*self.ends.told, *answer.told)))
-        return evolve(answer, told=told, way_on=way_on, probes=ran, wall_s=time.monotonic() - begun)
+        return evolve(
+            answer, told=told, way_on=way_on, not_kept=self.ends.not_kept, probes=ran, wall_s=time.monotonic() - begun
+        )
 
     def _answer(self) -> Answer:
         if self.ends.good is not None:
@@ -119,11 +121,14 @@ class Between:
             return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
         if not self.ends.run_good():
             run = self.ends.bad_runs[0]
-            advice = install_missing(self.repro, (run,)) or self._way_on() or advice_on(run)
+            steps, not_asked = self.ends.steps, self.ends.not_asked
+            hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and not_asked else ""
+            advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
             if not advice and not run.tests:
                 advice = f"It ends with {one_line(self.ends.last_words(run), 200)}"
-            if self.ends.unjudged:
+            if self.ends.unjudged or not_asked:
                 why = f"older packages that were tried fail with another error ({self.ends.unjudged})"
+                why = why if self.ends.unjudged else not_asked
                 unsure = Failure((), self.repro.signature, Status.INCONCLUSIVE, note=why)
                 answer = evolve(self._plain(Status.INCONCLUSIVE), failures=(unsure,))
             else:
@@ -203,7 +208,7 @@ class Between:
         """Add the culprits of what newly fails, and those that only show once these are held back."""
         scope = self.ends.bad.scope
         scope = evolve(scope, from_source=(*scope.from_source, *sorted(good.sources)))
-        bad = evolve(self.ends.bad, scope=scope)
+        bad = evolve(self.ends.bad, scope=scope).lifting(good)
         is_fix, flaky = self.question.policy.find_fix, (*answer.flaky, *groups.flaky)
         if is_fix and bad.as_of is not None:
             bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages

@@ -136,6 +136,8 @@ def _proofs(culprit: Guilty) -> Iterator[Row]:
             rows[text] = _proof(text, holds=boundary.is_certain)
     yield from rows.values()
     yield from (Row("note", (short_reason(note),), "dim") for finding in findings[-1:] for note in finding.notes)
+    if culprit.fault:
+        yield Row("internal error", (culprit.fault,), "skip")
 
 
 def _proof(text: str, *, holds: bool, more: str = "", is_long: bool = False) -> Row:

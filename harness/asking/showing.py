@@ -54,7 +54,7 @@ def json_of(answer: Answer) -> dict[str, Any]:
         },
         **picked(boundary, "effect"),
         **picked(answer, "signature failures constraints constraints_verified flaky failing_at_both not_run"),
-        **picked(answer, "back_to lifted not_rebuilt"),
+        **picked(answer, "back_to lifted not_kept not_rebuilt"),
         "ends": {end: answer.asked.ends.get(end) for end in ("good", "bad")},
         **picked(answer, "steps lock_changes"),
         **picked(boundary, "left_out drift altered"),

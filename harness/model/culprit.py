@@ -76,7 +76,7 @@ class Finding:
     are the regions and files that had to be added too, `reverted_along` the regions that had to be reverted too.
     `causes` say in a sentence each, without its full stop, what was changed there; `compiled` are the compiled files
     that differ and were loaded, if the cause is in them. `commits` made the change; `notes` are the limits of the
-    finding.
+    finding. `fault` says which internal error ended the search below it, "" if none did.
     """
 
     level: Level
@@ -95,6 +95,7 @@ class Finding:
     compiled: tuple[str, ...] = ()
     commits: tuple[Commit, ...] = ()
     notes: tuple[str, ...] = ()
+    fault: str = ""
 
     @property
     def is_proved(self) -> bool:

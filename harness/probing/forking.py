@@ -154,6 +154,8 @@ class ForkingProber(Around):
             self._do_hang = fresh.outcome is Outcome.TIMED_OUT
             if not self._do_hang:
                 self.stop("a fork hung, a fresh process did not")
+        elif forked is not None and forked.outcome is not Outcome.RAISED and forked.outcome is not fresh.outcome:
+            self.stop(f"a fork ended otherwise ({forked.detail or forked.outcome}) than a fresh process")
         return fresh
 
     def begin(self) -> None:

@@ -26,6 +26,8 @@ def certainty(answer: Answer) -> str:
         return f"not certain; the suspects are {ranged(answer.suspects)}" if answer.suspects else "not certain"
     if answer.status not in (Status.FOUND, Status.FIXED):
         return "certain for the releases that were run"
+    if any(culprit.boundary.untried for culprit in answer.culprits):
+        return f"not certain which release: one of {ranged(answer.suspects)}, of which only the last could be run"
     release = "the release is certain: both sides of the change were run"
     if answer.culprit is None:
         return f"{release}; not bisected below the release"
@@ -47,11 +49,18 @@ def title_of(answer: Answer) -> str:
     """A title for an issue."""
     match answer.status:
         case Status.FOUND:
-            return f"{answer.subject} {answer.first_bad} breaks {answer.repro}"
+            return f"{_changed(answer)} breaks {answer.repro}"
         case Status.FIXED:
-            return f"{answer.subject} {answer.first_good} fixes {answer.repro}"
+            return f"{_changed(answer)} fixes {answer.repro}"
         case _:
             return f"{answer.subject} with {answer.repro}: {answer.status.value.replace('-', ' ')}"
+
+
+def _changed(answer: Answer) -> str:
+    """The release with which it changed; several if those before it were not run."""
+    if answer.boundary.untried:
+        return f"One of {answer.subject} {ranged(answer.suspects)}"
+    return f"{answer.subject} {answer.boundary.ends[1]}"
 
 
 def recipient_of(answer: Answer) -> str:

@@ -162,8 +162,9 @@ class Policy:
     one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
     `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
     search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
-    the time limit of the search below the release, in seconds. `ask` lets a person judge each run. `made` searches the
-    releases that write what the repro reads. Raises `UserMistake` for a wrong value.
+    the time limit of the search below the release, in seconds (None: two minutes, more for slow runs). `ask` lets a
+    person judge each run. `made` searches the releases that write what the repro reads. Raises `UserMistake` for a
+    wrong value.
     """
 
     find_fix: bool = False
@@ -174,7 +175,7 @@ class Policy:
     trust_ends: bool = False
     fork: bool = True
     git: str = ""
-    time_s: float = 600.0
+    time_s: float | None = None
     ask: bool = False
     made: bool = False
 
@@ -194,7 +195,8 @@ class Policy:
     def __attrs_post_init__(self) -> None:
         check_between("Policy(confirm=...)", self.confirm, 0, 20)
         check_between("Policy(confidence=...)", self.confidence, 0.5, 0.999999)
-        check_between("Policy(time_s=...)", self.time_s, 0)
+        if self.time_s is not None:
+            check_between("Policy(time_s=...)", self.time_s, 0)
 
 
 def _read_level(level: Level | str | None) -> Level | None:

@@ -14,7 +14,7 @@ from attrs import evolve, field, frozen
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Outcome, Repro
-from harness.run.commands import Collection, recognised
+from harness.run.commands import Collection, TracedCommand, recognised
 from harness.run.devices import hidden, passed_variables
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.launch import (
@@ -137,10 +137,9 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         if not shared.is_dir():
             write_stubs(shared, job.python, user_path(os.environ))
         scratch.stubs.symlink_to(shared)
-    tests, limits = None, Limits(job.repro.timeout, job.repro.memory)
-    if (command := recognised(job.repro.argv)) is not None:
-        tests = Collection(command, scratch.report.parent)
-        job = evolve(job, repro=evolve(job.repro, argv=command.argv))
+    recorder, limits = _recorder(job, scratch), Limits(job.repro.timeout, job.repro.memory)
+    if isinstance(recorder, Collection):
+        job = evolve(job, repro=evolve(job.repro, argv=recorder.command.argv))
     env = environment_of(scratch, job, root)
     argv = (
         _command(job)
@@ -155,8 +154,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
             trace=job.trace,
         )
     )
-    if tests is not None:
-        argv = tests.start(argv, env)
+    if recorder is not None:
+        argv = recorder.start(argv, env)
     try:
         sandbox: list[str] = []
         if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
@@ -180,13 +179,22 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
     tail, report = log.read().decode("utf-8", "replace"), None if job.repro.argv else scratch.report
     ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)
-    if tests is not None:
-        ran = tests.added_to(ran)
+    if recorder is not None:
+        ran = recorder.added_to(ran)
     is_offline = job.sandbox is not None and not job.sandbox.network
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     sandboxed = job.sandbox.label if job.sandbox is not None else "none"
     return evolve(ran, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
+
+
+def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | None:
+    """What records the tests of a command, or what a traced one uses; None for a script, whose driver does it."""
+    if (command := recognised(job.repro.argv)) is not None:
+        return Collection(command, scratch.report.parent)
+    if not job.repro.argv or job.trace is None:
+        return None
+    return TracedCommand(job.trace, scratch.report.parent / "traced")
 
 
 def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
