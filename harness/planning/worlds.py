@@ -403,14 +403,10 @@ class Worlds:
         """Say which options lift the bounds in a resolver's message."""
         named = set(re.findall(r"[a-z0-9][\w.-]*", words.lower()))
         bounds = [text for text in requirements if Requirement(text).specifier and name_of(text) in named]
-        own = [text for text in bounds if text in self.scope.repro.dependencies]
-        ways = [f"--with {name_of(text)} lifts {text}" for text in own]
-        ways += [f"leave out --with '{text}'" for text in bounds if text not in own]
-        return (
-            f"{listed(ways)}, or choose a later day"
-            if ways
-            else "choose a later day, or change a requirement with --with"
-        )
+        typed = set(map(name_of, set(self.scope.requirements).difference(self.scope.repro.dependencies)))
+        ways = [f"--with {name_of(text)} lifts {text}" for text in bounds if name_of(text) not in typed]
+        ways += [f"leave out --with '{text}'" for text in bounds if name_of(text) in typed]
+        return " or ".join(ways) or "choose a later day, or change a requirement with --with"
 
     def _hint_for_day(self, words: str, combination: Combination) -> tuple[str, str]:
         """Say which Python has wheels for the projects in a resolver's message; see `_python_hint`.
