@@ -19,7 +19,7 @@ from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import message_of, used_units
-from harness.culprit.compiled import compiled_cause, compiled_that_ran, removed_from_compiled
+from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
     COMPILED,
@@ -293,7 +293,7 @@ def _unknown(search: LineSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
     told = f"could not tell which of its {len(search.exchange.units)} files makes the difference in {reduced.runs} runs"
     if COMPILED in search.all:
-        told += f": it may be several changes together, or in {compiled_that_ran(search)[0]}"
+        told += f": it may be several changes together, or in {few(compiled_that_ran(search))}"
     return told
 
 
