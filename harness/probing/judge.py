@@ -137,11 +137,11 @@ class Judge:
         If the signature names an exception without a message, only failures with a message like that of `failed` are
         bad, unless the message differs between runs of its environment.
         """
-        single, raised = self.signature, failed.exception
+        signature, raised = self.signature, failed.exception
         bad = [run for run in runs if self(run).verdict is Verdict.BAD]
         good = [run for run in runs if self(run).verdict is Verdict.GOOD]
         again = [run.exception for run in bad if run.lock == failed.lock and run.exception is not None]
-        is_broad = single is not None and single.exception is not None and single.message is None
+        is_broad = signature is not None and signature.exception is not None and signature.message is None
         message = raised.message if is_broad and raised is not None else ""
         message = message if all(_is_like(other, message) for other in again) else ""
         locks = [run.lock for run in (*bad, *good) if run.lock is not None]
