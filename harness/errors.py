@@ -17,7 +17,8 @@ A failure of a probed release is an `Outcome`, never an exception. Only `harness
     |-- Interrupted            130   Ctrl-C
     `-- HarnessFault            70   internal error
 
-Exit codes 0 (found), 1 (not found), 3 (inconclusive) are answers, not errors.
+Exit codes 0 (found), 1 (not found), 3 (inconclusive) and 4 (found, but an internal error ended the search below it) are
+answers, not errors.
 """
 
 from __future__ import annotations
@@ -111,6 +112,6 @@ class Interrupted(HarnessError):
 
 
 class HarnessFault(HarnessError):
-    """An internal error; please report it."""
+    """An internal error, and no answer; please report it."""
 
     exit_code = 70

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import json
 import re
+import tempfile
+import traceback
 from collections.abc import Callable, Iterable, Mapping
 from functools import cache
 from typing import Any, TypeVar
@@ -68,6 +70,15 @@ def passed_secrets(environ: Mapping[str, str], names: Iterable[str]) -> dict[str
 def known_secrets(environ: Mapping[str, str], pass_env: Iterable[str] = ()) -> dict[str, str]:
     """Map the values of all variables with secret-sounding names, and of those passed to runs, to placeholders."""
     return passed_secrets(environ, {name for name in environ if _SECRET_NAME.search(name)} | set(pass_env))
+
+
+def write_traceback(error: BaseException, known: Mapping[str, str]) -> str:
+    """Write the traceback of an internal error to a new file, without secrets, and return the file's path."""
+    with tempfile.NamedTemporaryFile(
+        "w", prefix="harness-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
+    ) as file:
+        file.write(hide_secrets("".join(traceback.format_exception(error)), known))
+    return file.name
 
 
 def hide_secrets(text: str, known: Mapping[str, str] | None = None) -> str:

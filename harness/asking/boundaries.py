@@ -13,10 +13,11 @@ from attrs import evolve, frozen
 from harness.asking.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty, Status
 from harness.asking.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
+from harness.culprit.descent import fault_in_words
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.errors import HarnessError, UserMistake
-from harness.model import Change, Release
+from harness.model import Change, Release, Verdict
 from harness.model.verdict import verdicts_around
 from harness.run.process import Cancelled
 from harness.scheduling.scheduler import Task
@@ -54,7 +55,7 @@ def search_line(
     `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
     `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
     """
-    begun, ran_now, culprit, beside = time.monotonic(), 0, None, list[Task[str]]()
+    begun, ran_now, culprit, beside, fault = time.monotonic(), 0, None, list[Task[str]](), ""
     searched = line.begin(known, patient=find is not None, captured_from="the bad end")
     line.announce(*announced, searched)
     searched = line.run(searched)
@@ -81,11 +82,15 @@ def search_line(
                 index,
                 judge,
                 line.reporter,
+                known=tuple(searched.record.observations.values()),
                 repeat_beside=repeat_beside,
             )
             if repeating is None:
                 trials.tally.seen.update(run.key for run in searched.record.observations.values())
-            culprit = find(trials, sides, searched)
+            try:
+                culprit = find(trials, sides, searched)
+            except Exception as error:  # noqa: BLE001 - the release stands, whatever went wrong below it
+                fault = fault_in_words(line.prober.store, error)
             ran_now = trials.tally.ran_now
             if repeating is None:
                 count_proofs(searched, sides, culprit, trials.tally.failed)
@@ -93,7 +98,7 @@ def search_line(
         if not searched.search.done:
             searched = line.run(searched, {task.result() for task in beside if not task.cancel()})
     culprit = None if searched.search.is_noisy and repeating is None else culprit
-    return OnLine(searched, culprit, ran_now, time.monotonic() - begun)
+    return OnLine(searched, culprit, ran_now, time.monotonic() - begun, fault)
 
 
 def _repeated(prober: Probing, probe: Probe) -> str:
@@ -107,16 +112,21 @@ def _repeated(prober: Probing, probe: Probe) -> str:
 
 @frozen
 class OnLine:
-    """A finished search over a line, with the culprit below its change, which took `ran_now` runs; `wall_s` seconds."""
+    """A finished search over a line, with the culprit below its change, which took `ran_now` runs; `wall_s` seconds.
+
+    `fault` says which internal error ended the search below the change, "" if none did.
+    """
 
     searched: Searched
     culprit: Culprit | None
     ran_now: int = 0
     wall_s: float = 0.0
+    fault: str = ""
 
     def answer(self, asked: Asked, boundary: Boundary) -> Answer:
         """Return the answer."""
         searched, status = self.searched, status_of(self.searched)
+        boundary = evolve(boundary, fault=self.fault)
         found = (Guilty(boundary, self.culprit),) if status.is_change else ()
         signature = searched.record.signature
         failure = Failure((), signature, status, found, boundary=None if found else boundary)
@@ -134,11 +144,35 @@ class OnLine:
         return evolve(answer, sentence=sentence_for(answer, searched.search.result, names))
 
 
+_ABOUT_END = {
+    BisectionStatus.NO_FAILURE: Verdict.BAD,
+    BisectionStatus.NOT_A_REGRESSION: Verdict.GOOD,
+    BisectionStatus.NOT_FIXED: Verdict.GOOD,
+}
+
+
 def status_of(searched: Searched) -> Status:
-    """Return how the search over a line ended; it is open if the levels below were to decide, and could not."""
+    """Return how the search over a line ended.
+
+    It is not sure if the levels below were to decide, and could not, or if the answer is about an end that could not be
+    judged, such as "no failure" where the bad end fails in another way.
+    """
     ended = searched.search.result.status
-    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY)
+    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY) or _is_end_unjudged(searched)
     return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
+
+
+def _is_end_unjudged(searched: Searched) -> bool:
+    """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
+    axis, result = searched.axis, searched.search.result
+    about = _ABOUT_END.get(result.status)
+    moved = next((one for one in result.moved_ends if one.end is about), None)
+    if moved is None:
+        return False
+    if (axis.bad if about is Verdict.BAD else axis.good) is not None:
+        return True
+    runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.asked)
+    return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
 
 
 def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:
@@ -162,7 +196,7 @@ def boundary_of(
         return axis.names[position] if position is not None else None
 
     sides = searched.sides
-    return Boundary(
+    boundary = Boundary(
         subject=axis.subject,
         unit=axis.unit,
         candidates=candidates or tuple(map(Candidate, axis.names)),
@@ -184,6 +218,7 @@ def boundary_of(
         },
         moved=_moved(searched),
     )
+    return boundary.with_untried() if status_of(searched).is_change else boundary
 
 
 def sides_of(searched: Searched) -> Sides | None:

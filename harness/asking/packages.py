@@ -175,7 +175,7 @@ class PackageSearch:
         if searched.search.is_noisy and not observer.is_flaky:
             bad = searched.search.result.bad_side
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
-        found = boundary_of(searched, candidates_of(releases), left_out)
+        found = evolve(boundary_of(searched, candidates_of(releases), left_out), fault=on_line.fault)
         if None in found.ends:
             return Guilty(evolve(found, before=change.before, after=change.after)), None
         judgement = self.judge(found.sides[-1])

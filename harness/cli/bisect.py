@@ -153,4 +153,4 @@ def bisect(
         kept = [str(short(path)) for path in reports if path.suffix == ".html"]
         limits = str(short(written)) if written is not None else ""
         print_answer(Console(soft_wrap=True), answer, str(settings.results), kept, limits)
-    sys.exit(answer.status.exit_code)
+    sys.exit(answer.exit_code)

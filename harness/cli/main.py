@@ -26,10 +26,11 @@ Exit codes:
     1  nothing to find (probe: bad)
     2  a mistake in the command, or in a file that it names
     3  not sure; the answer says what hides it (probe: skipped)
+    4  found an answer, but an internal error ended the search below it
     5  the package index can't be reached
     6  no space left, or a folder can't be written
     7  the scheduler can't be reached, or no worker of it matches this machine
-   70  an internal error
+   70  an internal error, and no answer
   130  stopped by Ctrl-C; the same command goes on where it stopped
 """
 
@@ -87,7 +88,7 @@ class _Group(click.Group):
             formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> Any:
-        from harness.redact import hide_secrets, known_secrets
+        from harness.redact import hide_secrets, known_secrets, write_traceback
 
         known = known_secrets(os.environ, _let_through(ctx.args))
         for_git = _FOR_GIT in ctx.args
@@ -104,7 +105,8 @@ class _Group(click.Group):
         except KeyboardInterrupt:
             found = Interrupted("stopped", hint="run the same command again to continue")
         except Exception as error:  # noqa: BLE001 - the last resort for unexpected errors
-            found = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {_kept_traceback(known)}")
+            where = write_traceback(error, known)
+            found = HarnessFault(f"{type(error).__name__}: {error}", hint=f"details are in {where}")
         tell(found, known)
         raise click.exceptions.Exit(_exit_code(found.exit_code, for_git=for_git))
 
@@ -121,19 +123,6 @@ def _let_through(arguments: Sequence[str]) -> list[str]:
     """The variables that a command line passes to runs, whose values messages must not show."""
     separate = [name for option, name in itertools.pairwise(arguments) if option == _PASS_ENV]
     return [*separate, *(word.partition("=")[2] for word in arguments if word.startswith(f"{_PASS_ENV}="))]
-
-
-def _kept_traceback(known: Mapping[str, str]) -> str:
-    import tempfile
-    import traceback
-
-    from harness.redact import hide_secrets
-
-    with tempfile.NamedTemporaryFile(
-        "w", prefix="harness-fault-", suffix=".txt", delete=False, encoding="utf-8", errors="backslashreplace"
-    ) as file:
-        file.write(hide_secrets(traceback.format_exc(), known))
-    return file.name
 
 
 def tell(error: HarnessError, known: Mapping[str, str] | None = None) -> None:

@@ -65,9 +65,9 @@ _OPTIONS = [
         "--time",
         "time_s",
         metavar="TIME",
-        default="10m",
-        show_default=True,
-        callback=lambda _context, _option, text: read_duration(text, "--time"),
+        default=None,
+        show_default="2m, or as long as 40 runs take, up to 10m",
+        callback=lambda _context, _option, text: read_duration(text, "--time") if text is not None else None,
         help="How long to search below the release: 90s, 10m, 1h.",
     ),
 ]

@@ -17,8 +17,8 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
 
     Also returns whether all other files of the older release run with the compiled files of the newer one.
 
-    One run has all other files from the older release. If it ends as the newer release does, the compiled files are
-    exchanged alone, in both directions, which is a proof if they can be mixed with the Python files.
+    One run has all other files from the older release. Unless it ends as the older release does, the compiled files are
+    exchanged alone. That is a proof in each direction in which they can be mixed with the Python files.
     """
     others = search.all - {COMPILED}
     if COMPILED not in search.all or not others:
@@ -27,13 +27,15 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
     older, newer = sides.before.verdict, sides.after.verdict
     sentence = exchanged_in_words(packages, "all files that are not compiled", newer_base=True)
     alike = trials.proof(sentence, search.reverted(others), newer)
-    if not alike.holds:
-        return None, alike.verdict is older
+    if alike.verdict is older:
+        return None, True
     back = trials.proof(
         exchanged_in_words(packages, "the compiled files", newer_base=True),
         search.reverted(frozenset({COMPILED})),
         older,
     )
+    if not alike.holds and not back.holds:
+        return None, False
     forth = trials.proof(
         exchanged_in_words(packages, "the compiled files", newer_base=False),
         search.advanced(frozenset({COMPILED})),
@@ -41,6 +43,8 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
     )
     ran = compiled_that_ran(search)
     is_shown = back.holds or forth.holds
+    count = sum(len(paths) for unit, paths in search.edits.wholes.items() if unit != COMPILED)
+    note = f"with the {counted(count, 'file')} that are not compiled put back it fails in the same way"
     found = evolve(
         search.exchange.package,
         level=Level.FILE if is_shown else Level.PACKAGE,
@@ -51,7 +55,7 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
         runs=3,
         unresolved=sum(not proof.holds for proof in (back, forth)),
         causes=(f"the cause is in the compiled part, {few(ran)}",),
-        notes=(f"with {counted(len(others), 'change')} outside the compiled files put back it fails in the same way",),
+        notes=(note,) if alike.holds else (),
     )
     return found, True
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 from attrs import evolve
 
 from harness.culprit.commit import find_commit
@@ -10,9 +12,14 @@ from harness.culprit.package import find_package
 from harness.culprit.release import narrow_release
 from harness.culprit.sides import Sides
 from harness.culprit.trials import Trials
-from harness.errors import Interrupted
+from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.text import listed
+from harness.redact import hide_secrets, write_traceback
+from harness.run.process import Cancelled
+
+if TYPE_CHECKING:
+    from harness.store import Store
 
 
 def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
@@ -26,23 +33,35 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
     package, narrowed = find_package(trials, sides, until)
     if narrowed == sides and not all(proof.holds for proof in package.proofs):
         return Culprit((package,))  # a side had another verdict when it was repeated
-    if package.is_shown_one_way and not are_neighbours:
-        package, narrowed = narrow_release(trials, narrowed, package, until)
-    trials.tally.sides = narrowed
+    findings = [package]
     try:
-        return Culprit(_with_lower_levels(trials, narrowed, package, until))
+        if package.is_shown_one_way and not are_neighbours:
+            package, narrowed = narrow_release(trials, narrowed, package, until)
+        findings, trials.tally.sides = [package], narrowed
+        _add_lower_levels(trials, narrowed, findings, until)
     except (Interrupted, KeyboardInterrupt) as stopped:
         if not package.is_proved:
             raise
         raise _stopped_below(package) from stopped
+    except Exception as error:  # noqa: BLE001 - what is proved stands, whatever went wrong below it
+        findings[-1] = evolve(findings[-1], fault=fault_in_words(trials.prober.store, error))
+    return Culprit(tuple(findings))
 
 
-def _with_lower_levels(trials: Trials, narrowed: Sides, package: Finding, until: Level) -> tuple[Finding, ...]:
-    """The finding on the package, and those of the levels below it."""
-    findings = [package]
+def fault_in_words(store: Store, error: Exception) -> str:
+    """Return a sentence on an internal error, whose traceback it writes to a file; raises all other errors again."""
+    if isinstance(error, Cancelled) or (isinstance(error, HarnessError) and not isinstance(error, HarnessFault)):
+        raise error
+    words = hide_secrets(f"{type(error).__name__}: {error}", store.secrets)
+    return f"the search below this ended: {words}; details are in {write_traceback(error, store.secrets)}"
+
+
+def _add_lower_levels(trials: Trials, narrowed: Sides, findings: list[Finding], until: Level) -> None:
+    """Add the findings of the levels below the package, each as soon as it is known."""
+    (package,) = findings
     if until.depth >= Level.FILE.depth and package.is_shown_one_way:
         below = find_lines(trials, narrowed, package, until)
-        findings = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
+        findings[:] = [*below] if below and below[0].level is Level.PACKAGE else [*findings, *below]
     if until is Level.COMMIT and findings[-1].is_shown_one_way:
         cache = trials.prober.builder.workspace.clones
         commit = find_commit(trials, narrowed, findings[-1], trials.scope.policy.git, cache)
@@ -50,7 +69,6 @@ def _with_lower_levels(trials: Trials, narrowed: Sides, package: Finding, until:
             findings[-1] = evolve(findings[-1], notes=(*findings[-1].notes, f"no commit is named: {commit}"))
         else:
             findings.append(commit)
-    return tuple(findings)
 
 
 def _stopped_below(package: Finding) -> Interrupted:

@@ -20,7 +20,7 @@ from harness.model.culprit import Region
 from harness.model.text import listed, numbered_lines
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from harness.model import Change
 
@@ -47,14 +47,25 @@ class Edits:
 
     @classmethod
     def of(
-        cls, units: Mapping[Unit, tuple[str, ...]], before: PackageFiles, after: PackageFiles, cut: Collection[Unit]
+        cls,
+        units: Mapping[Unit, tuple[str, ...]],
+        before: PackageFiles,
+        after: PackageFiles,
+        cut: Collection[Unit],
+        check: Callable[[], None] = lambda: None,
     ) -> Edits:
-        """Make edits from units of difference (`sides.differing`); text files in `cut` are split into regions."""
+        """Make edits from units of difference (`sides.differing`); text files in `cut` are split into regions.
+
+        `check` is called before each of these files is read.
+        """
         differences: dict[str, FileDifference] = {}
         homes: dict[str, str] = {}
         wholes: dict[Unit, tuple[str, ...]] = {}
         for unit, paths in units.items():
-            found = _compared(unit, paths[0], before, after) if unit in cut and paths[-1] == unit else None
+            found = None
+            if unit in cut and paths[-1] == unit:
+                check()
+                found = _compared(unit, paths[0], before, after)
             if found is None:
                 wholes[unit] = paths
                 continue

@@ -6,16 +6,18 @@ in the older release is searched like the culprit itself, declarations in its fi
 
 from __future__ import annotations
 
+import time
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from functools import partial
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.clues import Clues, Pointers, failure_of
+from harness.culprit.clues import Clues, Pointers, failure_of, used_units
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced, shown
+from harness.culprit.pursuit import Candidate, Pursuit, Reduced, check_time, shown
 from harness.culprit.sides import METADATA, Exchange, Sides
-from harness.culprit.ties import Consistency, ties_of
+from harness.culprit.ties import Consistency, Ties, ties_of
 from harness.culprit.trials import Claim, Trials
 from harness.events import Judged
 from harness.model import Trace, Verdict
@@ -27,7 +29,10 @@ from harness.probing.forking import ForkingProber
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
-_MOST_READ = 300  # more files than that are read once it is known what ran
+_MOST_READ = 100  # of more files, those in which only the module's own code ran are read later
+_MODULE = "<module>"  # the name of a module's own code in a trace
+_TO_SEARCH = 0.8  # of the time; the rest is for proofs
+LATE = "the time was over"
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
 
 _FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
@@ -109,6 +114,8 @@ class LineSearch:
     """A search for lines: its units, their ties and weights.
 
     `older` opens forks of the older environment for some units that are advanced there; None if there are none.
+    `until` is the time on the monotonic clock at which the search ends, so that what it found can be proved before the
+    limit of the trials.
     """
 
     trials: Trials
@@ -119,6 +126,23 @@ class LineSearch:
     weights: dict[Unit, float] = field(repr=False)
     clues: Clues | None = field(default=None, repr=False)
     older: Callable[[Candidate], ForkingProber | None] = field(default=lambda _: None, repr=False)
+    until: float | None = None
+
+    @classmethod
+    def uncut(cls, trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> LineSearch:
+        """A search whose files are all whole, and were not read."""
+        edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, ())
+        return cls(trials, sides, exchange, edits, Consistency(edits, Ties()), {})
+
+    @property
+    def is_over(self) -> bool:
+        """Whether the time to search is over."""
+        return self.until is not None and time.monotonic() >= self.until
+
+    @property
+    def is_late(self) -> bool:
+        """Whether the time to prove what was found is over, too."""
+        return self.trials.until is not None and time.monotonic() >= self.trials.until
 
     @property
     def all(self) -> frozenset[Unit]:
@@ -176,27 +200,49 @@ class LineSearch:
             closed=self.consistency.reverted,
             probe_of=self.reverted,
             label_of=lambda units: f"reverted: {self.names(units)}",
-            until=self.trials.until,
+            until=self.until,
             parts=parts,
             complete=self.consistency.reverted_alone,
             at_once=1 if self.trials.forks is not None else None,  # forks share one folder
         )
 
 
-def prepared(trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit]) -> tuple[LineSearch, int]:
+def watched(trials: Trials, sides: Sides, exchange: Exchange) -> tuple[Sides, frozenset[str]]:
+    """The sides with the files that they used, and the files to trace in both.
+
+    A command says only in a traced run which files it used, so both sides run once more, and all files are traced.
+    """
+    if any(side.observation.loaded for side in (sides.before, sides.after)):
+        return sides, files_to_trace(exchange, used_units(exchange.units, sides))
+    wanted = files_to_trace(exchange, frozenset(exchange.units))
+    before, after = (
+        evolve(side, observation=evolve(side.observation, loaded=run.loaded))
+        for side, run in zip((sides.before, sides.after), trials.traced(sides, wanted), strict=True)
+    )
+    return Sides(before, after), wanted
+
+
+def prepared(
+    trials: Trials, sides: Sides, exchange: Exchange, used: frozenset[Unit], wanted: frozenset[str]
+) -> tuple[LineSearch, int]:
     """Prepare a search for lines; returns it with the number of runs.
 
-    Both sides run once more under a trace. Of many files, only those are read in which a function ran, or that are in
-    the traceback; the others stay whole until they are the culprit.
+    Both sides run once more under a trace of the files in `wanted`. Of many files, only those are read in which a
+    function ran, or that are in the traceback; the others stay whole until they are the culprit. Raises `OutOfTime`.
     """
-    wanted = files_to_trace(exchange, used)
-    traces = trials.traces(sides, wanted) if wanted else ()
+    traces = [run.trace for run in trials.traced(sides, wanted)] if wanted else []
     cut = used if len(used) <= _MOST_READ else _that_called(exchange, sides, used, traces)
-    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut)
+    check = partial(check_time, trials.until)
+    edits = Edits.of(_units(exchange, used), exchange.before, exchange.after, cut, check)
     before, after = traces or (None, None)
     clues = Clues(sides, trials.scope.repro.source, before, after, Pointers.of(exchange, sides))
+    check()
     consistency = Consistency(edits, ties_of(edits, clues.idle(edits)))
+    check()
     search = LineSearch(trials, sides, exchange, edits, consistency, clues.weights(edits), clues)
+    if trials.until is not None:
+        now = time.monotonic()
+        search = evolve(search, until=now + _TO_SEARCH * (trials.until - now))
     return search, len(traces)
 
 
@@ -223,7 +269,13 @@ def _that_called(
     exchange: Exchange, sides: Sides, used: frozenset[Unit], traces: Sequence[Trace | None]
 ) -> frozenset[Unit]:
     """The used files in which a function ran on either side, and those of the traceback."""
-    called = {path for trace in traces if trace is not None for path, found in trace.called.items() if found}
+    called = {
+        path
+        for trace in traces
+        if trace is not None
+        for path, found in trace.called.items()
+        if found.keys() - {_MODULE}
+    }
     raised = failure_of(sides)
     called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
     return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
@@ -308,6 +360,11 @@ class Advanced:
     is_needless: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def named_needs(self) -> Candidate:
+        """The units that an answer names beside the culprit: none where they are too many for a proof."""
+        return self.needs if self.proof.holds else frozenset()
+
 
 def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     """Prove that the culprit (`core`) makes the difference in the older environment.
@@ -319,12 +376,15 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     proof: Proof | None = None
     runs, ran_alone = 0, False
     for start in dict.fromkeys((core, units)):
+        if search.is_late:
+            proof = proof or Proof(_sentence_forth(search, core, frozenset()), sides.after.verdict, Verdict.SKIP, LATE)
+            return Advanced(proof, frozenset(), runs, ran_alone)
         besides = search.consistency.advanced(start) - core
         runs += 1
-        one = proved_forth(search, core, advance(search, core, start))
-        if one.holds:
+        one = counted_besides(proved_forth(search, core, advance(search, core, start)), besides)
+        if one.holds or (one.is_expected and start == core):  # no search finds fewer
             return Advanced(one, besides, runs, ran_alone)
-        proof = proof or one
+        proof = one if proof is None or one.is_expected else proof
         ran_alone = ran_alone or one.verdict is sides.before.verdict
     needed = _needed(search, core)
     runs += needed.runs
@@ -332,7 +392,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
-        proof = shown(trials, sentence, needed, sides.after.verdict, lambda: along)
+        proof = counted_besides(shown(trials, sentence, needed, sides.after.verdict, lambda: along), besides)
         is_needless = False
         if any(_may_be_it(search, unit) for unit in besides):
             runs += 1
@@ -342,8 +402,18 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
+    if proof.is_expected:
+        return Advanced(proof, frozenset(), runs, ran_alone)
     note = f"adding only {search.names(core)} does not make the difference, and what else that needs was not found"
     return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
+
+
+def counted_besides(proof: Proof, besides: Candidate) -> Proof:
+    """The proof with the number of changes beside the named ones; if they are too many, its reason says so."""
+    told = evolve(proof, besides=len(besides))
+    if told.holds or not told.is_expected:
+        return told
+    return evolve(told, reason=f"{proof.verdict.word} with {len(besides)} other changes, any of which may be the cause")
 
 
 def advance(search: LineSearch, core: Candidate, start: Candidate | None = None) -> Claim:
@@ -384,7 +454,7 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
     besides = search.consistency.advanced(core) - core
     if besides & found:
         return None
-    proof = proved_forth(search, core, advance(search, core))
+    proof = counted_besides(proved_forth(search, core, advance(search, core)), besides)
     return Advanced(proof, besides, 1) if proof.holds else None
 
 
@@ -400,7 +470,7 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
     They are if the older environment kept its verdict with the culprit alone, or if all of them are new files.
     """
     own = {search.edits.path_of(unit) for unit in core}
-    others = {unit for unit in forth.needs if search.edits.path_of(unit) not in own}
+    others = {unit for unit in forth.named_needs if search.edits.path_of(unit) not in own}
     new = all(
         not search.edits.is_region(unit)
         and not any(path in search.edits.before.digests for path in search.edits.wholes[unit])

@@ -30,6 +30,7 @@ from harness.culprit.line_search import (
     advanced,
     advanced_alone,
     belongs,
+    counted_besides,
     file_units,
     files_of,
     forked,
@@ -38,17 +39,18 @@ from harness.culprit.line_search import (
     prepared,
     proved_forth,
     reverted_in_words,
+    watched,
 )
-from harness.culprit.pursuit import Candidate, Reduced, shown
+from harness.culprit.pursuit import Candidate, OutOfTime, Reduced, shown
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Side, Sides
 from harness.culprit.trials import Claim, Trials
-from harness.events import Note, Started
+from harness.events import Started
 from harness.model import Mixture, Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
-from harness.model.text import listed
-from harness.probing import Judge, Prober
+from harness.model.text import counted, listed
+from harness.probing import Prober
 from harness.probing.forking import CannotFork, ForkingProber, forking
 from harness.request.parsing import told_duration
 
@@ -70,12 +72,13 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     exchange = Exchange.of(trials.environment, sides, package)
     if exchange is None or not exchange.units:
         return ()
-    seconds = trials.scope.policy.time_s
-    trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
+    seconds = _limit(trials, sides)
+    trials = evolve(trials.for_mixtures(sides, package.proofs), until=time.monotonic() + seconds)
     removed = removed_name(trials, sides, exchange)
     if removed is not None:
         return (removed,)
     trials.repeat_beside(1)  # no lane is needed while the sources are parsed
+    sides, traced_files = watched(trials, sides, exchange)
     used = used_units(exchange.units, sides)
     names = listed(change.name for change in package.packages)
     trials.begin(
@@ -83,32 +86,39 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         f"{len(exchange.units)} files of {names} differ, {len(used)} of them ran: which lines make the difference? "
         f"(at most {told_duration(seconds)})",
     )
-    with ExitStack() as stack:
-        search, traced = prepared(trials, sides, exchange, used)
-        compiled, is_mixable = compiled_cause(search)
-        if compiled is None and not is_mixable:
-            compiled = removed_from_compiled(search)
-        if compiled is not None:
-            return (compiled,)
-        search, reduced = pursued(search, used, stack, are_alone=not is_mixable)
-        return _findings(search, reduced, package, until, traced)
+    compiled, is_mixable = compiled_cause(LineSearch.uncut(trials, sides, exchange, used))
+    if compiled is not None:
+        return (compiled,)
+    try:
+        with ExitStack() as stack:
+            search, traced = prepared(trials, sides, exchange, used, traced_files)
+            if not is_mixable and (removed := removed_from_compiled(search)) is not None:
+                return (removed,)
+            search, reduced = pursued(search, used, stack, are_alone=not is_mixable)
+            return _findings(search, reduced, package, until, traced)
+    except OutOfTime:
+        note = f"{_out_of_time(seconds)}; the {len(exchange.units)} files that differ are not compared yet"
+        return (evolve(package, notes=(*package.notes, note)),)
 
 
-def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
-    """The judge for mixtures, or the usual one if the message of the bug differs from run to run."""
-    failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
-    strict = trials.judge.for_mixtures(failing.observation)
-    again = [one.observation for one in package.proofs if one.verdict is Verdict.BAD and one.observation is not None]
-    return strict if all(strict(seen).verdict is Verdict.BAD for seen in again) else trials.judge
+_LIKELIEST = 2  # files that are named where the time ran out
+_LEAST_S, _MOST_S, _RUNS = 120.0, 600.0, 40
+
+
+def _limit(trials: Trials, sides: Sides) -> float:
+    """The time for the search in seconds: as asked, else two minutes, or the time of 40 runs up to ten minutes."""
+    asked = trials.scope.policy.time_s
+    run = max(sides.before.observation.duration_s, sides.after.observation.duration_s)
+    return asked if asked is not None else min(max(_LEAST_S, _RUNS * run), _MOST_S)
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
-    if REST in reduced.units:
+    if REST in reduced.units and not search.is_over:
         search, reduced = _into(search, reduced, frozenset({REST}))
         spent.append(reduced)
-    if reduced.shown is not None and (files := _unread(search, reduced)):
+    if reduced.shown is not None and not search.is_over and (files := _unread(search, reduced)):
         search, reduced = _into(search, reduced, files)
         spent.append(reduced)
     if reduced.shown is None and reduced.is_minimal and len(files_of(search, reduced.units)) <= _FEW:
@@ -116,13 +126,13 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
         reduced = evolve(reduced, shown=_run_whole(search, reduced.units))
     if reduced.shown is None:
         reduced = evolve(reduced, runs=sum(one.runs for one in spent), unresolved=sum(one.unresolved for one in spent))
-        return (evolve(package, notes=(*package.notes, _open(search, reduced))),)
+        return (evolve(package, notes=(*package.notes, _unknown(search, reduced), *_open(search, reduced))),)
     core, fine, forth = _both_ways(search, reduced, until)
     instead = _instead(search, forth, spent) if forth.is_needless else None
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
-        _files_found(search, reduced, core, forth),
+        _files_found(search, reduced, core, forth, reduced.units - core if fine is None else frozenset()),
         runs=sum(one.runs for one in spent) + forth.runs + traced,
         unresolved=sum(one.unresolved for one in spent),
     )
@@ -134,7 +144,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
 def _both_ways(search: LineSearch, reduced: Reduced, until: Level) -> tuple[Candidate, Refined | None, Advanced]:
     """The found regions that matter, their lines if narrowed further, and the proof in the older environment."""
     core, fine = _core(search, reduced.units), None
-    if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)):
+    if until.depth >= Level.REGION.depth and all(map(search.edits.is_region, core)) and not search.is_late:
         likeliest = core
         core, fine = _narrowed(search, reduced.units, core)
         ranked = sorted(core, key=lambda unit: (-search.weights.get(unit, 0.0), unit))[:_FEW]
@@ -167,21 +177,21 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     return found if found.shown is not None else evolve(found, units=units, shown=shown)
 
 
-def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced) -> Finding:
-    """The finding on the files that make the difference, with both proofs."""
+def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
+    """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
     alone = search.reverted(reduced.units)
     sentence = reverted_in_words(search, reduced.units)
     back = shown(search.trials, sentence, reduced, search.sides.before.verdict, lambda: alone)
-    files = files_of(search, core | (forth.needs if belongs(search, core, forth) else frozenset()))
+    files = files_of(search, core | (forth.named_needs if belongs(search, core, forth) else frozenset()))
     return Finding(
         Level.FILE,
         exchange.owning(exchange.paths(file_units(search, core))),
         files=files,
-        proofs=(back, forth.proof),
+        proofs=(counted_besides(back, along), forth.proof),
         candidates=len(exchange.units),
         is_minimal=reduced.is_minimal,
-        needed_files=tuple(name for name in files_of(search, forth.needs) if name not in files),
+        needed_files=tuple(name for name in files_of(search, forth.named_needs) if name not in files),
         notes=(*_notes(search, reduced), *forth.notes),
     )
 
@@ -232,7 +242,7 @@ def _lines_found(
         candidates=sum(map(search.edits.is_region, search.all)),
         runs=fine.runs if fine is not None else 0,
         unresolved=0,
-        needs=search.edits.regions(forth.needs),
+        needs=search.edits.regions(forth.named_needs),
         reverted_along=search.edits.regions(along) if fine is None else (),
         causes=causes_of(search.edits, core, message_of(search.sides)),
     )
@@ -276,24 +286,36 @@ def _notes(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
     """Notes on what the search could not show."""
     named = frozenset(search.names({unit}) for unit in reduced.unproven)
     told = evolve(reduced, unproven=named).notes
-    return told if reduced.is_minimal else (f"{told[0]}{_out_of_time(search)}", *told[1:])
+    return told if reduced.is_minimal else (*told, *_open(search, reduced))
 
 
-def _open(search: LineSearch, reduced: Reduced) -> str:
+def _unknown(search: LineSearch, reduced: Reduced) -> str:
     """A note on why nothing smaller than the package was proved."""
     told = f"could not tell which of its {len(search.exchange.units)} files makes the difference in {reduced.runs} runs"
     if COMPILED in search.all:
         told += f": it may be several changes together, or in {few(compiled_that_ran(search))}"
-    return told + _out_of_time(search)
+    return told
 
 
-def _out_of_time(search: LineSearch) -> str:
-    """What to do if the time budget ran out; "" if it did not."""
-    until, seconds = search.trials.until, search.trials.scope.policy.time_s
-    if until is None or time.monotonic() < until:
-        return ""
+def _open(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
+    """A note on what is open, and on what to do, if the time ran out."""
+    if not search.is_over:
+        return ()
+    flipped = search.sides.before.verdict
+    cleared = frozenset[Unit]().union(
+        *(units for units, (verdict, _) in reduced.told.items() if verdict not in (flipped, Verdict.SKIP))
+    )
+    left = sorted(reduced.units - cleared, key=lambda unit: (-search.weights.get(unit, 0.0), unit))
+    files = tuple(dict.fromkeys(search.edits.path_of(unit) for unit in left))
+    count = f"{len(left)} of {counted(len(search.all), 'change')}"
+    told = f"; {count} are open, the likeliest in {listed(files[:_LIKELIEST])}" if left else ""
+    return (_out_of_time(_limit(search.trials, search.sides)) + told,)
+
+
+def _out_of_time(seconds: float) -> str:
+    """What to do where the time ran out."""
     more = f"{math.ceil(seconds * 3 / 60)}m"
-    return f"; the time budget of {told_duration(seconds)} ran out (--time {more} goes on where it stopped)"
+    return f"the time limit of {told_duration(seconds)} was reached (--time {more} goes on where it stopped)"
 
 
 _CHECKED = 2  # sets that forks found to be too small
@@ -431,13 +453,12 @@ def _opened_forks(
 def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> ForkingProber | None:
     """The forks of a side if it can be forked, and a fork of the unchanged side has that side's verdict."""
     if isinstance(forks, str):
-        if forks:
-            trials.reporter.report(Note(f"not forking runs: {forks}"))
+        trials.without_forks(forks)
         return None
     unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
     found, _ = forked(trials, forks, f"forked: the {side.verdict.value} environment", unchanged)
     if forks.stopped:
-        trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
+        trials.without_forks(forks.stopped)
         return None
     if found is side.verdict:
         return forks
@@ -448,4 +469,4 @@ def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> Fo
 def _give_up(trials: Trials, forks: ForkingProber) -> None:
     """Stop forking, and report it."""
     forks.stop("a fork and a fresh process disagree")
-    trials.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
+    trials.without_forks(forks.stopped)

@@ -22,6 +22,17 @@ if TYPE_CHECKING:
 
 Candidate = frozenset[Unit]
 
+
+class OutOfTime(Exception):
+    """The time ran out while the harness itself computed."""
+
+
+def check_time(until: float | None) -> None:
+    """Raise `OutOfTime` at this time on the monotonic clock, or later; None is no limit."""
+    if until is not None and time.monotonic() >= until:
+        raise OutOfTime
+
+
 _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
 
 
@@ -78,7 +89,7 @@ class Pursuit:
     sets, `sets_at_once`. `together`: units may be enough only together, so that a skip of one says nothing about it. If
     not `leaves_out`, the search ends without leaving out each unit of the result. With `are_alone`, sets are tried only
     in a part that was enough. `most` limits the runs of sets. `until` is the time on the monotonic clock at which the
-    search stops. `judge` defaults to the judge of the trials.
+    search stops, also while it works out what to try next. `judge` defaults to the judge of the trials.
     """
 
     trials: Trials
@@ -137,10 +148,13 @@ class Pursuit:
             self._as_told,
             needs=Needs.LANE if self.trials.forks is None else Needs.ALL_LANES,
         )
-        engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
-        engine.drive(search, width=self.sets_at_once, until=is_enough)
+        try:
+            engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
+            engine.drive(search, width=self.sets_at_once, until=is_enough)
+            result = search.result
+        except OutOfTime:
+            result = search.reached
         self.trials.tally.ran_now += ran_now
-        result = search.result
         return Reduced(
             units=result.minimal,
             is_minimal=result.is_minimal,
@@ -153,19 +167,31 @@ class Pursuit:
         )
 
     def next_sets(self, count: int) -> tuple[Candidate, ...]:
-        """Up to `count` sets: the one to try next, then those that follow if the difference stays."""
+        """Up to `count` sets: the one to try next, then those that follow if the difference stays.
+
+        Raises `OutOfTime`.
+        """
         return self._search().ask(count)
 
     def _search(self) -> Narrowing[Unit]:
         return Narrowing(
             tuple(self.weights),
             weights=self.weights,
-            closed=self.closed,
+            closed=self._in_time(self.closed),
             parts=self.parts,
-            complete=self.complete,
+            complete=self._in_time(self.complete),
             together=self.together,
             leaves_out=self.leaves_out,
         )
+
+    def _in_time(self, completed: Callable[[Candidate], Candidate]) -> Callable[[Candidate], Candidate]:
+        """The same function, which raises `OutOfTime` at the end of the time: it reads and mixes whole files."""
+
+        def checked(units: Candidate) -> Candidate:
+            check_time(self.until)
+            return completed(units)
+
+        return checked
 
     def _as_told(self, verdict: Verdict) -> Verdict:
         """The verdict for the search, which calls a set BAD if it has the verdict `flipped`."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -161,8 +162,9 @@ class Policy:
     one run does not tell good from bad; `confidence` is the probability that a candidate needs to be named.
     `trust_ends` says that there is a change and that the bug never shows before it. `fork` allows forked runs in the
     search for lines. `git` is the repository for the commit level: a clone, a URL, "auto", or "" for none. `time_s` is
-    the time limit of the search below the release, in seconds. `ask` lets a person judge each run. `made` searches the
-    releases that write what the repro reads. Raises `UserMistake` for a wrong value.
+    the time limit of the search below the release, in seconds (None: two minutes, more for slow runs). `ask` lets a
+    person judge each run. `made` searches the releases that write what the repro reads. Raises `UserMistake` for a
+    wrong value.
     """
 
     find_fix: bool = False
@@ -173,14 +175,28 @@ class Policy:
     trust_ends: bool = False
     fork: bool = True
     git: str = ""
-    time_s: float = 600.0
+    time_s: float | None = None
     ask: bool = False
     made: bool = False
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The options that search another question in the same way, quoted for a shell."""
+        usual = Policy()
+        flags = {"--pre": self.prereleases, "--flaky": self.flaky, "--no-fork": not self.fork, "--ask": self.ask}
+        values = {"--git": self.git} if self.git else {}
+        values |= {"--confirm": str(self.confirm)} if self.confirm is not None else {}
+        values |= {"--confidence": str(self.confidence)} if self.confidence != usual.confidence else {}
+        values |= {"--time": f"{self.time_s:g}s"} if self.time_s != usual.time_s else {}
+        words = [flag for flag, is_set in flags.items() if is_set]
+        words += [word for pair in values.items() for word in pair]
+        return tuple(map(shlex.quote, words))
 
     def __attrs_post_init__(self) -> None:
         check_between("Policy(confirm=...)", self.confirm, 0, 20)
         check_between("Policy(confidence=...)", self.confidence, 0.5, 0.999999)
-        check_between("Policy(time_s=...)", self.time_s, 0)
+        if self.time_s is not None:
+            check_between("Policy(time_s=...)", self.time_s, 0)
 
 
 def _read_level(level: Level | str | None) -> Level | None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import os
 import re
 import shlex
 from collections.abc import Iterable, Mapping, Sequence
@@ -17,9 +18,9 @@ from typing import Any
 from attrs import evolve, field, frozen
 
 from harness.model import Outcome, RaisedException, TestOutcome, TestResult
-from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, bounded
+from harness.model.observation import TESTS_LIMIT, WHOLE_RUN, Trace, bounded
 from harness.model.text import one_line, plain
-from harness.run.result import Ran, Unreadable, content_of, valid
+from harness.run.result import REPORT_LIMIT, Ran, Unreadable, content_of, valid
 
 _ONLY = "--harness-only="
 _PYTHON = re.compile(r"python(\d(\.\d+)?)?")
@@ -28,6 +29,8 @@ _ISOLATED = re.compile(r"-[A-Za-z]*[IE]")
 _PYTEST = ("pytest", "py.test")
 _MOST_TYPED = 12
 _PLUGINS = Path(__file__).with_name("inside") / "collect"
+_STARTUP = Path(__file__).with_name("inside") / "startup"
+_MOST_PROCESSES = 200  # of a traced command, whose records are read
 _RECORD = "tests.jsonl"
 _ONLY_FILE = "only.json"
 _RECORD_LIMIT = 128 * 1024 * 1024
@@ -196,6 +199,43 @@ class Collection:
             tests=bounded(tests),
             detail=_detail(self.command.tool, ran, tests, record) + record.complaint,
             loaded=dict(record.loaded),
+        )
+
+
+@frozen
+class TracedCommand:
+    """Has each Python process of a command record which installed files it used, and what ran in `files` of them."""
+
+    files: frozenset[str]
+    folder: Path
+
+    def start(self, argv: Sequence[str], env: dict[str, str]) -> list[str]:
+        """Return the command to start, and add the variables that it needs to `env`."""
+        self.folder.mkdir()
+        (self.folder / "files.json").write_text(json.dumps(sorted(self.files)), encoding="utf-8")
+        env["PYTHONPATH"] = os.pathsep.join(filter(None, (str(_STARTUP), env.get("PYTHONPATH", ""))))
+        env["HARNESS_TRACED"] = str(self.folder)
+        return list(argv)
+
+    def added_to(self, ran: Ran) -> Ran:
+        """Return the result of a run with what its processes have recorded."""
+        loaded: dict[str, set[str]] = {}
+        called: dict[str, dict[str, int]] = {}
+        lines: dict[str, set[int]] = {}
+        for path in sorted(self.folder.glob("process-*.json"))[:_MOST_PROCESSES]:
+            with contextlib.suppress(Unreadable):
+                record = _object(content_of(path, REPORT_LIMIT) or b"")
+                for name, files in (valid(record.get("loaded"), dict[str, tuple[str, ...]]) or {}).items():
+                    loaded.setdefault(name, set()).update(files)
+                trace = valid(record.get("trace"), Trace) or Trace()
+                for file, functions in trace.called.items():
+                    called.setdefault(file, {}).update(functions)
+                for file, numbers in trace.lines.items():
+                    lines.setdefault(file, set()).update(numbers)
+        return evolve(
+            ran,
+            loaded={name: tuple(sorted(files)) for name, files in loaded.items()},
+            trace=Trace(called, {file: tuple(sorted(numbers)) for file, numbers in lines.items()}),
         )
 
 

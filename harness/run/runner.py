@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -13,7 +14,7 @@ from attrs import evolve, field, frozen
 from harness.atomic import is_out_of_space, write_whole
 from harness.errors import HarnessFault, MissingProgram, NoSpace, UserMistake
 from harness.model import Device, Outcome, Repro
-from harness.run.commands import Collection, recognised
+from harness.run.commands import Collection, TracedCommand, recognised
 from harness.run.devices import hidden, passed_variables
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.run.launch import (
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from harness.run.forks import Zygote
 
 INSIDE = Path(__file__).with_name("inside")
+_FICLONE = 0x40049409  # linux/fs.h
 _PATHS_IN = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -103,7 +105,9 @@ def run_repro(job: Job) -> Ran:
 
 def _run_in(scratch: ScratchFolder, job: Job) -> Ran:
     if job.repro.project:
-        shutil.copytree(job.repro.project, scratch.work, symlinks=True, dirs_exist_ok=True)
+        copy_tree(Path(job.repro.project), scratch.work)
+    if job.zygote is None:  # forks share the folders of their zygote
+        job = evolve(job, repro=with_own_folders(job.repro, scratch.root / "built"))
     # Keep the log open, so that nothing is lost if the script removes its folder.
     with scratch.log.open("x+b") as log:
         ran = _run_with(log, scratch, job)
@@ -133,10 +137,9 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
         if not shared.is_dir():
             write_stubs(shared, job.python, user_path(os.environ))
         scratch.stubs.symlink_to(shared)
-    tests, limits = None, Limits(job.repro.timeout, job.repro.memory)
-    if (command := recognised(job.repro.argv)) is not None:
-        tests = Collection(command, scratch.report.parent)
-        job = evolve(job, repro=evolve(job.repro, argv=command.argv))
+    recorder, limits = _recorder(job, scratch), Limits(job.repro.timeout, job.repro.memory)
+    if isinstance(recorder, Collection):
+        job = evolve(job, repro=evolve(job.repro, argv=recorder.command.argv))
     env = environment_of(scratch, job, root)
     argv = (
         _command(job)
@@ -151,8 +154,8 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
             trace=job.trace,
         )
     )
-    if tests is not None:
-        argv = tests.start(argv, env)
+    if recorder is not None:
+        argv = recorder.start(argv, env)
     try:
         sandbox: list[str] = []
         if job.sandbox is not None and job.zygote is None:  # a fork shares the sandbox of its zygote
@@ -176,13 +179,22 @@ def _run_with(log: BinaryIO, scratch: ScratchFolder, job: Job) -> Ran:
     log.seek(max(0, log.seek(0, os.SEEK_END) - LOG_TAIL))
     tail, report = log.read().decode("utf-8", "replace"), None if job.repro.argv else scratch.report
     ran = result_of(ended, tail, report, scratch.metrics, device=job.device, limits=limits)
-    if tests is not None:
-        ran = tests.added_to(ran)
+    if recorder is not None:
+        ran = recorder.added_to(ran)
     is_offline = job.sandbox is not None and not job.sandbox.network
     if mistake := mistake_in(ran, job.repro.argv, root) or (needs_network(ran) if is_offline else ""):
         ran = evolve(ran, mistake=mistake, detail=ran.detail if mistake in ran.detail else f"{ran.detail}; {mistake}")
     sandboxed = job.sandbox.label if job.sandbox is not None else "none"
     return evolve(ran, machine={**ran.machine, "sandbox": sandboxed, "hash_seed": job.hash_seed})
+
+
+def _recorder(job: Job, scratch: ScratchFolder) -> Collection | TracedCommand | None:
+    """What records the tests of a command, or what a traced one uses; None for a script, whose driver does it."""
+    if (command := recognised(job.repro.argv)) is not None:
+        return Collection(command, scratch.report.parent)
+    if not job.repro.argv or job.trace is None:
+        return None
+    return TracedCommand(job.trace, scratch.report.parent / "traced")
 
 
 def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, str]:
@@ -234,6 +246,39 @@ def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapp
 def _path_in(word: str) -> str:
     """The path in an argument such as `--rootdir=/x` or `/x/test_y.py::test_z`."""
     return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
+
+
+def with_own_folders(repro: Repro, target: Path) -> Repro:
+    """Return the repro with copies below `target` of the folders outside its project that it imports from.
+
+    Built projects are such folders: whatever a run changes in them is gone with the run.
+    """
+    found = [path for path in map(Path, repro.search_path) if path.is_absolute() and path.is_dir()]
+    roots = [path for path in dict.fromkeys(found) if not any(other in path.parents for other in found)]
+    copies = {root: target / str(number) for number, root in enumerate(roots)}
+    for root, copy in copies.items():
+        copy_tree(root, copy)
+    own = {
+        str(path): str(copy / path.relative_to(root))
+        for path in found
+        for root, copy in copies.items()
+        if path.is_relative_to(root)
+    }
+    return evolve(repro, search_path=tuple(own.get(text, text) for text in repro.search_path))
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a folder that a run may change; on file systems with reflinks, files share their blocks until then."""
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, copy_function=_clone)
+
+
+def _clone(source: str, target: str) -> None:
+    try:
+        with Path(source).open("rb") as old, Path(target).open("wb") as new:
+            fcntl.ioctl(new, _FICLONE, old.fileno())
+    except OSError:
+        shutil.copyfile(source, target)
+    shutil.copystat(source, target)
 
 
 def script_name(repro: Repro) -> str:

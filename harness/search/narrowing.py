@@ -18,7 +18,7 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
-from attrs import frozen
+from attrs import evolve, frozen
 
 from harness.model.verdict import Verdict
 from harness.search.protocol import entropy, foresee, record
@@ -50,8 +50,9 @@ class Narrowing(Generic[H]):
 
     All `changes` together must be BAD, and the empty set GOOD; neither is run. `weights` say how likely each is the
     cause, in any unit; without them, the likeliest come first. `closed` returns a set with everything that it needs,
-    and `complete` does so for a part; call `refresh` if they learn more. If not `leaves_out`, the search ends without
-    leaving out each change of the result.
+    and `complete` does so for a part; call `refresh` if they learn more. What they add may be outside `changes`: it
+    comes along in candidates and in the result, but it is not searched, and sets are compared without it. If not
+    `leaves_out`, the search ends without leaving out each change of the result.
 
     `parts` are tried alone, in order. A part is left out if all its changes were in a set that was GOOD. One that was
     skipped is tried again if `complete` has learned what it lacks. Within a part that was BAD, the parts are chosen by
@@ -111,14 +112,15 @@ class Narrowing(Generic[H]):
         return self._next_parts(1 + n)[1:] if self.are_parts_left else self._next_sets(1 + n)[1:]
 
     def tell(self, candidate: frozenset[H], verdict: Verdict) -> None:
-        """Record a verdict. Raises ValueError for unknown changes and for a second, different verdict."""
-        if not candidate <= self._all:
-            raise ValueError(f"unknown changes: {sorted(map(repr, candidate - self._all))}")
-        if candidate and candidate != self._all:
+        """Record a verdict. Raises ValueError for a set of unknown changes, and for a second, different verdict."""
+        if candidate and candidate.isdisjoint(self._all):
+            raise ValueError(f"unknown changes: {sorted(map(repr, candidate))}")
+        if candidate and not candidate >= self._all:
             record(self._told, candidate, verdict)
         if verdict is Verdict.GOOD:
             self._cleared |= candidate
-        if verdict is Verdict.BAD and candidate not in self._prefixes and len(candidate) < len(self._start):
+        is_smaller = self._size(candidate) < self._size(self._start)
+        if verdict is Verdict.BAD and candidate not in self._prefixes and is_smaller:
             self._start = candidate
         self.refresh()
 
@@ -140,19 +142,30 @@ class Narrowing(Generic[H]):
     @property
     def result(self) -> DeltaResult[H]:
         """The smallest BAD set so far, and what the runs prove about it."""
-        held = self._held(self._told)
-        left = {change: self._told.get(rest) for change, rest in self._lesser(held)} if self.done else {}
+        reached, done = self.reached, self.done
+        left = {change: self._told.get(rest) for change, rest in self._lesser(reached.minimal)} if done else {}
+        unproven = frozenset(change for change, verdict in left.items() if verdict is Verdict.SKIP)
+        return evolve(reached, is_minimal=self._leaves_out and done, unproven=unproven)
+
+    @property
+    def reached(self) -> DeltaResult[H]:
+        """The result of a search that is stopped here; unlike `result`, it does not plan what would follow."""
         return DeltaResult(
-            minimal=held,
-            is_minimal=self._leaves_out and self.done,
-            unproven=frozenset(change for change, verdict in left.items() if verdict is Verdict.SKIP),
+            minimal=self._held(self._told),
+            is_minimal=False,
+            unproven=frozenset(),
             unresolved=sum(verdict is Verdict.SKIP for verdict in self._told.values()),
             runs=len(self._told),
         )
 
     def _held(self, told: Mapping[frozenset[H], Verdict]) -> frozenset[H]:
         """The smallest BAD set."""
-        return min((one for one, verdict in told.items() if verdict is Verdict.BAD), key=len, default=self._all)
+        bad = (one for one, verdict in told.items() if verdict is Verdict.BAD)
+        return min(bad, key=lambda one: (self._size(one), len(one)), default=self._all)
+
+    def _size(self, candidate: frozenset[H]) -> int:
+        """The number of changes that are searched in a set."""
+        return len(candidate & self._all)
 
     # -- parts
 
@@ -196,11 +209,11 @@ class Narrowing(Generic[H]):
         if part <= self._cleared:
             return None
         candidate = self._tried[part] = self._complete(part)
-        return None if candidate in self._told or len(candidate) >= len(held) else candidate
+        return None if candidate in self._told or self._size(candidate) >= self._size(held) else candidate
 
     def _telling_most(self, held: frozenset[H]) -> list[frozenset[H]]:
         """The parts inside a set that is enough, those first whose verdict tells most about the rest."""
-        left = {change: self._weight[change] for change in held - self._cleared}
+        left = {change: self._weight[change] for change in (held & self._all) - self._cleared}
         total = sum(left.values()) or 1.0
         told = {
             part: entropy(sum(left.get(change, 0.0) for change in part) / total) for part in self._parts if part < held
@@ -234,7 +247,7 @@ class Narrowing(Generic[H]):
 
         def seen(candidate: frozenset[H]) -> Verdict | None:
             """The verdict of a set, None if it has to be run: what is part of a GOOD set is not enough."""
-            if len(candidate) >= len(self._start):
+            if self._size(candidate) >= self._size(self._start):
                 return Verdict.BAD
             if candidate in told:
                 return told[candidate]
@@ -278,13 +291,14 @@ class Narrowing(Generic[H]):
 
     def _lesser(self, held: frozenset[H]) -> Iterator[tuple[H, frozenset[H]]]:
         """Each change of a set, with the largest set that works without it; only sets that no other one contains."""
-        needs = {change: self._closed(frozenset({change})) for change in held} if len(held) > 1 else {}
+        searched = held & self._all
+        needs = {change: self._closed(frozenset({change})) for change in searched} if len(searched) > 1 else {}
         found: dict[H, frozenset[H]] = {}
         for change in self._order:
             if change in needs:
                 rest = frozenset(other for other in needs if change not in needs[other])
                 closed = self._closed(rest) if rest else rest
-                if change not in closed and len(closed) < len(held):
+                if change not in closed and self._size(closed) < len(searched):
                     found[change] = closed
         for change, closed in found.items():
             if not any(closed < other for other in found.values()):

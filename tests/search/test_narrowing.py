@@ -83,6 +83,37 @@ def test_it_ends_even_if_requirements_grow_during_the_search(chance, growth):
     driven(search, verdict_of)
 
 
+PARTS = st.lists(st.frozensets(st.sampled_from("abcde"), min_size=1), max_size=4)
+
+
+@given(st.frozensets(st.sampled_from("abcde"), min_size=1), WEIGHTS, NEEDS, PARTS)
+def test_what_a_set_needs_outside_the_changes_comes_along(wanted, weights, needs, parts):
+    closed = closing(needs)
+    search = Narrowing("abcde", weights=weights, closed=closed, complete=closed, parts=parts)
+    asked = driven(search, lambda changes: Verdict.BAD if wanted <= changes else Verdict.GOOD)
+    assert all(closed(candidate) == candidate for candidate in asked if candidate != search.result.minimal)
+    assert search.result.is_minimal
+    expected = closed(wanted)
+    assert search.result.minimal == (expected if not expected >= set("abcde") else frozenset("abcde"))
+
+
+@given(st.randoms(use_true_random=False), WEIGHTS, NEEDS, NEEDS, PARTS, st.booleans(), st.integers(1, 3))
+def test_it_ends_whatever_is_needed_outside_the_changes(chance, weights, needs, others, parts, together, lanes):
+    search = Narrowing(
+        "abcde", weights=weights, closed=closing(needs), complete=closing(others), parts=parts, together=together
+    )
+    told = {}
+    while not search.done:
+        for candidate in search.ask(lanes):
+            told.setdefault(candidate, chance.choice(list(Verdict)))
+            search.tell(candidate, told[candidate])
+        search.foresee(2)
+        assert len(told) < 2000
+    found = search.result
+    assert found.unproven <= found.minimal
+    assert found.minimal == frozenset("abcde") or told[found.minimal] is Verdict.BAD
+
+
 def test_a_dominant_candidate_is_tried_alone():
     search = Narrowing(CHANGES, weights={"g": 30.0})
     assert search.ask(1) == (frozenset("g"),)

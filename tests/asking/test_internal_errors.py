@@ -1,0 +1,59 @@
+"""An internal error below a level that is known does not take the answer away."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from attrs import frozen
+from support import SIGNED
+
+import harness
+from harness.asking.sections import sections_of
+from harness.events import Event, LevelBegan
+from harness.model.culprit import Level
+from harness.settings import Settings
+
+
+@frozen
+class Faulty:
+    """A reporter that fails once a level begins."""
+
+    level: Level
+
+    def report(self, event: Event) -> None:
+        """Fail like a fault of the harness."""
+        if isinstance(event, LevelBegan) and event.level is self.level:
+            raise ValueError("unknown changes: HARNESS_TOKEN is hunter2-hunter2")
+
+
+@pytest.fixture
+def asked(harness, write_repro, monkeypatch):
+    for name, value in harness.environ.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setenv("HARNESS_TOKEN", "hunter2-hunter2")
+    monkeypatch.chdir(harness.folder)
+    write_repro("brittle", tool=SIGNED)
+
+
+@pytest.mark.parametrize(("level", "known"), [(Level.PACKAGE, None), (Level.REGION, Level.PACKAGE)])
+def test_what_is_known_stands_and_the_answer_names_the_file_of_the_fault(asked, level, known):
+    ends = {"good": "1.0", "bad": "1.9", "depth": "region", "settings": Settings(lanes=1)}
+    answer = harness.bisect("brittle", reporter=Faulty(level), **ends)
+    assert (answer.last_good, answer.first_bad) == ("1.5", "1.6")
+    assert answer.exit_code == 4
+    if known is None:
+        assert answer.culprit is None
+    else:
+        assert answer.culprit.finest.level is known
+        assert answer.culprit.finest.is_proved
+    (told,) = (row.whole for section in sections_of(answer) for row in section.rows if row.label == "internal error")
+    file = Path(re.search(r"details are in (\S+)", told)[1])
+    assert "unknown changes" in told
+    assert "hunter2" not in told + file.read_text(encoding="utf-8")
+    assert "in report\n" in file.read_text(encoding="utf-8")
+    file.unlink()
+    again = harness.bisect("brittle", **ends)  # it is not answered from what was known then
+    assert again.exit_code == 0
+    assert again.culprit.finest.level is Level.REGION
