@@ -11,7 +11,7 @@ import keyword
 import math
 import re
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import field, frozen
@@ -24,6 +24,7 @@ from harness.model import Observation, RaisedException, StackFrame, Trace
 from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
+    from harness.culprit.pursuit import Candidate
     from harness.culprit.sides import Exchange
 
 
@@ -38,6 +39,13 @@ _SPOKEN_OF = 16.0  # a region with a word that the failure says and no other reg
 _WORD = re.compile(r"[A-Za-z_]\w{2,}")
 _PROSE = ("are", "does", "expected", "got", "has", "have", "instead", "must", "self", "should", "that", "the", "this")
 _DEFINED = re.compile(r"^(?:class|def) (\w+)", re.MULTILINE)
+
+_FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
+_BEFORE_GROUPS = 8  # likely parts that come before the groups of files
+_MANY_PARTS = 40  # with more than that, whole folders are tried before the rest, and whole files before their lines
+_SEVERAL, _AT_A_TIME = 4, 16  # parts of a file that one run may clear
+_MOST_FOLDERS = 12
+LEAST = 0.1  # regions below are comments, layout and imports
 
 _NEW_MESSAGE, _CHANGED_PARAMETERS, _REMOVED = "new-message", "changed-parameters", "removed-name"
 
@@ -227,6 +235,72 @@ def _last_rank(trace: Trace | None) -> int:
 
 def _any_within(lines: Iterable[int], ends: tuple[int, int]) -> bool:
     return any(ends[0] <= line <= ends[1] for line in lines)
+
+
+def parts_of(edits: Edits, weights: Mapping[Unit, float]) -> tuple[Candidate, ...]:
+    """The sets of units to try alone, the likeliest first; the unlikeliest units only within their files."""
+    scores: dict[Candidate, float] = {}
+    wholes: dict[tuple[str, str], set[Unit]] = {}
+    for unit, weight in weights.items():
+        if not edits.is_region(unit):
+            scores[frozenset({unit})] = weight
+            if unit in edits.wholes[unit]:
+                wholes[unit, ""] = {unit}
+            continue
+        path, function = edits.path_of(unit), edits.function(unit)
+        wholes.setdefault((path, ""), set()).add(unit)
+        if function and edits.differences[path].is_function(function):
+            wholes.setdefault((path, function), set()).add(unit)
+        if weight >= LEAST:
+            scores[frozenset({unit})] = weight
+    for (_, function), units in wholes.items():
+        share = _FUNCTION if function else _FILE
+        likeliest = max(weights[unit] for unit in units)
+        if likeliest >= LEAST:
+            scores.setdefault(frozenset(units), share * likeliest)
+    order = sorted(scores, key=lambda part: -scores[part])
+    # One run each clears all files that the run did not import, all compiled ones, and those of a folder.
+    groups = [part for part in order if any(unit in edits.wholes and unit not in edits.wholes[unit] for unit in part)]
+    singles = [part for part in order if part not in groups]
+    if len(singles) > _MANY_PARTS:
+        groups += _folders(wholes, scores)
+        late = _together_first(edits, singles[_MANY_PARTS:], wholes)
+        singles = list(dict.fromkeys((*singles[:_MANY_PARTS], *late)))
+    return (*singles[:_BEFORE_GROUPS], *groups, *singles[_BEFORE_GROUPS:])
+
+
+def _together_first(
+    edits: Edits, parts: Sequence[Candidate], wholes: Mapping[tuple[str, str], set[Unit]]
+) -> Iterator[Candidate]:
+    """Parts in their order, but before the first of several in a file, the whole file and some of them at a time.
+
+    One run may clear them all. Where a whole file can't run, most of it often can.
+    """
+    inside: dict[str, list[Candidate]] = {}
+    for part in parts:
+        inside.setdefault(edits.path_of(next(iter(part))), []).append(part)
+    for part in parts:
+        path = edits.path_of(next(iter(part)))
+        whole = frozenset(wholes.get((path, ""), ()))
+        beside = [one for one in inside.pop(path, []) if one < whole]
+        if len(beside) >= _SEVERAL:
+            yield whole
+            for at in range(0, len(beside), _AT_A_TIME):
+                yield frozenset[Unit]().union(*beside[at : at + _AT_A_TIME])
+        yield part
+
+
+def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:
+    """All regions of the files in each folder, those with the most parts to try alone first."""
+    found: dict[str, set[Unit]] = {}
+    counts: Counter[str] = Counter()
+    for (path, function), units in wholes.items():
+        if not function:
+            folder = path.rpartition("/")[0]
+            found.setdefault(folder, set()).update(units)
+            counts[folder] += sum(frozenset({unit}) in scores for unit in units)
+    several = [folder for folder, count in counts.most_common(_MOST_FOLDERS) if count > 1]
+    return [frozenset(found[folder]) for folder in several] if len(found) > 1 else []
 
 
 def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset[Unit]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 
 from harness.culprit.edits import exchanged_in_words
-from harness.culprit.line_search import COMPILED, LineSearch
+from harness.culprit.line_search import COMPILED, LineSearch, file_units
 from harness.model.culprit import Finding, Level
 from harness.model.text import counted, listed
 
@@ -43,7 +43,7 @@ def compiled_cause(search: LineSearch) -> tuple[Finding | None, bool]:
     )
     ran = compiled_that_ran(search)
     is_shown = back.holds or forth.holds
-    count = sum(len(paths) for unit, paths in search.edits.wholes.items() if unit != COMPILED)
+    count = len(search.exchange.units) - len(file_units(search, frozenset({COMPILED})))
     note = f"with the {counted(count, 'file')} that are not compiled put back it fails in the same way"
     found = evolve(
         search.exchange.package,

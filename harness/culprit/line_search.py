@@ -7,13 +7,12 @@ in the older release is searched like the culprit itself, declarations in its fi
 from __future__ import annotations
 
 import time
-from collections import Counter
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.clues import Clues, Pointers, failure_of, used_units
+from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, parts_of, used_units
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced, check_time, shown
 from harness.culprit.sides import METADATA, Exchange, Sides
@@ -29,84 +28,10 @@ from harness.probing.forking import ForkingProber
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
-_MOST_READ = 100  # of more files, those in which only the module's own code ran are read later
-_MODULE = "<module>"  # the name of a module's own code in a trace
+_MOST_READ = 300  # more files than that are read once it is known what ran
 _TO_SEARCH = 0.8  # of the time; the rest is for proofs
 LATE = "the time was over"
 _LIKELY = 3  # sets whose files the first process to fork from leaves out
-
-_FUNCTION, _FILE = 0.5, 0.1  # the likelihood of a whole, relative to its likeliest region
-_BEFORE_GROUPS = 8  # likely parts that come before the groups of files
-_MANY_PARTS = 40  # with more than that, whole folders are tried before the rest, and whole files before their lines
-_SEVERAL, _AT_A_TIME = 4, 16  # parts of a file that one run may clear
-_MOST_FOLDERS = 12
-_LEAST = 0.1  # regions below are comments, layout and imports
-
-
-def parts_of(edits: Edits, weights: Mapping[Unit, float]) -> tuple[Candidate, ...]:
-    """The sets of units to try alone, the likeliest first; the unlikeliest units only within their files."""
-    scores: dict[Candidate, float] = {}
-    wholes: dict[tuple[str, str], set[Unit]] = {}
-    for unit, weight in weights.items():
-        if not edits.is_region(unit):
-            scores[frozenset({unit})] = weight
-            if unit in edits.wholes[unit]:
-                wholes[unit, ""] = {unit}
-            continue
-        path, function = edits.path_of(unit), edits.function(unit)
-        wholes.setdefault((path, ""), set()).add(unit)
-        if function and edits.differences[path].is_function(function):
-            wholes.setdefault((path, function), set()).add(unit)
-        if weight >= _LEAST:
-            scores[frozenset({unit})] = weight
-    for (_, function), units in wholes.items():
-        share = _FUNCTION if function else _FILE
-        likeliest = max(weights[unit] for unit in units)
-        if likeliest >= _LEAST:
-            scores.setdefault(frozenset(units), share * likeliest)
-    order = sorted(scores, key=lambda part: -scores[part])
-    # One run each clears all files that the run did not import, all compiled ones, and those of a folder.
-    groups = [part for part in order if any(unit in edits.wholes and unit not in edits.wholes[unit] for unit in part)]
-    singles = [part for part in order if part not in groups]
-    if len(singles) > _MANY_PARTS:
-        groups += _folders(wholes, scores)
-        late = _together_first(edits, singles[_MANY_PARTS:], wholes)
-        singles = list(dict.fromkeys((*singles[:_MANY_PARTS], *late)))
-    return (*singles[:_BEFORE_GROUPS], *groups, *singles[_BEFORE_GROUPS:])
-
-
-def _together_first(
-    edits: Edits, parts: Sequence[Candidate], wholes: Mapping[tuple[str, str], set[Unit]]
-) -> Iterator[Candidate]:
-    """Parts in their order, but before the first of several in a file, the whole file and some of them at a time.
-
-    One run may clear them all. Where a whole file can't run, most of it often can.
-    """
-    inside: dict[str, list[Candidate]] = {}
-    for part in parts:
-        inside.setdefault(edits.path_of(next(iter(part))), []).append(part)
-    for part in parts:
-        path = edits.path_of(next(iter(part)))
-        whole = frozenset(wholes.get((path, ""), ()))
-        beside = [one for one in inside.pop(path, []) if one < whole]
-        if len(beside) >= _SEVERAL:
-            yield whole
-            for at in range(0, len(beside), _AT_A_TIME):
-                yield frozenset[Unit]().union(*beside[at : at + _AT_A_TIME])
-        yield part
-
-
-def _folders(wholes: Mapping[tuple[str, str], set[Unit]], scores: Mapping[Candidate, float]) -> list[Candidate]:
-    """All regions of the files in each folder, those with the most parts to try alone first."""
-    found: dict[str, set[Unit]] = {}
-    counts: Counter[str] = Counter()
-    for (path, function), units in wholes.items():
-        if not function:
-            folder = path.rpartition("/")[0]
-            found.setdefault(folder, set()).update(units)
-            counts[folder] += sum(frozenset({unit}) in scores for unit in units)
-    several = [folder for folder, count in counts.most_common(_MOST_FOLDERS) if count > 1]
-    return [frozenset(found[folder]) for folder in several] if len(found) > 1 else []
 
 
 @frozen
@@ -170,7 +95,7 @@ class LineSearch:
     @property
     def suspects(self) -> frozenset[Unit]:
         """The regions that are likely to be the cause alone: no comments, and no imports that no evidence points to."""
-        return frozenset(unit for unit in self.all if self.edits.is_region(unit) and self.weights[unit] >= _LEAST)
+        return frozenset(unit for unit in self.all if self.edits.is_region(unit) and self.weights[unit] >= LEAST)
 
     @property
     def parts(self) -> tuple[Candidate, ...]:
@@ -269,13 +194,7 @@ def _that_called(
     exchange: Exchange, sides: Sides, used: frozenset[Unit], traces: Sequence[Trace | None]
 ) -> frozenset[Unit]:
     """The used files in which a function ran on either side, and those of the traceback."""
-    called = {
-        path
-        for trace in traces
-        if trace is not None
-        for path, found in trace.called.items()
-        if found.keys() - {_MODULE}
-    }
+    called = {path for trace in traces if trace is not None for path, found in trace.called.items() if found}
     raised = failure_of(sides)
     called |= {frame.file for one in (raised.chain() if raised is not None else ()) for frame in one.frames}
     return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))

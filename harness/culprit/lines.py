@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING
 from attrs import define, evolve, field
 
 from harness.culprit.cause import causes_of
-from harness.culprit.clues import message_of, used_units
+from harness.culprit.clues import message_of, parts_of, used_units
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
 from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
@@ -35,7 +35,6 @@ from harness.culprit.line_search import (
     files_of,
     forked,
     opened,
-    parts_of,
     prepared,
     proved_forth,
     reverted_in_words,

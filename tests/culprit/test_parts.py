@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from edited import edits_of, unit
 
-from harness.culprit.line_search import parts_of
+from harness.culprit.clues import parts_of
 
 BEFORE = "import os\n\n\ndef f():\n    a = 1\n    b = 1\n    print()\n    c = 1\n\n\nD = 1\n"
 AFTER = "import io\nimport os\n\n\ndef f():\n    a = 2\n    b = 1\n    print()\n    c = 2\n\n\nD = 2\n"
