@@ -446,8 +446,8 @@ class Worlds:
 
 
 def _told(resolution: Resolution) -> str:
-    """Return what the resolver says, in one line."""
-    return one_line(resolution.words, 400)
+    """Return what the resolver says, in one line, without its advice on options of its own."""
+    return one_line(resolution.words.partition(" Consider using `exclude-newer")[0], 400).rstrip(".")
 
 
 def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
