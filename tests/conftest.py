@@ -10,4 +10,4 @@ settings.load_profile("any speed")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--update-golden", action="store_true", help="write the transcripts of tests/scenarios anew")
+    parser.addoption("--update-golden", action="store_true", help="write the transcripts of tests/scenarios")

@@ -82,6 +82,7 @@ def search_line(
                 index,
                 judge,
                 line.reporter,
+                known=tuple(searched.record.observations.values()),
                 repeat_beside=repeat_beside,
             )
             if repeating is None:

@@ -171,6 +171,8 @@ def state_of(finding: Finding) -> str:
     """A phrase for how well one level is proved."""
     if finding.is_proved:
         return "proved both ways"
+    if finding.proofs and all(proof.holds for proof in finding.proofs):
+        return "shown both ways"
     return "shown one way only" if finding.is_shown_one_way else "not proved"
 
 
@@ -350,7 +352,11 @@ def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
     if culprit.is_proved or not proved:
         return [(_label(culprit), cause_of(culprit)), *changes]
     known = evolve(culprit, deeper=Culprit(proved))
-    return [(_label(known), cause_of(known)), ("Suspect", f"its change of {_places(findings[-1])}"), *changes]
+    return [
+        (_label(known), cause_of(known)),
+        ("Suspect", f"its change of {_places(findings[-1])}, {state_of(findings[-1])}"),
+        *changes,
+    ]
 
 
 def _label(culprit: Guilty) -> str:

@@ -80,8 +80,9 @@ class Trials:
     """Runs and judges probes for all levels, with the scope of the question and its judge.
 
     `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
-    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes.
-    `repeat_beside` starts a run that will be missing later, if more lanes are free than it is told to leave.
+    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes. `known`
+    are the runs of releases that were made before. `repeat_beside` starts a run that will be missing later, if more
+    lanes are free than it is told to leave.
     """
 
     scope: Scope
@@ -94,6 +95,7 @@ class Trials:
     until: float | None = None
     forks: ForkingProber | None = None
     tally: Tally = field(factory=Tally)
+    known: tuple[Observation, ...] = ()
     repeat_beside: Callable[[int], None] = lambda _leave: None
 
     @property
@@ -130,6 +132,16 @@ class Trials:
         if reason and reason not in self.tally.unforked:
             self.tally.unforked.add(reason)
             self.reporter.report(Note(f"forks don't work here: {reason}; each run is a fresh process"))
+
+    def for_mixtures(self, sides: Sides, proofs: Iterable[Proof] = ()) -> Trials:
+        """The same with a judge for mixtures, which knows the bug from the sides, `proofs` and releases."""
+        failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
+        searched = self.tally.searched
+        runs = [sides.before.observation, sides.after.observation, *self.known]
+        runs += searched.record.observations.values() if searched is not None else ()
+        runs += [proof.observation for proof in proofs if proof.observation is not None and proof.holds]
+        different = {run.key: run for run in reversed(runs)}.values()
+        return evolve(self, judge=self.judge.for_mixtures(failing.observation, tuple(different)))
 
     def begin(self, level: Level, sentence: str) -> None:
         """Report that a level begins; `sentence` says what it searches."""

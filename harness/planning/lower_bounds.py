@@ -6,15 +6,16 @@ and exclusions stay.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 from packaging.requirements import Requirement
 from packaging.specifiers import Specifier, SpecifierSet
 
 from harness.environment.source_builds import exact_version
-from harness.model import name_of, parsed_version
+from harness.model import Verdict, name_of, parsed_version
 from harness.model.text import listed
+from harness.search import Narrowing
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -23,7 +24,6 @@ if TYPE_CHECKING:
     from harness.environment import Index
     from harness.request.question import End
 
-_T = TypeVar("_T")
 _LOWER = (">", ">=", "~=", "==", "===")
 
 
@@ -64,23 +64,16 @@ def is_newer(text: str, day: datetime, index: Index) -> bool:
     return bool(fitting) and all(one.uploaded is not None and one.uploaded > day for one in fitting)
 
 
-def fewest(items: Sequence[_T], is_enough: Callable[[tuple[_T, ...]], bool]) -> tuple[_T, ...] | None:
-    """Return items none of which can be left out for `is_enough`, the first ones if possible; None if all are too few.
-
-    More items are never less than enough. It takes about log2(len(items)) calls for each item that is returned.
-    """
-    chosen: tuple[_T, ...] = ()
-    left = tuple(items)
-    if not is_enough(left):
+def fewest(items: Sequence[str], is_enough: Callable[[Collection[str]], bool]) -> tuple[str, ...] | None:
+    """Return few items that are enough, the first ones if possible; None if all are too few."""
+    if not is_enough(items):
         return None
-    while left and not is_enough(chosen):
-        # The shortest beginning of what is left that is enough along with the chosen ones needs its last item.
-        low, high = 0, len(left)
-        while high - low > 1:
-            middle = (low + high) // 2
-            low, high = (low, middle) if is_enough((*chosen, *left[:middle])) else (middle, high)
-        chosen, left = (*chosen, left[high - 1]), left[: high - 1]
-    return chosen
+    if not items or is_enough(()):
+        return ()
+    search = Narrowing(items, leaves_out=False)
+    while candidates := search.ask():
+        search.tell(candidates[0], Verdict.BAD if is_enough(candidates[0]) else Verdict.GOOD)
+    return tuple(text for text in items if text in search.result.minimal)
 
 
 @frozen

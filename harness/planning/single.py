@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import shlex
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -20,7 +21,7 @@ from harness.request.commands import with_folders
 from harness.request.parsing import required_name
 from harness.request.project import Project, Projects, find_project
 from harness.request.project_requirements import unpinned
-from harness.request.repros import chosen_repro, digest_of, find_repro, read_repro
+from harness.request.repros import chosen_repro, digest_of, find_repro
 from harness.search import ByNumber, Grid
 from harness.session import at_python
 
@@ -200,9 +201,15 @@ def _as_recorded(session: Session, repro: Repro, observation: Observation) -> Re
         if not repro.digest.startswith(now):
             session.reporter.report(Note(f"files have changed since {name} was observed: this runs them as they are"))
             repro = evolve(repro, digest=now + repro.digest[len(now) :])
-    if repro.source and Path(repro.path).is_file() and read_repro(Path(repro.path)).source != repro.source:
+    if repro.source and _has_changed(Path(repro.path), repro.source):
         session.reporter.report(Note(f"{repro.path} has changed since {name} was observed: this runs it as it was"))
     return evolve(repro.with_params(observation.params, typed=False), params=observation.params)
+
+
+def _has_changed(path: Path, source: str) -> bool:
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff") != source
+    return False
 
 
 def _folders_of(repro: Repro) -> list[Path]:

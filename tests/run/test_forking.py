@@ -79,7 +79,7 @@ def test_modules_that_act_at_each_fork_do_not_hinder_it_on_any_python(
     assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
 
 
-def test_what_a_fork_dies_of_is_told(tmp_path: Path, modules: Path) -> None:
+def test_a_fork_that_dies_says_why(tmp_path: Path, modules: Path) -> None:
     source = (
         "import importlib\ndef refuse():\n    raise RuntimeError('not now')\nimportlib.invalidate_caches = refuse\n"
     )

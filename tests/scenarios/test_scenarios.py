@@ -42,7 +42,7 @@ position (-1 is the last), and in a list by the level, package, name or release 
 `head.Culprit`, `culprit.region.proved`, `steps.1.4.verdict`. A fact is a value, or a table of { at_most, at_least,
 contains, contains_not, length, absent = true }.
 
-A transcript in golden/ is the commands with what they print. `pytest tests/scenarios --update-golden` writes it anew.
+A transcript in golden/ is the commands with what they print. `pytest tests/scenarios --update-golden` updates it.
 """
 
 from __future__ import annotations
