@@ -39,6 +39,14 @@ def without_lower_bound(text: str) -> str:
     return str(requirement)
 
 
+def at_least(text: str, version: str | None) -> str:
+    """Return a requirement with a version as its lower bound; None sets none."""
+    requirement, lowest = Requirement(text), parsed_version(version)
+    if lowest is not None:
+        requirement.specifier &= SpecifierSet(f">={lowest.public}")
+    return str(requirement)
+
+
 def _upper_part(specifier: Specifier) -> str:
     """Return what a specifier says about newer releases, "" if that is nothing."""
     operator, text = specifier.operator, specifier.version

@@ -23,7 +23,7 @@ from harness.model import Combination, Lock, Release, Repro, is_prerelease, name
 from harness.model.lock import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
-from harness.planning.lower_bounds import Lifting, existed, lift_bounds
+from harness.planning.lower_bounds import Lifting, at_least, existed, lift_bounds
 from harness.planning.releases import check_ends, era_of
 from harness.probing import Probe
 from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
@@ -92,8 +92,12 @@ class World:
         return self.as_of or max(uploads, default=None)
 
     def lifting(self, other: World) -> World:
-        """Return this world, to be changed without the bounds that another one could not keep."""
-        return evolve(self, requirements=tuple(other.lifted.get(text, text) for text in self.requirements))
+        """Return this world, to be changed without the bounds that an older one could not keep.
+
+        The versions of that one take their place, or a resolver would go back to any release that has no limits.
+        """
+        left = {text: at_least(bare, other.lock.version_of(name_of(text))) for text, bare in other.lifted.items()}
+        return evolve(self, requirements=tuple(left.get(text, text) for text in self.requirements))
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """Return the probe of this world unchanged."""
@@ -446,8 +450,8 @@ class Worlds:
 
 
 def _told(resolution: Resolution) -> str:
-    """Return what the resolver says, in one line."""
-    return one_line(resolution.words, 400)
+    """Return what the resolver says, in one line, without its advice on options of its own."""
+    return one_line(resolution.words.partition(" Consider using `exclude-newer")[0], 400).rstrip(".")
 
 
 def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
