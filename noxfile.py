@@ -44,6 +44,28 @@ def tests(session: nox.Session) -> None:
     session.run("python", "-m", "pytest", *(session.posargs or ["-n", "auto"]))
 
 
+_FIND = "import sys; from harness.environment import *; print(find_interpreter(sys.argv[1], Uv(PipSettings())).path)"
+_OF_PROCESSES = ("tests/run", "tests/probing", "tests/culprit/test_forks_that_show_the_bug.py")
+
+
+@nox.session(default=False)
+def pythons(session: nox.Session) -> None:
+    """Run the tests of processes, forks and lines on the newer Pythons of this machine that the classifiers name."""
+    session.install("-e", ".[test]")
+    for minor in ("3.12", "3.13"):
+        found = session.run("python", "-c", _FIND, minor, silent=True, success_codes=[0, 1])
+        path = Path(str(found).strip())
+        if not path.is_file():
+            session.log(f"no Python {minor} on this machine")
+            continue
+        folder = Path(session.create_tmp(), minor)
+        session.run("uv", "venv", "--quiet", "--clear", "--python", str(path), str(folder))
+        python = str(folder / "bin" / "python")
+        session.run("uv", "pip", "install", "--quiet", "--python", python, "-e", ".[test]")
+        session.run(python, "-m", "pytest", "-n", "auto", *_OF_PROCESSES)
+        session.run(python, "-m", "pytest", "-n", "auto", "tests/scenarios", "-k", "lines")
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, format and import layers."""

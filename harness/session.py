@@ -30,6 +30,7 @@ from harness.probing import Prober
 from harness.probing.judge import ByHand, Person
 from harness.probing.making import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
+from harness.run.launch import digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
 from harness.scheduling.scheduler import Lanes
 from harness.settings import NO_BACKEND, Settings
@@ -142,6 +143,7 @@ def local_session(settings: Settings, reporter: Reporter = SILENT, *, requires_p
         reporter=reporter,
         sandbox=sandbox,
         rights=rights,
+        variables=digest_of_variables(os.environ, settings.pass_env),
     )
     return Session(settings, reporter, store, index, interpreter, prober, gpus)
 

@@ -10,7 +10,7 @@ import os
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from attrs import Factory, field, fields, frozen
 
@@ -20,6 +20,9 @@ from harness.model.lock import NO_SOURCE
 from harness.repository.declared import read_toml
 from harness.run.inside.emulation.card import DEFAULT_CAPABILITY
 from harness.store import OWN_FOLDER
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
 
 _LONGEST_S = 7 * 24 * 3600.0  # of one run
 NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
@@ -214,10 +217,25 @@ class Settings:
         for setting in fields(Settings):
             option, value = setting.metadata["option"], getattr(self, setting.name)
             is_asked = option.group in (OptionGroup.QUESTION, OptionGroup.RUNS) and option.flag != "--param"
-            if is_asked and value != setting.default:
+            default = results_folder() if option.group is OptionGroup.RESULTS else setting.default
+            if (is_asked or option.group is OptionGroup.RESULTS) and value != default:
                 for one in value if isinstance(value, tuple) else (value,):
                     words += [option.flag] if value is True else [option.flag, str(one)]
         return tuple(map(shlex.quote, words))
+
+    @staticmethod
+    def words_of(typed: Iterable[str], *groups: OptionGroup) -> tuple[str, ...]:
+        """The words of `typed` that are options of these groups, or that name the results folder."""
+        found, words = list[str](), iter(typed)
+        options = {setting.metadata["option"].flag: setting for setting in fields(Settings)}
+        for word in words:
+            setting = options.get(word)
+            if setting is None:
+                continue
+            value = [] if setting.default is False else [next(words, "")]
+            if setting.metadata["option"].group in (*groups, OptionGroup.RESULTS):
+                found += [word, *value]
+        return tuple(found)
 
     @property
     def buildable(self) -> tuple[str, ...]:

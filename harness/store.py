@@ -145,6 +145,17 @@ class Store:
         with self._disk():
             (self.root / "locks" / f"{key}.json").unlink(missing_ok=True)
 
+    def put_repro(self, repro: Repro) -> None:
+        """Store what ran, so that it can run again. One that has a secret in it is not stored. Raises `NoSpace`."""
+        path = self._repro(repro.digest)
+        record = json.dumps(as_record(repro, SCHEMA), indent=1, sort_keys=True)
+        if not path.is_file() and self._hide(record) == record:
+            self._write(path, record)
+
+    def get_repro(self, digest: str) -> Repro | None:
+        """What ran, by the `repro_digest` of an observation; None if it is not stored."""
+        return read_record(self._repro(digest), Repro, SCHEMA)
+
     def log_path(self, key: str) -> Path:
         """The path of an observation's compressed log; creates its folder. Raises `NoSpace`."""
         path = self._record(key).with_suffix(".log.gz")
@@ -209,6 +220,9 @@ class Store:
 
     def _record(self, key: str) -> Path:
         return self.root / "observations" / key[:2] / f"{key}.json"
+
+    def _repro(self, digest: str) -> Path:
+        return self.root / "repros" / f"{digest}.json"
 
     def _write(self, path: Path, text: str) -> None:
         with self._disk():

@@ -8,27 +8,31 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from harness.asking.answer import Answer, Status
+from harness.asking.answer import Answer, Boundary, Status
 from harness.asking.failures import raised_in, titled
 from harness.model import Observation, Outcome, Repro, Verdict
-from harness.model.text import listed, one_line
+from harness.model.text import listed, one_line, ranged
 from harness.request.project_requirements import declaring
+from harness.settings import OptionGroup, Settings
 
 if TYPE_CHECKING:
     from harness.planning.releases import Plan
 
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_WITH_PYTHON = re.compile(r"--python [\d.]+")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 
 
 def advice_for(answer: Answer, plan: Plan) -> str:
     """Return one line that says what to run next, or ""."""
-    base = " ".join(["harness bisect", answer.subject, *plan.question.typed])
+    base = " ".join(["harness bisect", answer.subject, *plan.question.typed, *plan.question.policy.typed])
+    if answer.status.is_change and (option := untried_option(answer.boundary)):
+        return f"To run {ranged(answer.boundary.untried)}, too: {base} {option}"
     match answer.status:
         case Status.NO_FAILURE:
-            return f"If an older release failed, find what fixed it: {base} --find-fix --bad VERSION"
+            return "If an older release failed, --find-fix --bad VERSION finds what fixed it"
         case Status.FOUND:
             return f"If a later release fixed it: {base} --find-fix --bad {answer.first_bad}"
         case Status.NOT_FIXED if not plan.question.policy.prereleases:
@@ -38,9 +42,32 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             found = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
             missing = advice_on_missing(one[1] for one in found if one is not None)
             if not missing and answer.status is Status.NOT_A_REGRESSION and plan.good is not None:
-                return f"To look further back than {plan.releases[plan.good].version}: {base} --good VERSION"
+                return f"--good VERSION looks further back than {plan.releases[plan.good].version}"
             return missing
     return ""
+
+
+def untried_option(boundary: Boundary) -> str:
+    """Return the option with which the releases beside a change that were not run can be run; "" if there is none."""
+    reasons = Counter(boundary.untried.values())
+    for why, _ in reasons.most_common():
+        if "--build" in why:
+            return f"--build {boundary.subject}"
+        if (python := _WITH_PYTHON.search(why)) is not None:
+            return python[0]
+    return ""
+
+
+def again(run: Observation, typed: Iterable[str] = ()) -> str:
+    """Return the command that repeats a run of a question with these options (`Settings.typed`).
+
+    What a person judged can only be looked at again. "" for a run with files of two releases, which are not kept.
+    """
+    if run.mixture:
+        return ""
+    if run.by_hand:
+        return " ".join(["harness shell", run.by_hand, *Settings.words_of(typed)])
+    return " ".join(["harness probe --again", run.key, *Settings.words_of(typed, OptionGroup.RUNS)])
 
 
 def advice_on_ends(good_run: Observation, good: str, bad: str) -> str:

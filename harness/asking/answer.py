@@ -11,6 +11,7 @@ from packaging.version import InvalidVersion, Version
 
 from harness.model import Change, Observation, Repro, Signature, Verdict
 from harness.model.culprit import Culprit, Evidence
+from harness.model.release import version_order
 from harness.model.verdict import Step, verdicts_around
 from harness.redact import everywhere
 from harness.search import Counts, Effect
@@ -18,6 +19,10 @@ from harness.search import Counts, Effect
 if TYPE_CHECKING:
     from harness.planning.inquiry import Scope
     from harness.request.question import End
+
+
+# Reasons for leaving out a release that nobody gets without asking for it.
+_NOBODY_HAS = ("yanked", "no files", "uploaded after")
 
 
 @frozen
@@ -35,7 +40,8 @@ class Boundary:
     `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says.
     `before` and `after` are the two neighbours, in the order of the line; the change is a fix with `is_fix`, else a
     regression. None if that end lacks the package or is not known. `suspects` are the candidates that may have
-    introduced the change, a single one if it is certain. `message` is the failure of the first bad one if that is
+    introduced the change, a single one if it is certain; releases between the two that were not run are among them.
+    `message` is the failure of the first bad one if that is
     another than the bad end's. `sides` are the runs just before and just after the change. `confidence` is the
     probability that the boundary is right, estimated from the runs; `good_side` and `bad_side` count the runs on both
     sides, and `effect` is the difference of a metric between them; `is_flaky` says that one run did not tell good from
@@ -81,14 +87,28 @@ class Boundary:
         return len(self.suspects) == 1 and len(self.sides) == 2
 
     @property
-    def untried(self) -> dict[str, str]:
+    def left_between(self) -> dict[str, str]:
         """The releases between the two that were not run, with the reason; pre-releases do not count."""
         older, newer = self.ends
         if not self.left_out or self.unit != "release" or older is None or newer is None:
             return {}
         low, high = sorted((Version(older), Version(newer)))
-        known = ((Version(text), text, why.partition(":")[0]) for text, why in self.left_out.items())
+        known = ((Version(text), text, why) for text, why in self.left_out.items())
         return {text: why for one, text, why in known if low < one < high and not one.is_prerelease}
+
+    @property
+    def untried(self) -> dict[str, str]:
+        """Those of `left_between` that may have introduced the change for others."""
+        return {text: why for text, why in self.left_between.items() if not why.startswith(_NOBODY_HAS)}
+
+    def with_untried(self) -> Boundary:
+        """Return it with the releases between the two that were not run as suspects, too."""
+        untried = self.untried
+        if not untried or not self.suspects:
+            return self
+        is_up = [one for one in self.ends if one is not None] == sorted(filter(None, self.ends), key=version_order)
+        suspects = sorted({*untried, *self.suspects}, key=version_order, reverse=not is_up)
+        return evolve(self, suspects=tuple(suspects))
 
     @property
     def constraint(self) -> str:
@@ -98,8 +118,7 @@ class Boundary:
             return ""
         if self.is_fix:
             return f"{self.subject}>={newer}" if newer else ""
-        has_gap = any(why.startswith("no wheel") for why in self.untried.values())
-        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not has_gap)
+        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not self.untried)
 
 
 def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:
@@ -143,7 +162,7 @@ class Status(enum.StrEnum):
 
     @property
     def exit_code(self) -> int:
-        """0: an answer was found, 1: there is nothing to find, 3: not sure."""
+        """0: an answer was found, 1: there is nothing to find, 3: not sure; see also `Answer.exit_code`."""
         return {Status.FOUND: 0, Status.FIXED: 0, Status.INCONCLUSIVE: 3}.get(self, 1)
 
     @property
@@ -272,8 +291,9 @@ class Answer:
     `ends` are the runs of the good end, of an older one for tests that fail there, too, and of the bad one, if they
     were run as such, and `changes` is the difference of their locks.
     `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
-    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored. `way_on` is
-    a day before `back_to`, and the Python of this machine with which its packages can be installed.
+    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored. `not_kept` are
+    its lower bounds and pins that were lifted for older packages. `way_on` is a day before `back_to`, and the Python of
+    this machine with which its packages can be installed.
     `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
     release among them; `wall_s` is in seconds. With `is_known` it was found by an earlier search, and nothing was run.
 
@@ -296,6 +316,7 @@ class Answer:
     back_to: str = ""
     limits: tuple[str, ...] = ()
     lifted: tuple[str, ...] = ()
+    not_kept: tuple[str, ...] = ()
     advice: str = ""
     way_on: tuple[str, str] | None = None
     told: tuple[str, ...] = ()
@@ -315,9 +336,15 @@ class Answer:
 
     @property
     def exit_code(self) -> int:
-        """That of the status; 4 if a change was found, but an internal error ended the search below it."""
-        is_cut_short = self.status.is_change and any(culprit.fault for culprit in self.culprits)
-        return 4 if is_cut_short else self.status.exit_code
+        """That of the status.
+
+        Of a change, 4 if an internal error ended the search below it, and 3 if other releases between its two were not
+        run.
+        """
+        if self.status.is_change and any(culprit.fault for culprit in self.culprits):
+            return 4
+        is_range = self.status.is_change and any(culprit.boundary.untried for culprit in self.culprits)
+        return Status.INCONCLUSIVE.exit_code if is_range else self.status.exit_code
 
     def parts(self) -> tuple[Answer, ...]:
         """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""

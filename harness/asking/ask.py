@@ -78,7 +78,7 @@ def ask_in(session: Session, question: Question) -> Answer:
     answer = ask_inquiry(session, inquiry, kind)
     if answer.limits:
         return _without_limits(session, inquiry, answer)
-    if answer.way_on is None or answer.failures or session.settings.python or session.remote is not None:
+    if answer.way_on is None or answer.culprits or session.settings.python or session.remote is not None:
         return answer
     return _with_another_python(session, question, answer, *answer.way_on)
 
@@ -94,7 +94,7 @@ def _with_another_python(session: Session, question: Question, answer: Answer, d
         return ask_inquiry(other, inquiry_of(other, question, kind, ends), kind)
 
     found = _asked_again(again, answer, f"with Python {python}", advice="")
-    told = (f"{why}: this is the answer for Python {python}",) if found.failures else ()
+    told = (f"{why}: this is the answer for Python {python}",) if found.culprits else ()
     return evolve(found, told=(*found.told, *told))
 
 
@@ -120,7 +120,7 @@ def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advic
         found = again()
     except UserMistake as error:
         return evolve(answer, told=(*answer.told, f"{how} it can't be run: {error}"))
-    if found.failures:
+    if found.culprits or (found.failures and not answer.failures):
         return evolve(found, probes=answer.probes + found.probes, wall_s=answer.wall_s + found.wall_s)
     outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
     return evolve(answer, advice=advice, told=(*answer.told, f"{how}: {outcome} either"))
@@ -206,7 +206,11 @@ def inquiry_of(session: Session, question: Question, kind: QuestionKind, ends: E
         hold=settings.hold,
         as_of=settings.as_of,
         from_source=settings.buildable,
-        typed=(*typed_words(question.repro, question.run, settings.params), *settings.typed),
+        typed=(
+            *typed_words(question.repro, question.run, settings.params),
+            *question.project.typed,
+            *settings.typed,
+        ),
         told=chosen.told,
     )
 
@@ -252,6 +256,8 @@ def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
         (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
         (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
         session.gpus,
+        session.local.variables,
+        [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
         [(release.version, release.yanked) for release in releases],
     ]
     text = json.dumps(told, sort_keys=True, default=str)

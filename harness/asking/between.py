@@ -6,6 +6,7 @@ take more runs before it named a package.
 
 from __future__ import annotations
 
+import shlex
 import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
@@ -66,6 +67,7 @@ def ask_between(session: Session, question: Inquiry) -> Answer:
     good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
     with session.lanes(worlds.scope.device, question.repro) as lanes:
         observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
+        observer = evolve(observer, typed=question.typed)
         both = BothEnds(observer, question.repro, worlds, bad_world, good_world)
         return Between(both, question).run()
 
@@ -105,7 +107,9 @@ class Between:
         steps, ran = self.ends.steps, self.ends.observer.tally.ran_now
         way_on = steps.way_on if steps is not None and answer.advice == self._way_on() else None
         told = tuple(dict.fromkeys((*self.ends.told, *answer.told)))
-        return evolve(answer, told=told, way_on=way_on, probes=ran, wall_s=time.monotonic() - begun)
+        return evolve(
+            answer, told=told, way_on=way_on, not_kept=self.ends.not_kept, probes=ran, wall_s=time.monotonic() - begun
+        )
 
     def _answer(self) -> Answer:
         if self.ends.good is not None:
@@ -117,11 +121,14 @@ class Between:
             return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
         if not self.ends.run_good():
             run = self.ends.bad_runs[0]
-            advice = install_missing(self.repro, (run,)) or self._way_on() or advice_on(run)
+            steps, not_asked = self.ends.steps, self.ends.not_asked
+            hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and not_asked else ""
+            advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
             if not advice and not run.tests:
                 advice = f"It ends with {one_line(self.ends.last_words(run), 200)}"
-            if self.ends.unjudged:
+            if self.ends.unjudged or not_asked:
                 why = f"older packages that were tried fail with another error ({self.ends.unjudged})"
+                why = why if self.ends.unjudged else not_asked
                 unsure = Failure((), self.repro.signature, Status.INCONCLUSIVE, note=why)
                 answer = evolve(self._plain(Status.INCONCLUSIVE), failures=(unsure,))
             else:
@@ -182,17 +189,18 @@ class Between:
 
     def _way_on(self) -> str:
         """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
-        steps, typed = self.ends.steps, self.question.typed
+        steps, good, bad = self.ends.steps, self.ends.good, self.ends.bad.end
+        subject = [self.question.subject] if self.question.subject else []
+        typed = (*subject, *self.question.typed, *self.question.policy.typed)
+        until = [] if bad.text == TODAY else ["--bad", shlex.quote(bad.text)]
         if steps is None:
-            good, bad = self.ends.good, self.ends.bad.end
             if good is None or good.end.kind is not EndKind.DAY:
                 return ""
-            until = [] if bad.text == TODAY else ["--bad", bad.text]
             return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
         if steps.way_on is None:
             return ""
         day, python = steps.way_on
-        return f"To look further back: {' '.join(['harness bisect', *typed])} --good {day} --python {python}"
+        return f"To look further back: {' '.join(['harness bisect', *typed, *until])} --good {day} --python {python}"
 
     # -- failures and their culprits
 
@@ -200,7 +208,7 @@ class Between:
         """Add the culprits of what newly fails, and those that only show once these are held back."""
         scope = self.ends.bad.scope
         scope = evolve(scope, from_source=(*scope.from_source, *sorted(good.sources)))
-        bad = evolve(self.ends.bad, scope=scope)
+        bad = evolve(self.ends.bad, scope=scope).lifting(good)
         is_fix, flaky = self.question.policy.find_fix, (*answer.flaky, *groups.flaky)
         if is_fix and bad.as_of is not None:
             bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages

@@ -9,7 +9,7 @@ from datetime import timedelta
 from attrs import define, evolve, field
 from packaging.version import Version
 
-from harness.asking.advice import advice_on_limits, cut_short, last_words
+from harness.asking.advice import advice_on_limits, again, cut_short, last_words
 from harness.asking.failures import (
     Group,
     Groups,
@@ -100,7 +100,7 @@ class BothEnds:
                 return False
             self.note_flaky(1, len(self.bad_runs))
         run = self.bad_runs[-1]
-        refuse_mistake(run, self.repro)
+        refuse_mistake(run, self.repro, self.observer.typed)
         if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
             raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
         return True
@@ -190,7 +190,7 @@ class BothEnds:
         So if older packages fail with another error, or none can be installed. Only packages that the failure names are
         tried.
         """
-        if self.steps is None or self.bad.as_of is None or (self.steps.reached and not self.unjudged):
+        if self.steps is None or self.bad.as_of is None or (self.alike and not self.unjudged):
             return False
         unjudged = self.unjudged
         there = tuple(pin.name for pin in self.bad.lock.pins)
@@ -249,7 +249,7 @@ class BothEnds:
         if not run.outcome.ran:
             why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
             raise UserMistake(f"the good end ({world.end.text}) {why}: {run.detail}")
-        refuse_mistake(run, self.repro)
+        refuse_mistake(run, self.repro, self.observer.typed)
         return run
 
     def newly_failing(self, good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
@@ -285,9 +285,32 @@ class BothEnds:
         return groups
 
     @property
+    def _older(self) -> World | None:
+        """The good end, or the oldest world that was reached without finding one."""
+        return self.good if self.good is not None or self.steps is None else self.steps.oldest
+
+    @property
+    def not_kept(self) -> tuple[str, ...]:
+        """The project's bounds that could not be kept on the way back."""
+        return tuple(self._older.lifted) if self._older is not None else ()
+
+    @property
+    def not_asked(self) -> str:
+        """Why older packages could not be tried; "" if they were, as far as there are any."""
+        steps = self.steps
+        if steps is None or (self.alike and not steps.is_blocked):
+            return ""
+        if self.alike:
+            return f"it fails back to {steps.reached or 'the bad end'}, and before that {steps.limit}"
+        if not steps.reached:
+            return f"no older packages could be tried: {steps.limit}"
+        return f"no older packages could be tried: the same are installed back to {steps.reached} ({steps.limit})"
+
+    @property
     def told(self) -> tuple[str, ...]:
         """What the user has to know about the ends, and about tests that depend on others."""
-        told = (*(self.good.told if self.good is not None else ()), *self.bad.told)
+        older = self._older
+        told = (*(older.told if older is not None else ()), *self.bad.told)
         told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
         if not self.together or self.observer.is_flaky:
             return told
@@ -365,12 +388,12 @@ class BothEnds:
         )
 
 
-def refuse_mistake(run: Observation, repro: Repro) -> None:
+def refuse_mistake(run: Observation, repro: Repro, typed: tuple[str, ...] = ()) -> None:
     """Raise `UserMistake` if a run of `repro` failed because of a mistake in the command."""
     no_package_did_it = run.mistake.startswith(("SyntaxError", "IndentationError", "TabError", "no such "))
     if not run.mistake or (run.tests and not no_package_did_it):
         return
-    hint = f"to see the run: harness probe --again {run.key}"
+    hint = f"to see the run: {again(run, typed)}"
     if run.mistake == NO_TESTS and not repro.project:
         hint = "there is no project here: go to its folder, or name it with --project"
     raise UserMistake(f"the command fails for a reason that is not a bug: {run.mistake}", hint=hint)
@@ -383,7 +406,6 @@ def _day_before(world: World, days: int) -> str:
 
 
 _STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
-_HALVINGS = 4
 _WEEK = 7
 
 
@@ -392,7 +414,8 @@ class StepsBack:
     """The worlds before the bad one, each with its name; an iterator that several searches may go on with.
 
     `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it; "" until the
-    steps end. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its packages.
+    steps end, and `hint` what to do about it; with `is_blocked`, requirements are the reason. `oldest` is the world of
+    `reached`. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its packages.
     `differs` is set by who runs a world that fails with another error than the bug's: it may have worked between it and
     the world before. With `package` the worlds before are those of its older releases beside the bad end's others.
     """
@@ -401,7 +424,10 @@ class StepsBack:
     bad: World
     package: str = ""
     reached: str = field(default="", init=False)
+    oldest: World | None = field(default=None, init=False)
     limit: str = field(default="", init=False)
+    hint: str = field(default="", init=False)
+    is_blocked: bool = field(default=False, init=False)
     way_on: tuple[str, str] | None = field(default=None, init=False)
     differs: bool = field(default=False, init=False)
     _steps: Iterator[tuple[str, World]] = field(init=False)
@@ -438,9 +464,7 @@ class StepsBack:
 
     def _in_the_gap(self, before: int, without: int) -> Iterator[tuple[str, World]]:
         """Yield worlds between the last day that shows the bug and the first that can't show it."""
-        for _ in range(_HALVINGS):
-            if without - before <= _WEEK:
-                return
+        while without - before > 1:
             middle = (before + without) // 2
             if (world := self._of_day(middle)) is None:
                 without = middle
@@ -455,10 +479,12 @@ class StepsBack:
             end = day_end(self.bad.as_of - timedelta(days=days))
             world = self.worlds.of(end)
         except (UserMistake, OverflowError) as error:
-            self.limit = str(error)
+            self.limit, self.hint = str(error), error.hint if isinstance(error, UserMistake) else ""
+            self.is_blocked = isinstance(error, NoSolution) and not error.is_for_wheels
             self.way_on = (end.text, error.python) if isinstance(error, NoSolution) and error.python else None
             return None
-        self.reached = min(self.reached or end.text, end.text)
+        if not self.reached or end.text < self.reached:
+            self.reached, self.oldest = end.text, world
         return world
 
     def _releases(self) -> Iterator[tuple[str, World]]:

@@ -17,7 +17,7 @@ from harness.culprit.descent import fault_in_words
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.errors import HarnessError, UserMistake
-from harness.model import Change, Release
+from harness.model import Change, Release, Verdict
 from harness.model.verdict import verdicts_around
 from harness.run.process import Cancelled
 from harness.scheduling.scheduler import Task
@@ -82,6 +82,7 @@ def search_line(
                 index,
                 judge,
                 line.reporter,
+                known=tuple(searched.record.observations.values()),
                 repeat_beside=repeat_beside,
             )
             if repeating is None:
@@ -143,11 +144,35 @@ class OnLine:
         return evolve(answer, sentence=sentence_for(answer, searched.search.result, names))
 
 
+_ABOUT_END = {
+    BisectionStatus.NO_FAILURE: Verdict.BAD,
+    BisectionStatus.NOT_A_REGRESSION: Verdict.GOOD,
+    BisectionStatus.NOT_FIXED: Verdict.GOOD,
+}
+
+
 def status_of(searched: Searched) -> Status:
-    """Return how the search over a line ended; it is open if the levels below were to decide, and could not."""
+    """Return how the search over a line ended.
+
+    It is not sure if the levels below were to decide, and could not, or if the answer is about an end that could not be
+    judged, such as "no failure" where the bad end fails in another way.
+    """
     ended = searched.search.result.status
-    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY)
+    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY) or _is_end_unjudged(searched)
     return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
+
+
+def _is_end_unjudged(searched: Searched) -> bool:
+    """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
+    axis, result = searched.axis, searched.search.result
+    about = _ABOUT_END.get(result.status)
+    moved = next((one for one in result.moved_ends if one.end is about), None)
+    if moved is None:
+        return False
+    if (axis.bad if about is Verdict.BAD else axis.good) is not None:
+        return True
+    runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.asked)
+    return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
 
 
 def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:
@@ -171,7 +196,7 @@ def boundary_of(
         return axis.names[position] if position is not None else None
 
     sides = searched.sides
-    return Boundary(
+    boundary = Boundary(
         subject=axis.subject,
         unit=axis.unit,
         candidates=candidates or tuple(map(Candidate, axis.names)),
@@ -193,6 +218,7 @@ def boundary_of(
         },
         moved=_moved(searched),
     )
+    return boundary.with_untried() if status_of(searched).is_change else boundary
 
 
 def sides_of(searched: Searched) -> Sides | None:

@@ -101,8 +101,12 @@ def commits_answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], p
 
 
 def _what_next(asked: Asked, repository: Repository, commit: str) -> str:
-    """Return a sentence with the command that runs the found commit again."""
-    typed = [word for word in asked.typed if word != "--repro"] or [asked.repro.name]
+    """Return a sentence with the command that runs the found commit again; "" if `harness probe` lacks its options."""
+    if {"--project", "--extra", "--group", "--unpin"}.intersection(asked.typed):
+        return ""
+    typed = [word for word in asked.typed if word != "--repro"]
+    if not {"--repro", "--run"}.intersection(asked.typed):
+        typed = [shlex.quote(asked.repro.name), *typed]
     folder = shlex.quote(f"{asked.subject} @ {repository.folder}@{commit}")
     return f"To run that commit again: harness probe {' '.join(typed)} --with {folder}"
 

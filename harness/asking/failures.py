@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from attrs import evolve, field, frozen
 
@@ -54,6 +54,14 @@ class FailureJudge(Judge):
         differs = judgement.verdict is Verdict.SKIP and observation.outcome.may_show_bug
         verdict = self.differing if differs else judgement.verdict
         return Judgement(verdict, (self.tests and observation.detail) or judgement.reason, differs)
+
+    def _messages(self, observation: Observation, log: str) -> Mapping[str, str]:
+        signature = self.signature
+        if not self.tests or signature is None:
+            return super()._messages(observation, log)
+        failures = _Results(observation).all_failures(self.tests)
+        alike = (failure for failure in failures if signature.match(_raising(observation, failure.exception)))
+        return {failure.id: failure.exception.message for failure in alike if failure.exception is not None}
 
 
 @frozen

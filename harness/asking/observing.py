@@ -78,7 +78,7 @@ class Observer:
 
     `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
     is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of
-    all levels.
+    all levels, `typed` are the words of the question for printed commands.
     """
 
     prober: Probing
@@ -89,6 +89,7 @@ class Observer:
     failures: int = 0
     runs: int = 0
     tally: Tally = field(factory=Tally)
+    typed: tuple[str, ...] = ()
 
     @property
     def is_flaky(self) -> bool:

@@ -123,7 +123,9 @@ def _proofs(culprit: Guilty) -> Iterator[Row]:
     rows: dict[object, Row] = {}
     for finding in findings:
         for proof in finding.proofs:
-            seen = proof.verdict.word if proof.observation is not None or proof.holds else "not run"
+            seen = proof.verdict.word if proof.observation is not None or proof.is_expected else "not run"
+            if proof.is_expected and not proof.holds:
+                seen += f", but only with {counted(proof.besides, 'other change')}"
             run = proof.observation.key if proof.observation is not None else ""
             more = "; ".join(filter(None, (finding.level.value, proof.reason, run)))
             is_long = not any(finding is one for one in brief)

@@ -11,7 +11,7 @@ from cattrs.gen import make_dict_unstructure_fn, override
 
 from harness.asking.answer import SCHEMA, Answer, Failure, Guilty, Status
 from harness.asking.sections import html_of
-from harness.asking.wording import head_of
+from harness.asking.wording import head_of, state_of
 from harness.model import Observation, Signature
 from harness.model.culprit import Finding
 from harness.model.signature import given_parts
@@ -54,7 +54,7 @@ def json_of(answer: Answer) -> dict[str, Any]:
         },
         **picked(boundary, "effect"),
         **picked(answer, "signature failures constraints constraints_verified flaky failing_at_both not_run"),
-        **picked(answer, "back_to lifted not_rebuilt"),
+        **picked(answer, "back_to lifted not_kept not_rebuilt"),
         "ends": {end: answer.asked.ends.get(end) for end in ("good", "bad")},
         **picked(answer, "steps lock_changes"),
         **picked(boundary, "left_out drift altered"),
@@ -93,7 +93,12 @@ def _failure(failure: Failure) -> dict[str, Any]:
 
 
 def _level(finding: Finding) -> dict[str, Any]:
-    return {**_LEVEL(finding), "proved": finding.is_proved, "packages": list(map(str, finding.packages))}
+    return {
+        **_LEVEL(finding),
+        "proved": finding.is_proved,
+        "shown": state_of(finding),
+        "packages": list(map(str, finding.packages)),
+    }
 
 
 # How the values of an answer are in its JSON: runs by their keys, and what is worked out besides what is stored.

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Iterable, Mapping
 
 from attrs import evolve
@@ -12,7 +13,7 @@ from harness.asking.failures import failing_of
 from harness.model import Change, Verdict
 from harness.model.culprit import Culprit, Finding, Region
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
-from harness.model.verdict import runs_of
+from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.planning.worlds import end_words
 from harness.request.question import End, EndKind
 from harness.search import BisectionResult, BisectionStatus, Effect
@@ -91,6 +92,8 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
     effect, unit = result.effect, answer.boundary.unit
+    if result.moved_ends and result.boundary is None and not result.suspects:
+        return _unjudged_end(answer, result, name)
     if effect is not None and answer.signature is not None and not effect.is_clear:
         return (
             f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
@@ -107,8 +110,10 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
     if result.suspects:
         old, new = answer.boundary.ends
         if answer.steps and all(step.verdict is Verdict.SKIP for step in answer.steps):
-            count = counted(len(answer.suspects), unit)
-            return f"Not sure: none of the {count} of {answer.subject} could be tested."
+            first = answer.steps[0]
+            none = f"none of the {counted(len(answer.suspects), unit)} of {answer.subject} could be tested"
+            other = _otherwise(answer, first.release, first.reason)
+            return f"Not sure: {other}; {none}." if other else f"Not sure: {none}."
         if not old or not new:
             return f"Not sure which: the suspects are {ranged(answer.suspects)}, which could not be tested."
         return (
@@ -122,6 +127,25 @@ def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, st
         f"Not sure: no two {unit}s of {answer.subject} could be judged; "
         f"the first, {first.release}, was {first.verdict.word}: {first.reason}."
     )
+
+
+def _unjudged_end(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    """Say why the answer is open: the end that it is about could not be judged."""
+    is_about_bad = result.status is BisectionStatus.NO_FAILURE
+    end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
+    asked, used = (f"{subject_of(answer.boundary)} {name[position]}" for position in (end.asked, end.used))
+    reason = next((step.reason for step in answer.steps if step.release == name[end.asked]), "")
+    why = _otherwise(answer, name[end.asked], reason) or f"{asked} could not be tested: {reason}"
+    return f"Not sure: {why}; {used} is {'good' if is_about_bad else 'bad'}."
+
+
+def _otherwise(answer: Answer, candidate: str, reason: str) -> str:
+    """Say that a candidate fails in another way than the given signature says; "" if it does not."""
+    signature = answer.signature
+    if signature is None or signature.captured or not reason.startswith(FAILED_DIFFERENTLY):
+        return ""
+    how = reason.removeprefix(FAILED_DIFFERENTLY)
+    return f"{subject_of(answer.boundary)} {candidate} fails, but not as the signature says ({signature}): {how}"
 
 
 def runs_made(answer: Answer) -> str:
@@ -147,6 +171,8 @@ def state_of(finding: Finding) -> str:
     """A phrase for how well one level is proved."""
     if finding.is_proved:
         return "proved both ways"
+    if finding.proofs and all(proof.holds for proof in finding.proofs):
+        return "shown both ways"
     return "shown one way only" if finding.is_shown_one_way else "not proved"
 
 
@@ -262,9 +288,10 @@ def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
     if culprit.companions:
         held = [one.constraint or one.subject for one in culprit.companions]
         notes.append(f"{boundary.constraint or culprit.package} needs {listed(held)} alongside")
-    for why in dict.fromkeys(boundary.untried.values()):
-        which = [release for release, reason in boundary.untried.items() if reason == why]
-        notes.append(f"{listed(which)} before it not run: {why}")
+    reasons = {release: re.split(r": | \(--", why)[0] for release, why in boundary.left_between.items()}
+    for why in dict.fromkeys(reasons.values()):
+        which = [release for release, reason in reasons.items() if reason == why]
+        notes.append(f"{ranged(which)} before it not run: {why}")
     if boundary.message:
         failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
         some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
@@ -279,7 +306,7 @@ def _newer(culprit: Guilty) -> str:
     if newer is None:
         return f"{who} {older} is no longer installed"
     if len(boundary.suspects) > 1:
-        return f"one of {who} {', '.join(boundary.suspects)}"
+        return f"one of {who} {ranged(boundary.suspects)}"
     commits = culprit.deeper.finest.commits if culprit.deeper is not None and boundary.unit == "commit" else ()
     return f"{who} commit {commits[0].described}" if commits else f"{who} {newer}"
 
@@ -297,7 +324,10 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
             (label, f"{subject_of(boundary)} {candidate}" if candidate else absent)
             for label, candidate in zip(labels, boundary.ends, strict=True)
         ]
-    if len(culprits) < 2 and len(boundary.suspects) > 1:
+    if len(culprits) == 1 and boundary.untried:
+        rows[1] = (labels[1], _newer(culprits[0]))
+        rows += _rows_of(culprits[0]) if culprits[0].deeper is not None else ()
+    elif len(culprits) < 2 and len(boundary.suspects) > 1:
         rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
     else:
         rows += [row for culprit in culprits for row in _rows_of(culprit)]
@@ -322,7 +352,11 @@ def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
     if culprit.is_proved or not proved:
         return [(_label(culprit), cause_of(culprit)), *changes]
     known = evolve(culprit, deeper=Culprit(proved))
-    return [(_label(known), cause_of(known)), ("Suspect", f"its change of {_places(findings[-1])}"), *changes]
+    return [
+        (_label(known), cause_of(known)),
+        ("Suspect", f"its change of {_places(findings[-1])}, {state_of(findings[-1])}"),
+        *changes,
+    ]
 
 
 def _label(culprit: Guilty) -> str:
@@ -349,7 +383,8 @@ def cause_of(culprit: Guilty) -> str:
             return f"{boundary.subject}, one of {listed(boundary.suspects)}"
         return f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'} {did}".rstrip()
     finest = culprit.deeper.finest
-    who = packages_of(finest)
+    is_range = bool(boundary.untried) and [one.name for one in finest.packages] == [boundary.subject]
+    who = _newer(culprit) if is_range else packages_of(finest)
     if finest.commits:
         told = f"commit {listed(commit.described for commit in finest.commits)}"
         return f"{boundary.subject} {told}" if boundary.unit == "commit" else f"{who}, {told}"

@@ -138,13 +138,15 @@ def _take(packed: PackedProbe, probe: Probe, where: Path, record: dict[str, Any]
         altered = tuple(plain(str(name)) for name in record["altered"])
     except (*UNREADABLE, HarnessFault) as error:
         raise _Refused(f"its result can't be read: {error}") from error
-    key = probe_key(probe, lock, gpus=gpus, capability=packed.probe.capability)
+    sent = packed.probe
+    key = probe_key(probe, lock, gpus=gpus, capability=sent.capability, variables=sent.variables)
     observation = store.get(key)
     known = observation is not None
     if observation is None:
         observation = observation_of(
             probe, lock, ran, key=key, drift=packed.drift, setup_s=setup_s, started=started, log=""
         )
+        store.put_repro(probe.repro)
         observation = store.put_from_elsewhere(evolve(observation, altered=altered), log)
     resolution_key = uv.resolution_key(probe.combination)
     if store.get_resolution(resolution_key) is None:

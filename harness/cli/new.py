@@ -170,7 +170,7 @@ def minimize(repro: str, output: Path | None, settings: Settings) -> None:
         print_text(shown, line, {"-": "red", "+": "green", "@": "cyan"}.get(line[:1], ""))
     before, after = len(found.source.splitlines()), len(search.source.splitlines())
     print_text(shown, f"wrote {path}: {after} of {counted(before, 'line')}, {counted(search.runs, 'run')}")
-    print_text(shown, f"  harness probe {path}")
+    print_text(shown, f"  harness probe {shlex.quote(str(path))}")
 
 
 _NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]*")

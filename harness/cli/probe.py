@@ -81,7 +81,7 @@ def probe(
         _tell(reporter, beside.told)
         if beside.requirements:
             raise UserMistake("--again takes the packages of its lock; --with can only give its folders again")
-        prepared = prepared_again(session, again, repro, run, beside.folders)
+        session, prepared = prepared_again(session, again, repro, run, beside.folders)
     else:
         chosen = chosen_command(repro, run, None, settings, ChosenProject(), projects)
         _tell(reporter, chosen.told)

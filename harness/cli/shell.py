@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import filecmp
 import os
 import shlex
 import shutil
@@ -24,6 +25,7 @@ from harness.report.archive import Archive, KeptAnswer
 from harness.request.project import Project, Projects, find_project
 from harness.run.devices import hidden
 from harness.run.launch import repro_variables
+from harness.run.runner import copy_tree, with_own_folders
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.store import Store
@@ -108,12 +110,14 @@ def enter(builder: Builder, entered: Entered, command: list[str]) -> int:
         raise UserMistake(f"nothing was installed for {entered.label}, so there is nothing to enter")
     with _environment(builder, lock) as (python, scratch):
         folder = _folder(entered, scratch)
+        repro = with_own_folders(entered.repro, scratch / "built")
+        _link_sources(repro, folder)
         more = repro_variables(entered.repro.params, entered.observation.device.value, 0)
         more.pop("PYTHONHASHSEED")
         if entered.observation.device is Device.CPU:
             more |= hidden()
-        path = [folder / one for one in entered.repro.search_path]
-        start = folder / entered.repro.inside
+        path = [folder / one for one in repro.search_path]
+        start = folder / repro.inside
         env = shell_environment(os.environ, python, search_path=path, more=more)
         (settings := scratch / "settings").mkdir()
         if command:
@@ -145,12 +149,24 @@ def _folder(entered: Entered, scratch: Path) -> Path:
     """A fresh copy of the project, or a folder with the repro."""
     folder = scratch / "work"
     if entered.repro.project:
-        shutil.copytree(entered.repro.project, folder, symlinks=True)
+        copy_tree(Path(entered.repro.project), folder)
     else:
         folder.mkdir()
     if entered.repro.source:
         (folder / f"{entered.repro.name}.py").write_text(entered.repro.source, encoding="utf-8")
     return folder
+
+
+def _link_sources(repro: Repro, folder: Path) -> None:
+    """Link the built modules to the same files of the project in `folder`, so that edits to these count."""
+    sources = [folder / one for one in repro.search_path if not Path(one).is_absolute()]
+    for built in (Path(one) for one in repro.search_path if Path(one).is_absolute()):
+        for module in built.rglob("*.py"):
+            same = (source / module.relative_to(built) for source in reversed(sources))
+            found = next((path for path in same if path.is_file() and filecmp.cmp(path, module, shallow=False)), None)
+            if found is not None:
+                module.unlink()
+                module.symlink_to(found)
 
 
 def _copy_of(session: Session, digest: str) -> Project:

@@ -226,7 +226,7 @@ def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, fail
         trial = Trial(positions[seen.lock.id], seen.attempt) if seen.lock.id in positions else None
         if trial is not None and not seen.mixture and known.setdefault(trial, seen).key == seen.key:
             searched.search.tell(trial, proof.verdict)
-        elif proof.holds:
+        elif proof.is_expected:
             held[proof.verdict] += 1
         else:
             is_flawless = False

@@ -279,6 +279,11 @@ class Advanced:
     is_needless: bool = False
     notes: tuple[str, ...] = ()
 
+    @property
+    def named_needs(self) -> Candidate:
+        """The units that an answer names beside the culprit: none where they are too many for a proof."""
+        return self.needs if self.proof.holds else frozenset()
+
 
 def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
     """Prove that the culprit (`core`) makes the difference in the older environment.
@@ -295,10 +300,10 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
             return Advanced(proof, frozenset(), runs, ran_alone)
         besides = search.consistency.advanced(start) - core
         runs += 1
-        one = proved_forth(search, core, advance(search, core, start))
-        if one.holds:
+        one = counted_besides(proved_forth(search, core, advance(search, core, start)), besides)
+        if one.holds or (one.is_expected and start == core):  # no search finds fewer
             return Advanced(one, besides, runs, ran_alone)
-        proof = proof or one
+        proof = one if proof is None or one.is_expected else proof
         ran_alone = ran_alone or one.verdict is sides.before.verdict
     needed = _needed(search, core)
     runs += needed.runs
@@ -306,7 +311,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
-        proof = shown(trials, sentence, needed, sides.after.verdict, lambda: along)
+        proof = counted_besides(shown(trials, sentence, needed, sides.after.verdict, lambda: along), besides)
         is_needless = False
         if any(_may_be_it(search, unit) for unit in besides):
             runs += 1
@@ -316,8 +321,18 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
         proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
+    if proof.is_expected:
+        return Advanced(proof, frozenset(), runs, ran_alone)
     note = f"adding only {search.names(core)} does not make the difference, and what else that needs was not found"
     return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
+
+
+def counted_besides(proof: Proof, besides: Candidate) -> Proof:
+    """The proof with the number of changes beside the named ones; if they are too many, its reason says so."""
+    told = evolve(proof, besides=len(besides))
+    if told.holds or not told.is_expected:
+        return told
+    return evolve(told, reason=f"{proof.verdict.word} with {len(besides)} other changes, any of which may be the cause")
 
 
 def advance(search: LineSearch, core: Candidate, start: Candidate | None = None) -> Claim:
@@ -358,7 +373,7 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
     besides = search.consistency.advanced(core) - core
     if besides & found:
         return None
-    proof = proved_forth(search, core, advance(search, core))
+    proof = counted_besides(proved_forth(search, core, advance(search, core)), besides)
     return Advanced(proof, besides, 1) if proof.holds else None
 
 
@@ -374,7 +389,7 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
     They are if the older environment kept its verdict with the culprit alone, or if all of them are new files.
     """
     own = {search.edits.path_of(unit) for unit in core}
-    others = {unit for unit in forth.needs if search.edits.path_of(unit) not in own}
+    others = {unit for unit in forth.named_needs if search.edits.path_of(unit) not in own}
     new = all(
         not search.edits.is_region(unit)
         and not any(path in search.edits.before.digests for path in search.edits.wholes[unit])

@@ -30,6 +30,7 @@ from harness.culprit.line_search import (
     advanced,
     advanced_alone,
     belongs,
+    counted_besides,
     file_units,
     files_of,
     forked,
@@ -44,11 +45,11 @@ from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Side, Sides
 from harness.culprit.trials import Claim, Trials
-from harness.events import Note, Started
+from harness.events import Started
 from harness.model import Mixture, Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
-from harness.probing import Judge, Prober
+from harness.probing import Prober
 from harness.probing.forking import CannotFork, ForkingProber, forking
 from harness.request.parsing import told_duration
 
@@ -71,7 +72,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     if exchange is None or not exchange.units:
         return ()
     seconds = _limit(trials, sides)
-    trials = evolve(trials, until=time.monotonic() + seconds, judge=_strict(trials, sides, package))
+    trials = evolve(trials.for_mixtures(sides, package.proofs), until=time.monotonic() + seconds)
     removed = removed_name(trials, sides, exchange)
     if removed is not None:
         return (removed,)
@@ -110,14 +111,6 @@ def _limit(trials: Trials, sides: Sides) -> float:
     return asked if asked is not None else min(max(_LEAST_S, _RUNS * run), _MOST_S)
 
 
-def _strict(trials: Trials, sides: Sides, package: Finding) -> Judge:
-    """The judge for mixtures, or the usual one if the message of the bug differs from run to run."""
-    failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
-    strict = trials.judge.for_mixtures(failing.observation)
-    again = [one.observation for one in package.proofs if one.verdict is Verdict.BAD and one.observation is not None]
-    return strict if all(strict(seen).verdict is Verdict.BAD for seen in again) else trials.judge
-
-
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
     """The findings from a search: its result is narrowed further and proved in the other direction."""
     spent = [reduced]
@@ -138,7 +131,7 @@ def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Lev
     if instead is not None:
         core, fine, forth = _both_ways(search, reduced := instead, until)
     found = evolve(
-        _files_found(search, reduced, core, forth),
+        _files_found(search, reduced, core, forth, reduced.units - core if fine is None else frozenset()),
         runs=sum(one.runs for one in spent) + forth.runs + traced,
         unresolved=sum(one.unresolved for one in spent),
     )
@@ -183,21 +176,21 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     return found if found.shown is not None else evolve(found, units=units, shown=shown)
 
 
-def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced) -> Finding:
-    """The finding on the files that make the difference, with both proofs."""
+def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
+    """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
     alone = search.reverted(reduced.units)
     sentence = reverted_in_words(search, reduced.units)
     back = shown(search.trials, sentence, reduced, search.sides.before.verdict, lambda: alone)
-    files = files_of(search, core | (forth.needs if belongs(search, core, forth) else frozenset()))
+    files = files_of(search, core | (forth.named_needs if belongs(search, core, forth) else frozenset()))
     return Finding(
         Level.FILE,
         exchange.owning(exchange.paths(file_units(search, core))),
         files=files,
-        proofs=(back, forth.proof),
+        proofs=(counted_besides(back, along), forth.proof),
         candidates=len(exchange.units),
         is_minimal=reduced.is_minimal,
-        needed_files=tuple(name for name in files_of(search, forth.needs) if name not in files),
+        needed_files=tuple(name for name in files_of(search, forth.named_needs) if name not in files),
         notes=(*_notes(search, reduced), *forth.notes),
     )
 
@@ -248,7 +241,7 @@ def _lines_found(
         candidates=sum(map(search.edits.is_region, search.all)),
         runs=fine.runs if fine is not None else 0,
         unresolved=0,
-        needs=search.edits.regions(forth.needs),
+        needs=search.edits.regions(forth.named_needs),
         reverted_along=search.edits.regions(along) if fine is None else (),
         causes=causes_of(search.edits, core, message_of(search.sides)),
     )
@@ -459,13 +452,12 @@ def _opened_forks(
 def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> ForkingProber | None:
     """The forks of a side if it can be forked, and a fork of the unchanged side has that side's verdict."""
     if isinstance(forks, str):
-        if forks:
-            trials.reporter.report(Note(f"not forking runs: {forks}"))
+        trials.without_forks(forks)
         return None
     unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
     found, _ = forked(trials, forks, f"forked: the {side.verdict.value} environment", unchanged)
     if forks.stopped:
-        trials.reporter.report(Note(f"not forking runs: {forks.stopped}"))
+        trials.without_forks(forks.stopped)
         return None
     if found is side.verdict:
         return forks
@@ -476,4 +468,4 @@ def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> Fo
 def _give_up(trials: Trials, forks: ForkingProber) -> None:
     """Stop forking, and report it."""
     forks.stop("a fork and a fresh process disagree")
-    trials.reporter.report(Note("forked runs disagree with fresh processes; the search goes on without forks"))
+    trials.without_forks(forks.stopped)

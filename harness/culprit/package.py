@@ -157,6 +157,7 @@ def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> 
     if len(changes) == 1:
         trials.begin(Level.PACKAGE, f"only {listed(changes)} differs")
         return _only_one(trials, sides, tuple(changes.values()), until), sides
+    trials = trials.for_mixtures(sides)
     trials.begin(Level.PACKAGE, f"{len(changes)} packages differ: which one makes the difference?")
     advancing = Required.between(trials, sides)
     search = _fewest(trials, sides, advancing, is_advanced=True)

@@ -10,7 +10,7 @@ from attrs import define, evolve, field, frozen
 from harness.culprit.axis import Searched
 from harness.culprit.sides import Side, Sides
 from harness.environment import Environment, Index
-from harness.events import SILENT, LevelBegan, Progress, Reporter, Started
+from harness.events import SILENT, LevelBegan, Note, Progress, Reporter, Started
 from harness.model import (
     Combination,
     Judgement,
@@ -64,7 +64,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases, and `sides` are the nearest ones that differ in the culprit package. `seen` has the keys of observations
     that a search or a proof has used: none of them can prove a claim later. `failed` counts the proofs that did not
-    hold, also of what is not a finding.
+    hold, also of what is not a finding. `unforked` has the reasons for which forking has stopped.
     """
 
     ran_now: int = 0
@@ -72,6 +72,7 @@ class Tally:
     sides: Sides | None = None
     seen: set[str] = field(factory=set)
     failed: int = 0
+    unforked: set[str] = field(factory=set)
 
 
 @frozen
@@ -79,8 +80,9 @@ class Trials:
     """Runs and judges probes for all levels, with the scope of the question and its judge.
 
     `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
-    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes.
-    `repeat_beside` starts a run that will be missing later, if more lanes are free than it is told to leave.
+    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes. `known`
+    are the runs of releases that were made before. `repeat_beside` starts a run that will be missing later, if more
+    lanes are free than it is told to leave.
     """
 
     scope: Scope
@@ -93,6 +95,7 @@ class Trials:
     until: float | None = None
     forks: ForkingProber | None = None
     tally: Tally = field(factory=Tally)
+    known: tuple[Observation, ...] = ()
     repeat_beside: Callable[[int], None] = lambda _leave: None
 
     @property
@@ -120,7 +123,25 @@ class Trials:
     def searched(self, observation: Observation) -> Judgement:
         """Judge a run of a search, and record it as seen, so that it can't be a proof."""
         self.tally.seen.add(observation.key)
+        if self.forks is not None:
+            self.without_forks(self.forks.stopped)
         return self.judge(observation)
+
+    def without_forks(self, reason: str) -> None:
+        """Report why runs are not forked, each reason once a question; "" is no reason."""
+        if reason and reason not in self.tally.unforked:
+            self.tally.unforked.add(reason)
+            self.reporter.report(Note(f"forks don't work here: {reason}; each run is a fresh process"))
+
+    def for_mixtures(self, sides: Sides, proofs: Iterable[Proof] = ()) -> Trials:
+        """The same with a judge for mixtures, which knows the bug from the sides, `proofs` and releases."""
+        failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
+        searched = self.tally.searched
+        runs = [sides.before.observation, sides.after.observation, *self.known]
+        runs += searched.record.observations.values() if searched is not None else ()
+        runs += [proof.observation for proof in proofs if proof.observation is not None and proof.holds]
+        different = {run.key: run for run in reversed(runs)}.values()
+        return evolve(self, judge=self.judge.for_mixtures(failing.observation, tuple(different)))
 
     def begin(self, level: Level, sentence: str) -> None:
         """Report that a level begins; `sentence` says what it searches."""

@@ -15,6 +15,7 @@ import shutil
 import time
 import warnings
 from datetime import UTC, datetime
+from functools import lru_cache
 from http import HTTPStatus
 from http.client import responses
 from pathlib import Path
@@ -28,7 +29,7 @@ from harness.atomic import sha256_of
 from harness.environment.pip_settings import PipSettings
 from harness.environment.record import read_record, write_record
 from harness.errors import IndexFault, NoNetwork, UnknownProject, UserMistake
-from harness.model import Pin, Release, normalized_name, parsed_version
+from harness.model import Lock, Pin, Release, normalized_name, parsed_version
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping
@@ -110,6 +111,17 @@ class Index:
         sizes = [release.size for release in known if version and release.version == public_version(version)]
         return max((size for size in sizes if size), default=None)
 
+    def local_wheels(self) -> list[Path]:
+        """The wheels in the find-links folders of pip and uv."""
+        told = {**self.environ, **self.settings.as_uv_environment(self.environ)}
+        return _wheels(filter(None, told.get("UV_FIND_LINKS", "").split(",")))
+
+    def has_replaced(self, lock: Lock) -> bool:
+        """Whether a wheel of a lock is in a find-links folder, with another content than when it was locked."""
+        local = {path.name: path for path in self.local_wheels()}
+        locked = [(local[pin.wheel], pin.digests) for pin in lock.pins if pin.digests and pin.wheel in local]
+        return any(_digest(path, path.stat().st_mtime_ns) not in digests for path, digests in locked)
+
     @property
     def is_of_several(self) -> bool:
         """Whether several indexes are used over HTTP: one may have upload times that another lacks."""
@@ -149,6 +161,11 @@ class Index:
         if found:  # an empty answer is not cached: the index may be wrong for a moment
             write_record(cached, found)
         return found
+
+
+@lru_cache(maxsize=256)
+def _digest(path: Path, _changed: int) -> str:
+    return sha256_of(path)
 
 
 def check_project_name(text: str) -> None:

@@ -31,11 +31,15 @@ class Level(enum.StrEnum):
         return list(Level).index(self)
 
 
+MOST_BESIDES = 10
+
+
 @frozen
 class Proof:
     """One run of a counterfactual. `sentence` says what was changed where; the proof needs the verdict `expected`.
 
-    `observation` is None if it could not be run; `reason` then says why.
+    `observation` is None if it could not be run; `reason` then says why. `besides` is the number of changes that had to
+    be made beside the named ones.
     """
 
     sentence: str
@@ -43,11 +47,17 @@ class Proof:
     verdict: Verdict
     reason: str
     observation: Observation | None = None
+    besides: int = 0
+
+    @property
+    def is_expected(self) -> bool:
+        """Whether the run had the expected verdict."""
+        return self.verdict is self.expected
 
     @property
     def holds(self) -> bool:
-        """Whether the run had the expected verdict."""
-        return self.verdict is self.expected
+        """Whether it shows what it claims: with too many other changes it may be any of them."""
+        return self.is_expected and self.besides <= MOST_BESIDES
 
 
 @frozen

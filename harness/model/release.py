@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
 from attrs import frozen
 from packaging.requirements import Requirement
 from packaging.specifiers import InvalidSpecifier, SpecifierSet
+from packaging.tags import compatible_tags, cpython_tags
 from packaging.utils import InvalidWheelFilename, canonicalize_name, parse_wheel_filename
 from packaging.version import InvalidVersion, Version
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from collections.abc import Set as AbstractSet
     from datetime import datetime
 
@@ -25,6 +28,10 @@ def normalized_name(name: str) -> str:
 def name_of(requirement: str) -> str:
     """The normalised name of the project that a requirement is for."""
     return normalized_name(Requirement(requirement).name)
+
+
+# The minor versions of Python on which repros run.
+_PYTHONS = ("3.9", "3.10", "3.11", "3.12", "3.13", "3.14")
 
 
 def parsed_version(text: str | None) -> Version | None:
@@ -53,6 +60,17 @@ class Target:
 
     version: str
     tags: frozenset[Tag]
+
+    @functools.cache  # noqa: B019 - a process has a few targets
+    def with_python(self, minor: str) -> Target:
+        """Return another CPython of this platform, such as "3.10"."""
+        number = tuple(map(int, minor.split(".")))
+        platforms = sorted({tag.platform for tag in self.tags} - {"any"})
+        tags = (
+            *cpython_tags(number, platforms=platforms),
+            *compatible_tags(number, f"cp{number[0]}{number[1]}", platforms),
+        )
+        return Target(minor, frozenset(tags))
 
 
 @frozen
@@ -88,14 +106,17 @@ class Release:
         if self.version.is_prerelease and not prereleases:
             return "pre-release (--pre includes it)"
         if self.requires_python and not _allows(self.requires_python, python):
-            return f"requires Python {self.requires_python}, this is {python}"
+            fitting = [minor for minor in _PYTHONS if _allows(self.requires_python, minor)]
+            return f"requires Python {self.requires_python}, this is {python}{_with_python(fitting, python)}"
         if self.has_wheel_for(target):
             return None
         if build_from_source and self.has_sdist:
             return None
+        build = " (--build allows building it)" if self.has_sdist else ""
         if not self.wheels:
-            return "no wheel, source only (--build allows building it)"
-        return f"no wheel for Python {python} on this platform"
+            return f"no wheel, source only{build}"
+        others = [minor for minor in _PYTHONS if self.has_wheel_for(target.with_python(minor))]
+        return f"no wheel for Python {python} on this platform{_with_python(others, python) or build}"
 
 
 def _allows(requires_python: str, python: str) -> bool:
@@ -103,6 +124,13 @@ def _allows(requires_python: str, python: str) -> bool:
         return SpecifierSet(requires_python).contains(python, prereleases=True)
     except InvalidSpecifier:  # old releases have such fields; installers ignore them, too
         return True
+
+
+def _with_python(minors: Sequence[str], python: str) -> str:
+    """How to get a release that is for these minor versions of Python; "" for none."""
+    own = Version(python).minor
+    nearest = min(minors, key=lambda minor: abs(Version(minor).minor - own), default=None)
+    return f" (--python {nearest} can install it)" if nearest else ""
 
 
 def _fits(wheel: str, tags: AbstractSet[Tag]) -> bool:

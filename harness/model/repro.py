@@ -370,6 +370,8 @@ def _signature(value: Any, where: str) -> Signature:
         raise ValueError(f"the {where} has nothing; it takes {', '.join(sorted(_SIGNATURE))}")
     if ("metric" in given) != ("above" in given or "below" in given):
         raise ValueError(f"{where}: metric needs above or below, and above or below need metric")
+    if (given.get("exception") or "").rpartition(".")[2] == "SystemExit":
+        raise ValueError(f"{where}: SystemExit is recognised by its exit code: write exit-code = 1, not exception")
     return Signature(**given)
 
 

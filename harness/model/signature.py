@@ -17,7 +17,7 @@ from harness.model.text import one_line
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
-_NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
+NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
 _SEARCH_S = 5.0
 _SHOWN = 160
 _CAPTURED = 500  # characters of a message; the rest is mostly values
@@ -43,10 +43,12 @@ def check_pattern(pattern: str) -> None:
 
 def normalized_message(message: str) -> str:
     """A message with paths, addresses, numbers and runs of white space replaced by placeholders."""
-    text = _ADDRESS.sub("<address>", message)
-    text = _PATH.sub("<path>", text)
-    text = _NUMBER.sub("<number>", text)
-    return " ".join(text.split())
+    return " ".join(NUMBER.sub("<number>", without_places(message)).split())
+
+
+def without_places(message: str) -> str:
+    """A message with paths and addresses replaced by placeholders."""
+    return _PATH.sub("<path>", _ADDRESS.sub("<address>", message))
 
 
 def without_end(message: str) -> str:

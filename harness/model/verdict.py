@@ -36,6 +36,9 @@ def in_words(verdict: str) -> str:
     return Verdict.SKIP.word if verdict == Verdict.SKIP.value else verdict
 
 
+FAILED_DIFFERENTLY = "failed differently: "
+
+
 @frozen
 class Judgement:
     """A verdict and its reason in one sentence.
@@ -67,7 +70,7 @@ def judge(observation: Observation, signature: Signature, log: str = "") -> Judg
         return Judgement(Verdict.BAD, match)
     if observation.outcome is Outcome.COMPLETED:
         return Judgement(Verdict.GOOD, signature.describe_good(observation))
-    return Judgement(Verdict.SKIP, f"failed differently: {observation.detail or observation.outcome.value}")
+    return Judgement(Verdict.SKIP, f"{FAILED_DIFFERENTLY}{observation.detail or observation.outcome.value}")
 
 
 @frozen

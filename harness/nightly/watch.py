@@ -29,6 +29,7 @@ from harness.model.text import listed
 from harness.nightly.tracker import MOST, DesiredIssue
 from harness.report.page import Page
 from harness.request.question import End, EndKind
+from harness.settings import Settings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -63,7 +64,8 @@ class NightStatus(enum.StrEnum):
 class ProjectNight:
     """One night. `name` tells several watches of one repository apart; `green` is the last green date or "".
 
-    `sections` are those of the answer, none if no bisection was needed.
+    `sections` are those of the answer, none if no bisection was needed. `typed` are the options that ask its question
+    again, quoted for a shell.
     """
 
     name: str
@@ -74,6 +76,7 @@ class ProjectNight:
     green: str = ""
     constraints: tuple[str, ...] = ()
     sections: tuple[Section, ...] = ()
+    typed: tuple[str, ...] = ()
 
     @property
     def title(self) -> str:
@@ -148,7 +151,10 @@ class ProjectWatch:
 
     def _night(self, status: NightStatus, sentence: str, green: LastGreen | None) -> ProjectNight:
         since = green.date if green is not None else ""
-        return ProjectNight(self.name, self.command, self._date(), status, sentence, since)
+        asked = self.question.typed
+        results = Settings.words_of(asked)  # of this machine
+        typed = tuple(word for word in asked if word not in results)
+        return ProjectNight(self.name, self.command, self._date(), status, sentence, since, typed=typed)
 
     def _keep_green(self, lock: Lock, observation: Observation) -> None:
         try:
@@ -228,8 +234,9 @@ def marker(name: str) -> str:
 
 def watch_report(night: ProjectNight) -> str:
     """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
-    words = ["harness", "bisect", "--run", night.command, *(["--good", night.green] if night.green else [])]
-    command = shlex.join([*words, "--bad", night.date])
+    typed = night.typed or ("--run", shlex.quote(night.command))
+    ends = [*(["--good", night.green] if night.green else []), "--bad", night.date]
+    command = " ".join(["harness bisect", *typed, shlex.join(ends)])
     return Page("watch", {"night": night, "command": command}).markdown()
 
 

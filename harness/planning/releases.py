@@ -211,8 +211,8 @@ def releases_on_line(
 ) -> tuple[tuple[Release, ...], dict[str, str]]:
     """Return the known releases from one end to the other, and the reasons why others between them are left out.
 
-    The ends are kept; without one (None) the line is open there. Other releases that were uploaded after `until` are
-    left out. Both are empty if an end is no version.
+    The ends are kept; without one (None) the line is open there. An end that is a pre-release brings in the others of
+    its version. Other releases that were uploaded after `until` are left out. Both are empty if an end is no version.
     """
     named = [version for end in ends if end is not None and (version := parsed_version(end)) is not None]
     if len(named) < 2 - ends.count(None):
@@ -220,13 +220,16 @@ def releases_on_line(
     bounds = [public_version(version) for version in named]
     low = min(bounds) if ends[0] is not None else None
     high = max(bounds) if ends[1] is not None else None
+    versions = {end.base_version for end in bounds if end.is_prerelease}
+    with_prereleases = evolve(asked, policy=evolve(asked.policy, prereleases=True))
     kept: list[Release] = []
     left_out: dict[str, str] = {}
     for release in known:
         if (low is not None and release.version < low) or (high is not None and release.version > high):
             continue
         is_later = until is not None and release.uploaded is not None and release.uploaded > until
-        why = why_left_out(release, asked, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
+        wanted = with_prereleases if release.version.base_version in versions else asked
+        why = why_left_out(release, wanted, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
         if why is None or release.version in bounds:
             kept.append(release)
         else:

@@ -2,24 +2,28 @@
 
 from __future__ import annotations
 
+import contextlib
+import shlex
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.errors import UserMistake
+from harness.errors import BadRepro, UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict
-from harness.model.repro import MAKE, USE, Bounds, Given
+from harness.model.repro import MAKE, USE, Bounds, Given, command_repro
 from harness.model.text import sentence_and_table
 from harness.planning.given import Giver, combination_of
 from harness.planning.releases import era_of, holds_of, one_date, subject_of, told_holds
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.request.commands import with_folders
 from harness.request.parsing import required_name
-from harness.request.project import Project
+from harness.request.project import Project, Projects, find_project
 from harness.request.project_requirements import unpinned
-from harness.request.repros import chosen_repro, find_repro
+from harness.request.repros import chosen_repro, digest_of, find_repro
 from harness.search import ByNumber, Grid
+from harness.session import at_python
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -130,24 +134,15 @@ def executed(session: Session, prepared: Prepared, *, repeat: bool = False) -> P
 
 def prepared_again(
     session: Session, key: str, named: str | None, run: str | None, folders: Sequence[Project] = ()
-) -> Prepared:
-    """Prepare a probe that repeats an observation, given the start of its key. Raises `UserMistake`.
+) -> tuple[Session, Prepared]:
+    """Prepare a probe that repeats an observation, given the start of its key; also returns the session to run it in.
 
-    Folders that replaced releases must be given again.
+    What ran is in the results, and may be named again, with the folders that replaced releases. Raises `UserMistake`.
     """
-    known = [o for o in session.store.observations() if o.key.startswith(key)]
-    known = [o for o in known if o.key == key] or known
-    lock = known[0].lock if len(known) == 1 else None
+    observation = _observation(session, key)
+    lock = observation.lock
     if lock is None:
-        why = (
-            "no observation id starts"
-            if not known
-            else f"{len(known)} observation ids start"
-            if len(known) > 1
-            else "no lock is stored for the observation whose id starts"
-        )
-        raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
-    observation = known[0]
+        raise UserMistake(f"nothing was installed for {key}, so it can't run again: {observation.detail}")
     if observation.by_hand or observation.mixture:
         what = (
             f"ran with files of two releases ({observation.mixture})" if observation.mixture else "was judged by hand"
@@ -156,28 +151,101 @@ def prepared_again(
             f"{key} {what}, which a run of its own can't repeat",
             hint="to run it again, ask its question with --results and a new folder",
         )
-    # Commands, and repros in other folders, must be named again: a record only has their digest.
-    found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
-    repro = found.with_params(observation.params, typed=False)
-    repro = _as_given(session, with_folders(repro, folders), observation)
-    if repro.digest != observation.repro_digest:
-        if folders or observation.repro_digest.startswith(f"{found.digest}-"):
-            again = '--with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"'
-            raise UserMistake(f"{key} ran with other folders", hint=f"give its folders as they were: {again}")
-        raise UserMistake(
-            f"{observation.repro} has changed since {key} was observed",
-            hint=f"to run its current version: harness probe {observation.repro}",
-        )
+    recorded = session.store.get_repro(observation.repro_digest) if not (named or run or folders) else None
+    if recorded is not None:
+        repro = _as_recorded(session, recorded, observation)
+    else:
+        repro = _as_named(session, key, observation, named, run, folders)
+    ran = (o.attempt for o in session.store.observations() if (o.lock, o.repro_digest) == (lock, repro.digest))
     asked = Probe(
         repro.within(session.settings.timeout),
         Combination(python=lock.python, requirements=observation.requirements, device=Device(observation.device)),
-        attempt=max(
-            o.attempt for o in session.store.observations() if o.lock == lock and o.repro_digest == repro.digest
-        )
-        + 1,
+        attempt=max(ran, default=observation.attempt) + 1,
         hash_seed=observation.machine.get("hash_seed", 0),
     )
-    return session.local.prepare_lock(asked, lock)
+    if in_place := observation.machine.get("in_place"):
+        prepared = session.local.prepare_in(in_place, asked)
+        if prepared.environment is not None and prepared.environment.lock != lock:
+            raise UserMistake(f"{in_place} has other packages than when {key} was observed")
+        return session, prepared
+    if lock.python != session.interpreter.version:
+        session = at_python(session, lock.python)
+    return session, session.local.prepare_lock(asked, lock)
+
+
+def _observation(session: Session, key: str) -> Observation:
+    """Return the only observation whose key is this, or starts so. Raises `UserMistake`."""
+    known = [o for o in session.store.observations() if o.key.startswith(key)]
+    known = [o for o in known if o.key == key] or known
+    if len(known) != 1:
+        why = f"{len(known)} observation ids start" if known else "no observation id starts"
+        raise UserMistake(f"{why} with {key!r} in {session.store.root}", hint="harness results lists them")
+    return known[0]
+
+
+def _as_recorded(session: Session, repro: Repro, observation: Observation) -> Repro:
+    """Return the repro of an observation as its record has it. Raises `UserMistake` if files that it needs are gone."""
+    name = observation.key
+    for one in repro.given:
+        if session.local.trees.folder(one.digest) is None:
+            raise _no_longer_given(observation, one.variable)
+    if repro.project and not all(map(Path.is_dir, _folders_of(repro))):
+        projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+        if (root := find_project(session.local.invoked_from)) is not None:
+            projects.read(root)  # which makes the same copy again, if nothing has changed
+    if not all(map(Path.is_dir, _folders_of(repro))):
+        hint = "harness clean removes such copies; ask the question again for a new one"
+        raise UserMistake(f"the copy of the files that {name} ran with is gone", hint=hint)
+    if repro.argv == tuple(shlex.split(repro.name)) and not repro.project:  # it reads files of the user
+        now = command_repro(repro.name, content_digest=digest_of(repro.name)).digest
+        if not repro.digest.startswith(now):
+            session.reporter.report(Note(f"files have changed since {name} was observed: this runs them as they are"))
+            repro = evolve(repro, digest=now + repro.digest[len(now) :])
+    if repro.source and _has_changed(Path(repro.path), repro.source):
+        session.reporter.report(Note(f"{repro.path} has changed since {name} was observed: this runs it as it was"))
+    return evolve(repro.with_params(observation.params, typed=False), params=observation.params)
+
+
+def _has_changed(path: Path, source: str) -> bool:
+    with contextlib.suppress(OSError):
+        return path.read_text(encoding="utf-8", errors="replace").removeprefix("\ufeff") != source
+    return False
+
+
+def _folders_of(repro: Repro) -> list[Path]:
+    """The folders of the cache that a repro needs: the copy of its project, and built ones; not all have a `src`."""
+    built = [Path(text) for text in repro.search_path if Path(text).is_absolute() and Path(text).name != "src"]
+    return [Path(repro.project), *built] if repro.project else built
+
+
+def _as_named(
+    session: Session,
+    key: str,
+    observation: Observation,
+    named: str | None,
+    run: str | None,
+    folders: Sequence[Project],
+) -> Repro:
+    """Return the repro that is named, if it is that of an observation. Raises `UserMistake`."""
+    try:
+        found = chosen_repro(named, run, None, ()) if named or run else find_repro(observation.repro)
+    except BadRepro as error:
+        if named or run:
+            raise
+        hint = f"name it: harness probe --again {key} REPRO, or with --run COMMAND"
+        raise UserMistake(f"the results don't have what {key} ran", hint=hint) from error
+    repro = found.with_params(observation.params, typed=False)
+    repro = _as_given(session, with_folders(repro, folders), observation)
+    if repro.digest == observation.repro_digest:
+        return repro
+    if folders or observation.repro_digest.startswith(f"{found.digest}-"):
+        again = '--with "NAME @ FOLDER", or for a commit --with "NAME @ CLONE@COMMIT"'
+        raise UserMistake(f"{key} ran with other folders", hint=f"give its folders as they were: {again}")
+    what = ["--run", run] if run else [named or found.path]
+    raise UserMistake(
+        f"{observation.repro} has changed since {key} was observed",
+        hint=f"to run its current version: {shlex.join(['harness', 'probe', *what])}",
+    )
 
 
 def _as_given(session: Session, repro: Repro, observation: Observation) -> Repro:
@@ -186,10 +254,14 @@ def _as_given(session: Session, repro: Repro, observation: Observation) -> Repro
     for variable, told in observation.given.items():
         folder = session.local.trees.folder(told["tree"])
         if folder is None:
-            raise UserMistake(
-                f"what {observation.key} found in {variable} is no longer in the cache",
-                hint=f"harness probe {repro.name} makes or fetches it again, for a run of its own",
-            )
+            raise _no_longer_given(observation, variable)
         found.append(Given(variable, str(folder), told["tree"], told.get("by", ""), told.get("run", "")))
     repro = repro.with_given(*found, step=USE if any(one.by for one in found) else "")
     return repro.first_step if observation.repro_digest.endswith(f"+{MAKE}") else repro
+
+
+def _no_longer_given(observation: Observation, variable: str) -> UserMistake:
+    return UserMistake(
+        f"what {observation.key} found in {variable} is no longer in the cache",
+        hint="its question makes or fetches it again",
+    )

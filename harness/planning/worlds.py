@@ -6,11 +6,12 @@ It is the one place that makes probes with some of its packages changed.
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
@@ -22,11 +23,12 @@ from harness.model import Combination, Lock, Release, Repro, is_prerelease, name
 from harness.model.lock import NO_SOURCE
 from harness.model.text import listed, one_line
 from harness.planning.inquiry import Scope
+from harness.planning.lower_bounds import Lifting, at_least, existed, lift_bounds
 from harness.planning.releases import check_ends, era_of
 from harness.probing import Probe
 from harness.request.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
 from harness.request.project_requirements import unpinned
-from harness.request.question import End, EndKind, Ends, day_end
+from harness.request.question import TODAY, End, EndKind, Ends, day_end
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -41,11 +43,15 @@ _UNPIN = "--unpin takes newer releases, "
 
 
 class NoSolution(UserMistake):
-    """The packages of a day can't be installed; `python` is one of this machine that has wheels of them, or ""."""
+    """The packages of a day can't be installed; `python` is one of this machine that has wheels of them, or "".
 
-    def __init__(self, message: str, *, hint: str = "", python: str = "") -> None:
+    `is_for_wheels` says that wheels are missing, so that requirements are not the reason.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", python: str = "", is_for_wheels: bool = False) -> None:
         super().__init__(message, hint=hint)
         self.python = python
+        self.is_for_wheels = is_for_wheels
 
 
 @frozen
@@ -55,7 +61,8 @@ class World:
     A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
     possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
     about packages that differ from what the end says. `inside` is the interpreter of an existing environment that is
-    the end, to run it as it is.
+    the end, to run it as it is. `lifted` maps the project's requirements whose lower bounds were not kept to what is
+    left of them.
     """
 
     end: End
@@ -67,6 +74,7 @@ class World:
     told: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     inside: Path | None = None
+    lifted: Mapping[str, str] = field(factory=dict)
 
     @property
     def sources(self) -> frozenset[str]:
@@ -82,6 +90,14 @@ class World:
         """The day of these packages: that of the end, or the upload of the newest one for which the index tells it."""
         uploads = (datetime.fromisoformat(pin.uploaded) for pin in self.lock.pins if pin.uploaded)
         return self.as_of or max(uploads, default=None)
+
+    def lifting(self, other: World) -> World:
+        """Return this world, to be changed without the bounds that an older one could not keep.
+
+        The versions of that one take their place, or a resolver would go back to any release that has no limits.
+        """
+        left = {text: at_least(bare, other.lock.version_of(name_of(text))) for text, bare in other.lifted.items()}
+        return evolve(self, requirements=tuple(left.get(text, text) for text in self.requirements))
 
     def itself(self, repro: Repro | None = None) -> Probe:
         """Return the probe of this world unchanged."""
@@ -209,34 +225,46 @@ class Worlds:
         return self.prober.resolve(Probe(self.scope.repro, combination, near))
 
     def _of_day(self, end: End) -> World:
-        """Resolve the packages of a day; what had no wheel then is built. Raises `UserMistake`."""
+        """Resolve the packages of a day; what had no wheel then is built.
+
+        On an earlier day than today, bounds of the project that can't be met are lifted. Raises `UserMistake`.
+        """
         scope = self.scope
-        combination = scope.combination(scope.requirements, end.moment)
-        resolution = self._resolved(evolve(combination, from_source=scope.any_source))
+        combination = evolve(scope.combination(scope.requirements, end.moment), from_source=scope.any_source)
+        resolution = self._resolved(combination)
+        lifting = Lifting(scope.requirements)
+        if resolution.lock is None and end.text != TODAY:
+
+            def has_solution(requirements: tuple[str, ...]) -> bool:
+                return self._resolved(evolve(combination, requirements=requirements)).lock is not None
+
+            lifting = lift_bounds(scope.requirements, scope.repro.dependencies, end, self.index, has_solution)
+            resolution = self._resolved(evolve(combination, requirements=lifting.requirements))
         lock = resolution.lock
         if lock is None:
             self._refuse_early_day(end)
             lacks = lacks_wheels(resolution.words)
             hint, python = self._hint_for_day(resolution.words, combination) if lacks else ("", "")
-            hint = hint or "choose a later day, or change a requirement with --with"
+            hint = hint or self._hint_on_bounds(resolution.words, lifting.requirements)
             what = f"nothing can be installed as of {end.text}: {_told(resolution)}"
-            raise NoSolution(what, hint=hint, python=python)
+            raise NoSolution(what, hint=hint, python=python, is_for_wheels=lacks)
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
         return World(
             end,
             scope,
             lock,
-            scope.requirements,
+            lifting.requirements,
             end.moment,
-            told=(*_built_words(end, lock), *changed),
+            told=(*lifting.told, *_built_words(end, lock), *changed),
             changed=changed,
+            lifted=lifting.lifted,
         )
 
     def _refuse_early_day(self, end: End) -> None:
         """Raise `UserMistake` if a required project did not exist yet."""
         for name in map(name_of, self.scope.requirements):
             dates = [release.uploaded for release in self.index.releases(name) if release.uploaded is not None]
-            if dates and end.moment is not None and min(dates) > end.moment:
+            if dates and not existed(name, end.moment, self.index):
                 raise UserMistake(
                     f"{name} did not exist on {end.text}: its first release was on {min(dates):%Y-%m-%d}",
                     hint="choose a later day",
@@ -373,7 +401,16 @@ class Worlds:
                 found[text] = None
         return tuple(found)
 
-    # -- which Python would have wheels
+    # -- what would have a solution
+
+    def _hint_on_bounds(self, words: str, requirements: Sequence[str]) -> str:
+        """Say which options lift the bounds in a resolver's message."""
+        named = set(re.findall(r"[a-z0-9][\w.-]*", words.lower()))
+        bounds = [text for text in requirements if Requirement(text).specifier and name_of(text) in named]
+        typed = set(map(name_of, set(self.scope.requirements).difference(self.scope.repro.dependencies)))
+        ways = [f"--with {name_of(text)} lifts {text}" for text in bounds if name_of(text) not in typed]
+        ways += [f"leave out --with '{text}'" for text in bounds if name_of(text) in typed]
+        return " or ".join(ways) or "choose a later day, or change a requirement with --with"
 
     def _hint_for_day(self, words: str, combination: Combination) -> tuple[str, str]:
         """Say which Python has wheels for the projects in a resolver's message; see `_python_hint`.
@@ -413,8 +450,8 @@ class Worlds:
 
 
 def _told(resolution: Resolution) -> str:
-    """Return what the resolver says, in one line."""
-    return one_line(resolution.words, 400)
+    """Return what the resolver says, in one line, without its advice on options of its own."""
+    return one_line(resolution.words.partition(" Consider using `exclude-newer")[0], 400).rstrip(".")
 
 
 def _built_words(end: End, lock: Lock) -> tuple[str, ...]:

@@ -29,7 +29,7 @@ from harness.model import Device, Lock, Mixture, Observation, Outcome, Repro
 from harness.probing.probe import Around, Prepared, Probe, observation_of
 from harness.run.forks import Zygote, started_zygote
 from harness.run.process import ZygoteFailed
-from harness.run.runner import Job, run_repro
+from harness.run.runner import Job, run_repro, with_own_folders
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -78,7 +78,8 @@ def forking(
         packages = site_packages(place.environment.folder or built.folder)
         scratch = place.scratch / "forks"
         scratch.mkdir()
-        job = evolve(prober.job(probe, lock, place), scratch_root=scratch)
+        own = with_own_folders(probe.repro, scratch / "built")
+        job = evolve(prober.job(probe, lock, place), repro=own, scratch_root=scratch)
 
         def start(left_out: frozenset[str]) -> AbstractContextManager[Zygote]:
             return started_zygote(job, preloadable(*graph, {str(base / path) for path in left_out}))
@@ -153,6 +154,8 @@ class ForkingProber(Around):
             self._do_hang = fresh.outcome is Outcome.TIMED_OUT
             if not self._do_hang:
                 self.stop("a fork hung, a fresh process did not")
+        elif forked is not None and forked.outcome is not Outcome.RAISED and forked.outcome is not fresh.outcome:
+            self.stop(f"a fork ended otherwise ({forked.detail or forked.outcome}) than a fresh process")
         return fresh
 
     def begin(self) -> None:
@@ -186,7 +189,8 @@ class ForkingProber(Around):
             zygote = self._zygote_for(_files_of(probe).keys())
             setup_s = time.monotonic() - begun
             self._place(_files_of(probe))
-            repro = evolve(probe.repro, timeout=self.limit(probe.repro))
+            own = self.job.repro.search_path
+            repro = evolve(probe.repro, timeout=self.limit(probe.repro), search_path=own)
             ran = run_repro(evolve(self.job, repro=repro, log_path=log, zygote=zygote))
         except ZygoteFailed as error:
             self.stop(str(error))

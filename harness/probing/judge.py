@@ -5,18 +5,30 @@ from __future__ import annotations
 import difflib
 import enum
 import hashlib
+from collections import Counter
 from typing import TYPE_CHECKING, Protocol, TypeVar
 
 from attrs import evolve, frozen
 
 from harness.errors import Interrupted
-from harness.model import Judgement, Observation, Outcome, RaisedException, Signature, Verdict, capture_signature, judge
+from harness.model import (
+    Judgement,
+    Observation,
+    Outcome,
+    RaisedException,
+    Signature,
+    Verdict,
+    capture_signature,
+    judge,
+)
+from harness.model.invariants import Invariants, Symptoms
+from harness.model.signature import last_exception
 from harness.model.text import counted
 from harness.probing.probe import Around, Prepared, Probe, Probing, next_attempt
 from harness.search import Reading, Readings, readings_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
     from harness.environment import Builder
     from harness.store import Store
@@ -28,17 +40,32 @@ _ALIKE = 0.5
 
 
 @frozen
+class Bug:
+    """What is known of a bug from runs of releases, so that another failure of a mixture is not taken for it.
+
+    A failure with a very different message than `message` is another one ("": any message will do), and so is one that
+    lacks what is the same in all runs with the bug. `locks` are those of these runs (their ids), which are no mixtures;
+    `versions` are those of packages that differ between them.
+    """
+
+    message: str
+    invariants: Invariants
+    locks: frozenset[str]
+    versions: frozenset[str]
+
+
+@frozen
 class Judge:
     """Judges observations by `signature`; `store` has their logs.
 
-    Without a signature nothing can be bad: a run that completed is good, anything else is a skip. `message` is the
-    message of the original failure: if it is set, a failure with a very different message is a skip, too. A mixture of
-    two releases may fail for a reason of its own, and a signature may name only a `TypeError`.
+    Without a signature nothing can be bad: a run that completed is good, anything else is a skip. A mixture of two
+    releases may fail for a reason of its own, and a signature may name only a `TypeError`: with `bug`, only a failure
+    like that of the releases is bad.
     """
 
     signature: Signature | None
     store: Store
-    message: str = ""
+    bug: Bug | None = None
 
     def __call__(self, observation: Observation) -> Judgement:
         """Return the verdict on one observation, with its reason."""
@@ -46,16 +73,32 @@ class Judge:
             return Judgement(Verdict(observation.by_hand), "judged by hand")
         if self.signature is not None:
             log = self.store.log(observation) if self.signature.output is not None else ""
-            return self._unless_unlike(observation, judge(observation, self.signature, log))
+            return self._unless_another(observation, judge(observation, self.signature, log))
         if observation.outcome is Outcome.COMPLETED:
             return Judgement(Verdict.GOOD, "ran to its end")
         return Judgement(Verdict.SKIP, observation.detail or observation.outcome.value)
 
-    def _unless_unlike(self, observation: Observation, judgement: Judgement) -> Judgement:
-        raised = observation.exception
-        if judgement.verdict is not Verdict.BAD or not self.message or raised is None or _is_like(raised, self.message):
+    def _unless_another(self, observation: Observation, judgement: Judgement) -> Judgement:
+        bug, raised, lock = self.bug, observation.exception, observation.lock
+        if judgement.verdict is not Verdict.BAD or bug is None:
             return judgement
-        return Judgement(Verdict.SKIP, f"failed with another message: {raised.name}: {raised.message}")
+        if bug.message and raised is not None and not _is_like(raised, bug.message):
+            return Judgement(Verdict.SKIP, f"failed with another message: {raised.name}: {raised.message}")
+        if not observation.mixture and lock is not None and lock.id in bug.locks:
+            return judgement
+        missing = bug.invariants.missing_in(self._symptoms(observation, bug.versions))
+        return Judgement(Verdict.SKIP, f"failed differently: {missing}") if missing else judgement
+
+    def _symptoms(self, observation: Observation, versions: frozenset[str]) -> Symptoms:
+        """How a run failed. What it printed counts for a script and a command, unless a number of its own judges it."""
+        is_printed = not observation.tests and self.signature is not None and self.signature.metric is None
+        log = self.store.log(observation) if observation.log else ""
+        return Symptoms.of(self._messages(observation, log), log if is_printed else "", versions)
+
+    def _messages(self, observation: Observation, log: str) -> Mapping[str, str]:
+        """The messages of a failure by test, "" without tests."""
+        raised = observation.exception or (last_exception(log) if observation.outcome is Outcome.EXITED else None)
+        return {"": raised.message} if raised is not None else {}
 
     def reading(self, observation: Observation) -> Reading | None:
         """Return the number by which a run is judged, or None if it is judged by something else or can't be judged."""
@@ -88,16 +131,25 @@ class Judge:
         """Return this judge, or, if it has no signature yet, one with the signature captured from this observation."""
         return self if self.signature is not None else evolve(self, signature=self.captured(observation))
 
-    def for_mixtures(self, failed: Observation) -> Judge:
-        """Return a judge for mixtures.
+    def for_mixtures(self, failed: Observation, runs: Sequence[Observation] = ()) -> Judge:
+        """Return a judge for mixtures, which knows the bug from `failed` and other `runs` of releases.
 
         If the signature names an exception without a message, only failures with a message like that of `failed` are
-        bad.
+        bad, unless the message differs between runs of its environment.
         """
-        one, raised = self.signature, failed.exception
-        if one is None or one.exception is None or one.message is not None or raised is None:
-            return self
-        return evolve(self, message=raised.message)
+        signature, raised = self.signature, failed.exception
+        bad = [run for run in runs if self(run).verdict is Verdict.BAD]
+        good = [run for run in runs if self(run).verdict is Verdict.GOOD]
+        again = [run.exception for run in bad if run.lock == failed.lock and run.exception is not None]
+        is_broad = signature is not None and signature.exception is not None and signature.message is None
+        message = raised.message if is_broad and raised is not None else ""
+        message = message if all(_is_like(other, message) for other in again) else ""
+        locks = [run.lock for run in (*bad, *good) if run.lock is not None]
+        counts = Counter(pin for lock in locks for pin in lock.pins)
+        differing = [pin for pin, count in counts.items() if count < len(locks)]
+        versions = frozenset(pin.version for pin in differing if "." in pin.version)
+        symptoms = ([self._symptoms(run, versions) for run in side] for side in (bad, good))
+        return evolve(self, bug=Bug(message, Invariants.of(*symptoms), frozenset(lock.id for lock in locks), versions))
 
 
 def _is_like(raised: RaisedException, message: str) -> bool:

@@ -58,7 +58,8 @@ class PortableProbe(Probe):
 
     `key` is the key of the observation; a worker refuses if its run would get another key. `cache_tag` names the kind
     of interpreter; the lock has its version and platform. `pass_env` names variables of the worker's environment;
-    `rights` says what the run may do beyond the sandbox, which the worker sets up. The repro imports from `folders`;
+    `rights` says what the run may do beyond the sandbox, which the worker sets up. `variables`
+    is a hash of the user's variables where the question was asked. The repro imports from `folders`;
     each entry of its search path starts with the name of one.
     """
 
@@ -69,6 +70,7 @@ class PortableProbe(Probe):
     pass_env: tuple[str, ...] = ()
     torch_backend: str = ""
     rights: str = ""
+    variables: str = ""
     is_sandbox_required: bool = False
     folders: tuple[SentFolder, ...] = ()
 
@@ -85,6 +87,7 @@ class PortableProbe(Probe):
             pass_env=prober.pass_env,
             torch_backend=prober.builder.uv.extra_environment.get("UV_TORCH_BACKEND", ""),
             rights=prober.rights,
+            variables=prober.variables,
             is_sandbox_required=prober.sandbox is not None and prober.sandbox.is_required,
             folders=folders,
         )

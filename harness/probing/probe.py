@@ -164,11 +164,13 @@ def known_attempts(probe: Probe, prober: Probing) -> list[Observation]:
     return found
 
 
-def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "") -> str:
+def probe_key(
+    probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: str, rights: str = "", variables: str = ""
+) -> str:
     """The key of a probe's observation on these GPUs, or with this emulated capability.
 
     `rights` says what a run was allowed beyond the default ("network", "unsandboxed"); a run with more rights has
-    another key.
+    another key. `variables` is a hash of the user's variables that it gets (`digest_of_variables`).
     """
     device = probe.combination.device
     machine = gpus[0].name if device is Device.CUDA and gpus else ""
@@ -177,7 +179,8 @@ def probe_key(probe: Probe, lock: Lock, *, gpus: tuple[Gpu, ...], capability: st
     traced = ""
     if probe.trace is not None:
         traced = f"+trace{hashlib.sha256(json.dumps(sorted(probe.trace)).encode()).hexdigest()[:12]}"
-    mixture = f"{probe.mixture.id if probe.mixture else ''}{traced}{'+' if rights else ''}{rights}"
+    more = "".join(f"+{one}" for one in (rights, variables) if one)
+    mixture = f"{probe.mixture.id if probe.mixture else ''}{traced}{more}"
     return observation_key(lock, probe.repro, device, machine=machine, attempt=probe.attempt, mixture=mixture)
 
 

@@ -67,7 +67,8 @@ class Prober:
 
     `gpus` are the GPUs for runs on CUDA, all of one model. Relative paths of a command start at `invoked_from`.
     `reporter` receives notes for the user. Runs happen in `sandbox`, and `rights` says what the user allows them beyond
-    it. `memory` delays a run until it fits into memory beside the others. `trees` are the folders that runs are given.
+    it. `variables` is a hash of the user's variables that runs get. `memory` delays a run until it fits into memory
+    beside the others. `trees` are the folders that runs are given.
     """
 
     store: Store
@@ -81,17 +82,19 @@ class Prober:
     reporter: Reporter = SILENT
     sandbox: Sandbox | None = None
     rights: str = ""
+    variables: str = ""
     memory: MemoryGate = field(factory=MemoryGate, eq=False, repr=False)
     trees: Trees = field(default=Factory(lambda self: Trees(self.workspace), takes_self=True), eq=False, repr=False)
+    _resolved: set[str] = field(factory=set, init=False, eq=False, repr=False)
     _programs: set[str] = field(factory=set, init=False, eq=False, repr=False)
 
     def resolve(self, probe: Probe) -> Resolution:
         """Return the lock of a probe, from the store if it is known."""
         combination = probe.combination
         key = self.builder.uv.resolution_key(combination)
-        kept = self.store.get_resolution(key)
-        if kept is not None:
+        if (kept := self._resolution(key)) is not None:
             return kept
+        self._resolved.add(key)
         resolution = self.resolver.resolve(combination, probe.near)
         if resolution.lasts:
             self.store.put_resolution(key, resolution)
@@ -99,10 +102,17 @@ class Prober:
 
     def known(self, probe: Probe) -> Observation | None:
         """Return an earlier observation of a probe from the store, or None."""
-        kept = self.store.get_resolution(self.builder.uv.resolution_key(probe.combination))
+        kept = self._resolution(self.builder.uv.resolution_key(probe.combination))
         if kept is None:
             return None
         return self._kept(probe, self.key(probe, kept.lock) if kept.lock else unresolvable_key(probe))
+
+    def _resolution(self, key: str) -> Resolution | None:
+        """Return a resolution from the store; None if there is none, or a local wheel of it was replaced since."""
+        kept = self.store.get_resolution(key)
+        if kept is None or kept.lock is None or key in self._resolved:
+            return kept
+        return None if self.resolver.index.has_replaced(kept.lock) else kept
 
     def prepare(self, probe: Probe, *, builds: bool = True) -> Prepared:
         """Prepare a probe: its lock and environment, or an observation that answers it without a run.
@@ -190,6 +200,7 @@ class Prober:
             return prepared.observation
         if prepared.environment is None:
             raise ValueError("nothing to run")
+        self.store.put_repro(prepared.probe.repro)
         return self._run(prepared, prepared.environment)
 
     def _run(self, prepared: Prepared, environment: Environment) -> Observation:
@@ -262,6 +273,8 @@ class Prober:
                 ran = run_repro(evolve(job, extra_env=kind_of(gpu).show(gpu)) if gpu is not None else job)
                 self.memory.note(ran.peak_memory or 0)
             machine = {**(gpu.facts if gpu is not None else {}), **ran.machine}
+            if environment.folder is None:
+                machine["in_place"] = str(environment.python)
             return evolve(ran, machine=machine), place.altered()
 
     def job(self, probe: Probe, lock: Lock, place: WatchedEnvironment) -> Job:
@@ -315,7 +328,10 @@ class Prober:
 
     def key(self, probe: Probe, lock: Lock) -> str:
         """The key of a probe's observation with this lock on this machine."""
-        return probe_key(probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights)
+        variables = self.variables
+        return probe_key(
+            probe, lock, gpus=self.gpus, capability=self.capability, rights=self.rights, variables=variables
+        )
 
     def _unrun(
         self,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
+from harness.asking.advice import again
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
 from harness.model import Lock, Observation, Verdict, normalized_name
@@ -204,7 +205,7 @@ def panel(
     compared = _compared(run, older, standings)
     return {
         **told,
-        "again": shlex.join(["harness", "probe", "--again", observation.key]) if lock else "",
+        "again": again(observation) if lock else "",
         "versions": _versions(run, lock),
         "compared": f"{names[compared]} ({standings[compared].word})" if compared is not None else "",
         "changes": _changes(standings[compared], lock) if compared is not None else (),

@@ -6,6 +6,7 @@ import json
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
+from harness.asking.advice import again
 from harness.asking.answer import Answer, Asked, Status
 from harness.asking.wording import state_of
 from harness.model import Device, Observation, Repro, Signature, normalized_name
@@ -25,6 +26,8 @@ def certainty(answer: Answer) -> str:
         return f"not certain; the suspects are {ranged(answer.suspects)}" if answer.suspects else "not certain"
     if answer.status not in (Status.FOUND, Status.FIXED):
         return "certain for the releases that were run"
+    if any(culprit.boundary.untried for culprit in answer.culprits):
+        return f"not certain which release: one of {ranged(answer.suspects)}, of which only the last could be run"
     release = "the release is certain: both sides of the change were run"
     if answer.culprit is None:
         return f"{release}; not bisected below the release"
@@ -46,11 +49,18 @@ def title_of(answer: Answer) -> str:
     """A title for an issue."""
     match answer.status:
         case Status.FOUND:
-            return f"{answer.subject} {answer.first_bad} breaks {answer.repro}"
+            return f"{_changed(answer)} breaks {answer.repro}"
         case Status.FIXED:
-            return f"{answer.subject} {answer.first_good} fixes {answer.repro}"
+            return f"{_changed(answer)} fixes {answer.repro}"
         case _:
             return f"{answer.subject} with {answer.repro}: {answer.status.value.replace('-', ' ')}"
+
+
+def _changed(answer: Answer) -> str:
+    """The release with which it changed; several if those before it were not run."""
+    if answer.boundary.untried:
+        return f"One of {answer.subject} {ranged(answer.suspects)}"
+    return f"{answer.subject} {answer.boundary.ends[1]}"
 
 
 def recipient_of(answer: Answer) -> str:
@@ -152,8 +162,9 @@ def how_to_see_it(kept: KeptAnswer) -> list[str]:
     if kept.answer.asked.device != Device.CPU.value:
         told.append("Both commands need a GPU with CUDA.")
     if kept.answer.asked.device == Device.EMULATED.value:
-        again = " and ".join(f"harness probe --again {side.key}" for side in kept.answer.sides)
-        told.append(f"The runs of this report used a stand-in for CUDA instead; without a GPU, run: {again}.")
+        commands = " and ".join(filter(None, (again(side, kept.answer.asked.typed) for side in kept.answer.sides)))
+        how = f"; without a GPU, run: {commands}" if commands else ""
+        told.append(f"The runs of this report used a stand-in for CUDA instead{how}.")
     if kept.answer.signature is not None and kept.answer.signature.metric:
         told.append(f"Compare {kept.answer.signature.metric} in metrics.json.")
     return told

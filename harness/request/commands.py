@@ -7,6 +7,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -134,6 +135,14 @@ class ChosenProject:
     groups: tuple[str, ...] = field(default=(), converter=as_tuple)
     unpin: bool = False
     good_day: str = ""
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The options that choose it, quoted for a shell."""
+        words = ["--project", str(self.folder)] if self.folder is not None else []
+        words += [word for extra in self.extras for word in ("--extra", extra)]
+        words += [word for group in self.groups for word in ("--group", group)]
+        return tuple(map(shlex.quote, [*words, *(["--unpin"] if self.unpin else [])]))
 
 
 def read_command(

@@ -35,6 +35,19 @@ _LONGEST_LINE = 50_000
 _NEEDS = ("dependencies", "optional-dependencies", "dev-dependencies")
 _ELSEWHERE = ("git", "hg", "url", "path", "file", "directory", "editable")
 LOCAL_PROJECT = "is a local project"
+_CONDA_SPEC = re.compile(r"(?P<name>[A-Za-z0-9][\w.-]*)\s*(?P<versions>[^\[]*)")
+_BUILD = re.compile(r"(?<=[\w.*])=[^=]*$")  # numpy=1.24.3=py311h64a7726_0
+_PREFIX = re.compile(r"(?:=\s*)?(?P<version>\d[\w.!+]*?)(?:\.?\*)?")  # =1.24, 1.24.*
+_NOT_CONDA = {  # conda's packages that are called otherwise on PyPI
+    "dask-core": "dask",
+    "matplotlib-base": "matplotlib",
+    "msgpack-python": "msgpack",
+    "opencv": "opencv-python",
+    "py-opencv": "opencv-python",
+    "pytables": "tables",
+    "python-graphviz": "graphviz",
+    "pytorch": "torch",
+}
 _INSTALLERS = frozenset({"pip", "wheel"})
 
 
@@ -193,6 +206,20 @@ def _shallow(text: str) -> str:
 
 
 def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
+    conda, lines = _parts_of_conda(path)
+    python = next((part.split("=")[1] for part in conda if part.startswith("python=") and part.count("=")), "")
+    rest = [part.split("=")[0] for part in conda if part.split("=")[0].strip() not in ("python", "pip")]
+    if not lines:
+        raise UserMistake(
+            f"{path} has no pip part", hint="packages that conda itself installs are not on a Python package index"
+        )
+    pip = _read_lines(lines, environment)
+    told = (f"left out, because conda installed them: {', '.join(rest)}",) if rest else ()
+    return Pins(pip.requirements, (*pip.told, *told), python)
+
+
+def _parts_of_conda(path: Path) -> tuple[list[str], list[str]]:
+    """Return the lines of a conda environment file for conda itself, and those for pip. Raises `UserMistake`."""
     import yaml
 
     try:
@@ -200,20 +227,37 @@ def _conda(path: Path, environment: Mapping[str, str]) -> Pins:
         listed = content["dependencies"]
     except (OSError, UnicodeDecodeError, yaml.YAMLError, KeyError, TypeError) as error:
         raise UserMistake(f"{path} is not a conda environment file: it has no list of dependencies") from error
-    lines = [line for part in listed if isinstance(part, dict) for line in part.get("pip", ())]
-    conda = [part for part in listed if isinstance(part, str)]
-    python = next((part.split("=")[1] for part in conda if part.startswith("python=") and part.count("=")), "")
-    rest = [part.split("=")[0] for part in conda if part.split("=")[0].strip() not in ("python", "pip")]
-    if not lines:
-        raise UserMistake(
-            f"{path} has no pip part", hint="packages that conda itself installs are not on a Python package index"
-        )
+    lines = [str(line) for part in listed if isinstance(part, dict) for line in part.get("pip", ())]
+    return [part for part in listed if isinstance(part, str)], lines
+
+
+def _read_lines(lines: Iterable[str], environment: Mapping[str, str]) -> Pins:
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "requirements.txt")
-        file.write_text("\n".join(map(str, lines)) + "\n", encoding="utf-8")
-        pip = read_requirement_file(file, environment)
-    told = (f"left out, because conda installed them: {', '.join(rest)}",) if rest else ()
-    return Pins(pip.requirements, (*pip.told, *told), python)
+        file.write_text("\n".join(lines) + "\n", encoding="utf-8")
+        return read_requirement_file(file, environment)
+
+
+def requirements_of_conda(path: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return what a conda environment file requires, with conda's own packages by the names that they have on PyPI.
+
+    Python and pip are left out. Raises `UserMistake`.
+    """
+    conda, lines = _parts_of_conda(path)
+    found: list[str] = []
+    for part in conda:
+        spec = _CONDA_SPEC.match((part.partition("::")[2] or part).strip())
+        if spec is None or (name := spec["name"].lower()) in ("python", "pip"):
+            continue
+        versions = _BUILD.sub("", spec["versions"].strip())
+        prefix = _PREFIX.fullmatch(versions)
+        name = _NOT_CONDA.get(name, name)
+        try:
+            found.append(str(Requirement(f"{name}=={prefix['version']}.*" if prefix else name + versions)))
+        except InvalidRequirement:  # such as 1.8|1.9
+            found.append(name)
+    named = [line for line in lines if not line.lstrip().startswith(("-", "."))]
+    return (*found, *_read_lines(named, environment).requirements)
 
 
 def _holds(marker: str, environment: Mapping[str, str]) -> bool:

@@ -228,6 +228,11 @@ def files_of(root: Path) -> Iterator[Path]:
     if listed:
         yield from (Path(name) for name in listed.split("\0") if name and _is_there(root / name))
         return
+    yield from files_below(root)
+
+
+def files_below(root: Path) -> Iterator[Path]:
+    """Yield all files relative to the folder except environments, caches and results."""
     for parent, folders, names in os.walk(root):
         folders[:] = [name for name in folders if not _is_made(Path(parent, name))]
         # In a worktree and in a submodule `.git` is a file that names the repository.
@@ -247,7 +252,9 @@ def _untracked(root: Path) -> list[str]:
 
 def _is_made(path: Path) -> bool:
     """Whether a folder is an environment, a cache or results: nothing that somebody wrote."""
-    return path.name in _NOT_COPIED or path.suffix == ".egg-info" or (path / "pyvenv.cfg").exists()
+    is_results = (path / "observations").is_dir() and (path / "locks").is_dir()
+    is_named_so = path.name in _NOT_COPIED or path.suffix == ".egg-info"
+    return is_named_so or is_results or (path / "pyvenv.cfg").exists()
 
 
 def _is_there(path: Path) -> bool:

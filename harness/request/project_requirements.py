@@ -2,9 +2,9 @@
 
 There is no standard place for what tests need, so all places are read together: extras and dependency groups for tests,
 tox, requirements files for tests, `tests_require`. Of extras, groups and files for development and other requirements
-files only what the tests import is taken; everything, where nothing is declared for tests. Tools that the project does
-not use are left out, because they could only conflict with others. The versions of exact pins are ignored, because they
-would hide what upgrades change.
+files only what the tests import is taken; everything, where nothing is declared for tests. A conda environment file is
+read where there is no requirements file. Tools that the project does not use are left out, because they could only
+conflict with others. The versions of exact pins are ignored, because they would hide what upgrades change.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from harness.errors import UserMistake
 from harness.model import name_of, normalized_name
 from harness.model.text import listed
 from harness.repository.declared import Declared, declared_in, nodes_in, of_poetry, read_ini, read_toml, text_of
-from harness.request.lockfiles import read_requirement_file
+from harness.request.lockfiles import read_requirement_file, requirements_of_conda
 from harness.request.parsing import required_name
 
 _KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8"))
@@ -161,6 +161,9 @@ class _Found:
             lines = read_requirement_file(file, self.environment)
             self.own += [text for text in self._without_tools(lines.requirements) if text not in self.own]
             self.told += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.told]
+        if not own and not others:
+            paths = (self.tree / f"environment{end}" for end in (".yml", ".yaml"))
+            self.take(_of_conda(path, self.environment) for path in paths if path.is_file())
 
     def _without_tools(self, requirements: Iterable[str]) -> tuple[str, ...]:
         """Return the requirements without tools that the project does not use, which are noted.
@@ -344,6 +347,13 @@ def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
     except UserMistake:  # nobody named this file
         return _Source()
     return _Source(f"{path.name} (--with changes it)", found)
+
+
+def _of_conda(path: Path, environment: Mapping[str, str]) -> _Source:
+    try:
+        return _Source(f"{path.name} (--with changes it)", requirements_of_conda(path, environment))
+    except UserMistake:  # nobody named this file
+        return _Source()
 
 
 def lifted(requirements: Iterable[str]) -> tuple[str, ...]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 import os
 import re
+import shlex
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -177,6 +178,19 @@ class Policy:
     time_s: float | None = None
     ask: bool = False
     made: bool = False
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The options that search another question in the same way, quoted for a shell."""
+        usual = Policy()
+        flags = {"--pre": self.prereleases, "--flaky": self.flaky, "--no-fork": not self.fork, "--ask": self.ask}
+        values = {"--git": self.git} if self.git else {}
+        values |= {"--confirm": str(self.confirm)} if self.confirm is not None else {}
+        values |= {"--confidence": str(self.confidence)} if self.confidence != usual.confidence else {}
+        values |= {"--time": f"{self.time_s:g}s"} if self.time_s != usual.time_s else {}
+        words = [flag for flag, is_set in flags.items() if is_set]
+        words += [word for pair in values.items() for word in pair]
+        return tuple(map(shlex.quote, words))
 
     def __attrs_post_init__(self) -> None:
         check_between("Policy(confirm=...)", self.confirm, 0, 20)

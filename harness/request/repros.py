@@ -5,8 +5,10 @@ Named repros are in `repros/` of the working directory, or shipped with the harn
 
 from __future__ import annotations
 
+import contextlib
 import difflib
 import hashlib
+import itertools
 import json
 import shlex
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,7 +21,9 @@ from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
 from harness.repository.declared import read_toml, text_to_read
 from harness.request.parsing import required_name
+from harness.request.project import files_below
 from harness.run.commands import recognised
+from harness.run.sandbox import hidden_folders
 
 _WRAPPERS = (*((name, "run") for name in ("uv", "poetry", "pdm", "pipenv", "rye")), ("uv", "tool", "run"), ("uvx",))
 # Options of `uv run` that don't say what is installed.
@@ -90,6 +94,8 @@ def _scripts(program: str, project: Path | None) -> dict[str, str]:
     return {name: text for name, text in texts.items() if isinstance(text, str) and text.strip()}
 
 
+_MOST_BESIDE = 5000
+_SMALL = 2**20  # bytes
 _SHIPPED = Path(__file__).parent.parent / "_repros"
 
 
@@ -152,16 +158,37 @@ def _parameter(text: str) -> tuple[str, Any]:
 
 
 def digest_of(command: str) -> str:
-    """Return the digest of the files that a command names, so that a changed test is a new question."""
+    """Return the digest of what a command can read, so that a changed test, or module beside it, is a new question.
+
+    That is the files that it names, and those below their folders and the working directory. A folder with more than
+    some thousand files is no project, and is left out, and so is one that the sandbox hides.
+    """
     digest = hashlib.sha256()
     try:
         words = shlex.split(command)
     except ValueError:
         return ""
+    folders = {Path()}
     for word in words:
-        for path in _files(Path(word.partition("::")[0])):
+        named = Path(word.partition("::")[0])
+        if named.is_file():
+            folders.add(named.parent)
+        for path in _files(named):
             digest.update(str(path).encode() + b"\0" + path.read_bytes() + b"\0")
+    hidden = {*hidden_folders(), Path("/")}
+    for folder in sorted(folder for folder in folders if folder.resolve() not in hidden):
+        beside = list(itertools.islice(files_below(folder), _MOST_BESIDE + 1))
+        for path in sorted(beside) if len(beside) <= _MOST_BESIDE else ():
+            digest.update(str(path).encode() + b"\0" + _state(folder / path) + b"\0")
     return digest.hexdigest()
+
+
+def _state(path: Path) -> bytes:
+    """The content of a file, of a large one its size and time of change, which are read sooner."""
+    with contextlib.suppress(OSError):
+        state = path.stat()
+        return path.read_bytes() if state.st_size <= _SMALL else f"{state.st_size} {state.st_mtime_ns}".encode()
+    return b""
 
 
 def _files(path: Path) -> Iterator[Path]:

@@ -29,6 +29,7 @@ _SAMPLE_S = 0.1
 _GIVE_UP_S = 10.0  # a process in uninterruptible sleep can't be killed
 _LAST_WORDS_S = 1.0
 _PIECE = 1 << 20
+_PROBLEM_BYTES = 512  # below PIPE_BUF, so written and read at once
 _PIECES_AT_ONCE = 16  # then check the clock and the memory
 _LINUX = sys.platform.startswith("linux")
 _PR_SET_PDEATHSIG, _PR_SET_DUMPABLE, _PR_SET_CHILD_SUBREAPER = 1, 4, 36  # prctl(2)
@@ -60,7 +61,7 @@ class Guard:
         deadline = begun + self._request["wall_s"]
         problem = self._start(deadline)
         if problem:
-            return {"problem": problem}
+            return {"problem": int(problem) if problem.isdecimal() else problem}
         reason = self._watch(deadline, self._request["memory"])
         if reason == "timeout":
             self._ask_for_tracebacks()
@@ -91,14 +92,14 @@ class Guard:
         for number in (signal.SIGINT, signal.SIGHUP):
             signal.signal(number, signal.SIG_IGN)
         signal.signal(signal.SIGCHLD, lambda *_: None)
-        self._wake, wake_end = os.pipe()
+        self._wake, self._wake_end = os.pipe()
         self._printed, self._print_end = os.pipe()
-        for end in (self._wake, wake_end, self._printed):
+        for end in (self._wake, self._wake_end, self._printed):
             os.set_blocking(end, False)
-        signal.set_wakeup_fd(wake_end, warn_on_full_buffer=False)
+        signal.set_wakeup_fd(self._wake_end, warn_on_full_buffer=False)
 
-    def _start(self, deadline: float) -> int:
-        """Start the command; returns the errno if it can't be started, else 0."""
+    def _start(self, deadline: float) -> str:
+        """Start the command; returns "" or why it can't be started: an errno, or another error in words."""
         request = self._request
         argv = request["argv"]
         status_end = 0
@@ -113,8 +114,9 @@ class Guard:
         if self._main == 0:
             try:
                 self._become(argv, request)
-            except OSError as error:
-                os.write(self._tell, str(error.errno or 1).encode())
+            except BaseException as error:  # noqa: BLE001 - of a fork, whatever it is must be reported
+                with contextlib.suppress(OSError):  # a fork that has started reports by itself
+                    os.write(self._tell, self._problem(error).encode("utf-8", "replace")[:_PROBLEM_BYTES])
             finally:
                 os._exit(127)
         for end in filter(None, (self._tell, self._print_end, status_end)):
@@ -124,11 +126,15 @@ class Guard:
         for end in (told, 0, self._wake):
             poller.register(end, select.POLLIN)
         ready = [end for end, _ in poller.poll(max(0.0, deadline - time.monotonic()) * 1000)]
-        problem = os.read(told, 16) if told in ready else b""
+        problem = os.read(told, _PROBLEM_BYTES) if told in ready else b""
         os.close(told)
         if problem:
             os.waitpid(self._main, 0)
-        return int(problem or 0)
+        return problem.decode("utf-8", "replace")
+
+    def _problem(self, error: BaseException) -> str:
+        """What `_start` returns for an error before the command has started."""
+        return str(error.errno or 1) if isinstance(error, OSError) else f"{type(error).__name__}: {error}"
 
     def _become(self, argv: list[str], request: dict[str, Any]) -> None:
         os.setsid()

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import gzip
+import hashlib
 import json
 import os
 import re
@@ -30,6 +31,8 @@ _PASSED = re.compile(
     """,
     re.VERBOSE,
 )
+_OF_THIS_MACHINE = re.compile(r"USER|LOGNAME|SSL_|REQUESTS_|CURL_|CUDA_|NVIDIA_")
+_C_LOCALES = ("", "C", "POSIX", "C.UTF-8", "C.utf8")
 _PROXIES = re.compile(r"(https?|all|ftp)_proxy", re.IGNORECASE)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH")
 # All other caches are below HOME, XDG_CACHE_HOME or TMPDIR; Numba's would be beside the installed files.
@@ -131,6 +134,21 @@ def process_environment(
         "TOKENIZERS_PARALLELISM": "false",
     }
     return environment | dict(extra or {})
+
+
+def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str]) -> str:
+    """Return a hash of the user's variables that reach a run and may change its outcome, "" without any.
+
+    Those that say who the user is, or where this machine has certificates and GPUs, are left out.
+    """
+    given = {
+        name: value
+        for name, value in ours.items()
+        if name in pass_env or (_PASSED.fullmatch(name) and not _OF_THIS_MACHINE.match(name))
+    }
+    # Python takes these for UTF-8, as it does without a locale (PEP 538, PEP 540).
+    given = {name: value for name, value in given.items() if name != "LANG" or value not in _C_LOCALES}
+    return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12] if given else ""
 
 
 def user_path(ours: Mapping[str, str]) -> str:

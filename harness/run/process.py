@@ -33,6 +33,10 @@ class ZygoteFailed(Exception):
     """The zygote could not be started or must not be forked; the message says why."""
 
 
+class GuardFailed(Exception):
+    """The guard could not do its work; the message says why."""
+
+
 _POLL_MS = 100
 _SILENT_S = 30.0  # the guard stops a run at its time limit and reports well before this
 _STRAYS_END_WITHIN_S = 10.0
@@ -132,7 +136,12 @@ def run_guarded(
     if not said:
         end_strays(env)
         return Ended(-signal.SIGKILL, EndReason.LOST, time.monotonic() - begun, peak_memory=0)
-    return _ended(said, command, output)
+    try:
+        return _ended(said, command, output)
+    except GuardFailed as error:
+        if forked is not None:
+            raise ZygoteFailed(f"a fork died: {error}") from None
+        raise HarnessFault(f"the guard of {command[0]} failed: {error}") from None
 
 
 def _converse(stdin: IO[bytes], stdout: IO[bytes], request: bytes, deadline: float) -> bytes | None:
@@ -164,9 +173,12 @@ def _ended(said: bytes, argv: Sequence[str], log: Path) -> Ended:
     try:
         result: dict[str, Any] = json.loads(said)
     except ValueError:
-        raise HarnessFault(f"the guard of {argv[0]} failed: {said.decode(errors='replace').strip()}") from None
-    if "problem" in result:
-        raise OSError(result["problem"], os.strerror(result["problem"]), argv[0])
+        raise GuardFailed(said.decode(errors="replace").strip()) from None
+    problem = result.get("problem")
+    if isinstance(problem, str):
+        raise GuardFailed(problem)
+    if problem is not None:
+        raise OSError(problem, os.strerror(problem), argv[0])
     if log_error := result.pop("log_error", 0):
         raise OSError(log_error, os.strerror(log_error), str(log))
     if result["reason"] == "unsandboxed":

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import fcntl
 import os
 import shutil
 from pathlib import Path
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     from harness.run.forks import Zygote
 
 INSIDE = Path(__file__).with_name("inside")
+_FICLONE = 0x40049409  # linux/fs.h
 _PATHS_IN = (
     "SSL_CERT_FILE",
     "SSL_CERT_DIR",
@@ -103,7 +105,9 @@ def run_repro(job: Job) -> Ran:
 
 def _run_in(scratch: ScratchFolder, job: Job) -> Ran:
     if job.repro.project:
-        shutil.copytree(job.repro.project, scratch.work, symlinks=True, dirs_exist_ok=True)
+        copy_tree(Path(job.repro.project), scratch.work)
+    if job.zygote is None:  # forks share the folders of their zygote
+        job = evolve(job, repro=with_own_folders(job.repro, scratch.root / "built"))
     # Keep the log open, so that nothing is lost if the script removes its folder.
     with scratch.log.open("x+b") as log:
         ran = _run_with(log, scratch, job)
@@ -242,6 +246,39 @@ def file_access(scratch: ScratchFolder, job: Job, argv: Iterable[str], env: Mapp
 def _path_in(word: str) -> str:
     """The path in an argument such as `--rootdir=/x` or `/x/test_y.py::test_z`."""
     return (word.partition("=")[2] if word.startswith("-") else word).partition("::")[0]
+
+
+def with_own_folders(repro: Repro, target: Path) -> Repro:
+    """Return the repro with copies below `target` of the folders outside its project that it imports from.
+
+    Built projects are such folders: whatever a run changes in them is gone with the run.
+    """
+    found = [path for path in map(Path, repro.search_path) if path.is_absolute() and path.is_dir()]
+    roots = [path for path in dict.fromkeys(found) if not any(other in path.parents for other in found)]
+    copies = {root: target / str(number) for number, root in enumerate(roots)}
+    for root, copy in copies.items():
+        copy_tree(root, copy)
+    own = {
+        str(path): str(copy / path.relative_to(root))
+        for path in found
+        for root, copy in copies.items()
+        if path.is_relative_to(root)
+    }
+    return evolve(repro, search_path=tuple(own.get(text, text) for text in repro.search_path))
+
+
+def copy_tree(source: Path, target: Path) -> None:
+    """Copy a folder that a run may change; on file systems with reflinks, files share their blocks until then."""
+    shutil.copytree(source, target, symlinks=True, dirs_exist_ok=True, copy_function=_clone)
+
+
+def _clone(source: str, target: str) -> None:
+    try:
+        with Path(source).open("rb") as old, Path(target).open("wb") as new:
+            fcntl.ioctl(new, _FICLONE, old.fileno())
+    except OSError:
+        shutil.copyfile(source, target)
+    shutil.copystat(source, target)
 
 
 def script_name(repro: Repro) -> str:

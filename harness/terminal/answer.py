@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import re
-import shlex
 from collections.abc import Collection, Sequence
 from typing import TYPE_CHECKING
 
 from rich.table import Table
 from rich.text import Text
 
+from harness.asking.advice import again
 from harness.asking.answer import Answer, Status
 from harness.asking.history import History, HistoryStatus, RowState
 from harness.asking.sections import rows_of, sections_of, skipped_rows
@@ -60,8 +60,9 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
     """Print the commands to go on with, and the files that were written."""
     rows: list[tuple[str, str]] = []
     for culprit in answer.culprits[:1]:
-        sides = culprit.boundary.by_verdict
-        rows += [(f"run the {verdict.word} side again", again(side)) for verdict, side in sides.items()]
+        for verdict, side in culprit.boundary.by_verdict.items():
+            command = again(side, answer.asked.typed)
+            rows += [(f"run the {verdict.word} side again", command)] if command else []
     advice = re.fullmatch(r"(.+?): (harness [^;]+)", answer.advice)
     if advice is not None:
         rows.append((f"{advice[1][0].lower()}{advice[1][1:]}", advice[2]))
@@ -81,13 +82,6 @@ def _print_next(console: Console, answer: Answer, reports: Sequence[str], constr
 
 
 _NEXT = 24  # columns of a label; a longer one has a line of its own
-
-
-def again(observation: Observation) -> str:
-    """The command that repeats an observation; what a person judged can only be looked at again."""
-    if observation.by_hand:
-        return f"harness shell {observation.by_hand}"
-    return shlex.join(["harness", "probe", "--again", observation.key])
 
 
 def print_observation(console: Console, observation: Observation, judgement: Judgement | None) -> None:

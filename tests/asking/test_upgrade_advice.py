@@ -45,7 +45,8 @@ def test_a_suite_that_is_stopped_at_its_limit_is_told_and_confirms_nothing():
 def test_releases_that_were_not_run_at_the_boundary_are_known():
     left_out = {"2.0.0": "yanked: wrong files", "1.9": "yanked", "2.0rc1": "yanked", "2.0.1": "no files on the index"}
     found = Boundary("tools", before="1.9.1", after="2.1", left_out=left_out, suspects=("2.1",))
-    assert found.untried == {"2.0.0": "yanked", "2.0.1": "no files on the index"}
+    assert found.left_between == {"2.0.0": "yanked: wrong files", "2.0.1": "no files on the index"}
+    assert found.untried == {}
     assert found.constraint == "tools<2.1"
     assert Boundary("tools", before="1.9.1", left_out=left_out).untried == {}
 

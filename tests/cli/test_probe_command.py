@@ -89,13 +89,24 @@ def test_again_runs_the_same_lock_even_with_newer_releases(harness, write_repro)
 def test_again_works_for_a_repro_path_or_a_command(harness, write_repro):
     write_repro("brittle").rename(harness.folder / "elsewhere.py")
     key = observed(harness, "./elsewhere.py", "--with", "brittle==1.2")["key"]
-    assert harness("probe", "--again", key).code == 2
+    assert harness("probe", "--again", key).code == 0
     assert harness("probe", "./elsewhere.py", "--again", key).code == 0
     key = observed(harness, "--run", "python -c 'import brittle'", "--with", "brittle==1.2")["key"]
+    assert harness("probe", "--again", key).code == 0
     assert harness("probe", "--run", "python -c 'import brittle'", "--again", key).code == 0
 
 
-def test_again_needs_the_folder_as_it_was(harness, write_repro, tmp_path):
+def test_again_needs_the_repro_to_be_named_where_the_results_lack_it(harness, write_repro):
+    write_repro("brittle").rename(harness.folder / "elsewhere.py")
+    key = observed(harness, "./elsewhere.py", "--with", "brittle==1.2")["key"]
+    for record in harness.folder.glob("results/repros/*.json"):
+        record.unlink()
+    ended = harness("probe", "--again", key)
+    assert (ended.code, f"harness probe --again {key} REPRO" in ended.stderr) == (2, True)
+    assert harness("probe", "./elsewhere.py", "--again", key).code == 0
+
+
+def test_again_runs_with_the_folder_as_it_was(harness, write_repro, tmp_path):
     write_repro("brittle")
     folder = tmp_path / "clone"
     folder.mkdir()
@@ -106,21 +117,23 @@ def test_again_needs_the_folder_as_it_was(harness, write_repro, tmp_path):
     assert first["outcome"] == "raised"
     again = observed(harness, "--again", first["key"], "--with", named)
     assert (again["outcome"], again["attempt"], again["repro_digest"]) == ("raised", 1, first["repro_digest"])
-    without = harness("probe", "--again", first["key"])
-    assert (without.code, "give its folders as they were" in without.stderr) == (2, True)
+    assert observed(harness, "--again", first["key"])["outcome"] == "raised"
     (folder / "brittle.py").write_text(step_source(2, broken=False))
+    assert observed(harness, "--again", first["key"])["outcome"] == "raised"
     assert harness("probe", "--again", first["key"], "--with", named).code == 2
     assert harness("probe", "--again", first["key"], "--with", "brittle==1.2").code == 2
 
 
-def test_again_refuses_an_unknown_id_or_a_changed_repro(harness, write_repro):
+def test_again_refuses_an_unknown_id_and_runs_a_repro_as_it_was(harness, write_repro):
     write_repro("brittle")
     unknown = harness("probe", "--again", "feedbeef")
     assert (unknown.code, "no observation id starts with 'feedbeef'" in unknown.stderr) == (2, True)
     key = observed(harness, "brittle_step", "--with", "brittle==1.2")["key"]
     write_repro("brittle", body="import brittle")
     changed = harness("probe", "--again", key)
-    assert (changed.code, "brittle_step has changed since" in changed.stderr) == (2, True)
+    assert (changed.code, "brittle_step.py has changed since" in changed.stderr) == (0, True)
+    named = harness("probe", "brittle_step", "--again", key)
+    assert (named.code, "brittle_step has changed since" in named.stderr) == (2, True)
 
 
 def test_again_prefers_the_whole_id_and_refuses_files_of_two_releases(harness, write_repro):

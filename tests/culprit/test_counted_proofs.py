@@ -28,7 +28,7 @@ def test_a_proof_of_what_is_no_finding_counts_against_the_others(failed, support
     sides = SimpleNamespace(**{name: SimpleNamespace(lock=SimpleNamespace(id=name)) for name in ("before", "after")})
     proofs = [
         SimpleNamespace(
-            holds=True,
+            is_expected=True,
             verdict=verdict,
             observation=SimpleNamespace(lock=SimpleNamespace(id="mixed"), key=verdict.value, mixture="m", attempt=0),
         )

@@ -22,7 +22,7 @@ TABLE = {
     "post release": (Release("p", Version("1.post1"), wheels=(ANY,)), None),
     "newer Python": (
         Release("p", Version("1"), wheels=(ANY,), requires_python=">=3.12"),
-        "requires Python >=3.12, this is 3.11.7",
+        "requires Python >=3.12, this is 3.11.7 (--python 3.12 can install it)",
     ),
     "this Python": (Release("p", Version("1"), wheels=(ANY,), requires_python=">=3.9,<3.12"), None),
     "requires nonsense": (Release("p", Version("1"), wheels=(ANY,), requires_python="3.x or so"), None),

@@ -81,4 +81,5 @@ def test_of_mixtures_only_a_failure_like_the_one_that_is_searched_for_is_bad(mes
 
 def test_a_message_that_the_user_gave_is_enough_for_mixtures():
     judge = Judge(Signature(exception="TypeError", message="unexpected keyword"), None)
-    assert judge.for_mixtures(failed("f() got an unexpected keyword argument 'a'")) is judge
+    failure = failed("f() got an unexpected keyword argument 'a'")
+    assert judge.for_mixtures(failure)(failed("g() got an unexpected keyword argument 'b'")).verdict is Verdict.BAD

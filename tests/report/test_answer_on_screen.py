@@ -99,7 +99,10 @@ def test_a_proved_package_is_the_culprit_although_its_lines_are_only_suspected()
     one_way = evolve(lines, proofs=(REVERTED, evolve(ADVANCED, verdict=Verdict.GOOD)))
     answer = changed(ANSWER, culprit=Culprit((package, one_way)))
     rows = [line for line in printed(answer, width=200).splitlines() if line.startswith(("Culprit", "Suspect"))]
-    assert rows == ["Culprit     shop 1.2", "Suspect     its change of sell (shop/money.py, lines 10-11)"]
+    assert rows == [
+        "Culprit     shop 1.2",
+        "Suspect     its change of sell (shop/money.py, lines 10-11), shown one way only",
+    ]
 
 
 def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_and_runs():

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import contextlib
 import gzip
 import sys
 import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
+from importlib import metadata
 from pathlib import Path
 
 import psutil
 import pytest
 
+from harness.environment import PipSettings, Uv, find_interpreter
+from harness.errors import UserMistake
 from harness.model import Outcome
 from harness.model.repro import Repro
 from harness.run.forks import Zygote, started_zygote
@@ -20,6 +24,7 @@ from harness.run.result import Ran
 from harness.run.runner import Job, run_repro
 
 PYTHON = Path(sys.executable)
+AT_FORKS = ("asyncio", "threading", "multiprocessing", "concurrent.futures")
 
 
 @pytest.fixture
@@ -38,20 +43,55 @@ def modules(tmp_path: Path) -> Path:
     return folder
 
 
-def start(tmp_path: Path, folder: Path, *names: str) -> AbstractContextManager[Zygote]:
+def start(tmp_path: Path, folder: Path, *names: str, python: Path = PYTHON) -> AbstractContextManager[Zygote]:
     repro = Repro(name="step", digest="0", search_path=(str(folder),))
-    return started_zygote(Job(PYTHON, repro, tmp_path / "log.gz", tmp_path / "scratch"), names)
+    return started_zygote(Job(python, repro, tmp_path / "log.gz", tmp_path / "scratch"), names)
 
 
 @pytest.fixture
 def zygote(tmp_path: Path, modules: Path) -> Iterator[Zygote]:
-    with start(tmp_path, modules, "json", "heavy") as started:
+    with start(tmp_path, modules, "json", "heavy", *AT_FORKS) as started:
         yield started
 
 
-def forked(tmp_path: Path, zygote: Zygote, source: str, timeout: float = 30.0) -> Ran:
+def pythons() -> Iterator[Path]:
+    """The Pythons of this machine that the classifiers name."""
+    for classifier in metadata.metadata("regression-harness").get_all("Classifier") or ():
+        minor = classifier.removeprefix("Programming Language :: Python :: ")
+        with contextlib.suppress(UserMistake):
+            if minor != classifier:
+                yield find_interpreter(minor, Uv(PipSettings())).path
+
+
+@pytest.fixture(params=sorted({PYTHON, *pythons()}), ids=str)
+def python(request: pytest.FixtureRequest) -> Path:
+    return request.param
+
+
+def test_modules_that_act_at_each_fork_do_not_hinder_it_on_any_python(
+    tmp_path: Path, modules: Path, python: Path
+) -> None:
+    """asyncio resets the file descriptor that signals wake, since Python 3.12."""
+    with start(tmp_path, modules, *AT_FORKS, "heavy", python=python) as zygote:
+        source = "import asyncio, heavy\nasyncio.run(asyncio.sleep(0))\nprint(heavy.VALUE)\nraise KeyError('x')\n"
+        ran = forked(tmp_path, zygote, source, python=python)
+    assert ran.outcome is Outcome.RAISED, ran
+    assert (tmp_path / "loads").read_text(encoding="utf-8") == "x"
+
+
+def test_a_fork_that_dies_says_why(tmp_path: Path, modules: Path) -> None:
+    source = (
+        "import importlib\ndef refuse():\n    raise RuntimeError('not now')\nimportlib.invalidate_caches = refuse\n"
+    )
+    (modules / "spoiling.py").write_text(source, encoding="utf-8")
+    told = pytest.raises(ZygoteFailed, match="a fork died: RuntimeError: not now")
+    with start(tmp_path, modules, "spoiling") as zygote, told:
+        forked(tmp_path, zygote, "pass\n")
+
+
+def forked(tmp_path: Path, zygote: Zygote, source: str, timeout: float = 30.0, python: Path = PYTHON) -> Ran:
     repro = Repro(name="step", digest="0", source=source, path="step.py", timeout=timeout)
-    job = Job(PYTHON, repro, tmp_path / "log.gz", tmp_path / "scratch", zygote=zygote)
+    job = Job(python, repro, tmp_path / "log.gz", tmp_path / "scratch", zygote=zygote)
     return run_repro(job)
 
 

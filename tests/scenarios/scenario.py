@@ -21,15 +21,16 @@ import cattrs
 from attrs import field, frozen
 from git_project import GitProject, new_project
 from support import Ended, Harness
-from wheelhouse import Wheelhouse
+from wheelhouse import Wheel, Wheelhouse
 
 from harness.asking.showing import json_of
+from harness.model import Verdict
 from harness.report.archive import Archive
 from harness.store import Store
 
 FOLDER = Path(__file__).parent
 _JSON = "bisect", "history", "probe", "matrix", "nightly"
-_MARK = re.compile(r"<(folder|index|repository:[\w-]+|day-\d+)>")
+_MARK = re.compile(r"<(folder|index|links|good|bad|repository:[\w-]+|day-\d+)>")
 _LIMIT_S = 300
 
 
@@ -99,11 +100,21 @@ class Repository:
 
 
 @frozen
+class LocalWheel:
+    """A wheel in the folder <links>, which replaces one of the same name."""
+
+    name: str
+    version: str
+    files: dict[str, str]
+
+
+@frozen
 class Step:
     """Files to write, commands to run, and what must be true of the last of them."""
 
     commands: tuple[str, ...]
     files: dict[str, str | bool] = field(factory=dict)
+    wheels: tuple[LocalWheel, ...] = ()
     environ: dict[str, str] = field(factory=dict)
     git: bool = False
     exit: int = 0
@@ -222,6 +233,10 @@ class Stage:
             return str(self.ground.folder / "repositories" / mark.partition(":")[2])
         if mark.startswith("day-"):
             return day_before(int(mark.partition("-")[2]))
+        if mark in ("good", "bad"):
+            return Archive(Store.opened(self._results)).get().answer.boundary.by_verdict[Verdict(mark)].key
+        if mark == "links":
+            return str(self.folder.with_name("links"))
         return str(self.folder) if mark == "folder" else self.ground.house.url
 
     def play(self, step: Step, files: Mapping[str, str | bool], *, as_typed: bool) -> Played:
@@ -233,6 +248,8 @@ class Stage:
                 continue
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text(self.filled_in(str(text)), encoding="utf-8")
+        for wheel in step.wheels:
+            Wheel(wheel.name, wheel.version, dict(wheel.files)).write(self.folder.with_name("links"))
         if step.git:
             self._commit()
         before = self._runs()

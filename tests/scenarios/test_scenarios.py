@@ -18,6 +18,7 @@ A file is a kind of question. Its rows share one local index (and repositories),
     [[row]]
     name = "a sentence: what must be true"      # the id of the test
     files = { "more.py" = "" }                  # the user's files in an empty folder; false removes one (in a step)
+    wheels = [{ name = "shop", version = "1.1", files = { "shop.py" = "" } }]  # in the folder <links>
     git = true                                  # commit all files in a repository
     environ = { NAME = "value" }
     pythons = ["3.12"]                          # skipped unless these are on the machine
@@ -33,7 +34,7 @@ A file is a kind of question. Its rows share one local index (and repositories),
     commands = ["report"]
 
 In files, environ and commands <folder> is the folder of the row, <index> the address of the index, <day-30> the day
-thirty days ago.
+thirty days ago, <good> and <bad> are the runs of both sides of the newest answer.
 
 The facts are those of the answer as JSON: a row with facts runs its last command with `--json`, unless it is golden or
 has `says`: then the command runs as it stands, and the answer that it has kept is read. A path goes down by key, by

@@ -12,7 +12,7 @@ _VARIES = (
     (re.compile(r"^.*(unknown size to download|disk space for the first environment).*\n", re.MULTILINE), ""),
     (re.compile(r"\b\d+(\.\d+)? (s|min|h)\b"), "N s"),
     (re.compile(r"\b[0-9a-f]{20}\b"), "KEY"),
-    (re.compile(r"\b[0-9a-f]{10}(?=\.html)"), "ID"),
+    (re.compile(r"\b[0-9a-f]{10}(?=\.(html|md))"), "ID"),
     (re.compile(r"(Python 3\.)\d+\.\d+"), r"\1x"),
 )
 _COMMAND = re.compile(

@@ -42,8 +42,8 @@ def _prepare(order: dict[str, Any], child: Any) -> str:
     return "an import initialised CUDA, which does not survive a fork" if in_use else ""
 
 
-def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
-    """Act as the process that `argv` (interpreter, child driver, job) would start, and exit as an interpreter does."""
+def _prepare_fork(argv: list[str], env: dict[str, str]) -> None:
+    """Make this fork what a new interpreter is that `argv` (interpreter, child driver, job) would start."""
     for number in (signal.SIGPIPE, signal.SIGXFSZ):  # as an interpreter does when it starts
         signal.signal(number, signal.SIG_IGN)
     for number in (signal.SIGTERM, signal.SIGCHLD):
@@ -56,7 +56,11 @@ def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
     if numpy_random is not None:  # a new process has a random seed; all forks would have the same
         numpy_random.seed()
     importlib.invalidate_caches()
-    code = child.main(argv[-1])
+
+
+def _run(child: Any, job: str) -> None:
+    """Run the job, and exit as an interpreter does."""
+    code = child.main(job)
     import atexit
     import threading
 
@@ -71,10 +75,16 @@ def _enter(child: Any, argv: list[str], env: dict[str, str]) -> None:
 def _serve(control: socket.socket, guard: Any, child: Any) -> None:
     class ForkingGuard(guard.Guard):  # type: ignore[misc]
         def _execute(self, argv: list[str], env: dict[str, str]) -> None:
-            for end in (self._tell, self._wake, self._printed, self._print_end, signal.set_wakeup_fd(-1)):
+            signal.set_wakeup_fd(-1)  # since Python 3.12 asyncio has already done so in each fork
+            for end in (self._wake, self._wake_end, self._printed, self._print_end):
                 os.close(end)
             control.close()
-            _enter(child, argv, env)
+            _prepare_fork(argv, env)
+            os.close(self._tell)  # from here on the fork has started
+            _run(child, argv[-1])
+
+        def _problem(self, error: BaseException) -> str:
+            return f"{type(error).__name__}: {error}"
 
     while True:
         message, sent, _, _ = socket.recv_fds(control, 1, 1)

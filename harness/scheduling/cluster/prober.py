@@ -87,6 +87,7 @@ def _prober_for(task: PortableProbe, worker: Prober, interpreter: Interpreter, f
         invoked_from=folder,
         sandbox=sandbox,
         rights=task.rights,
+        variables=task.variables,
     )
 
 
@@ -188,6 +189,7 @@ class ClusterProber(Around):
         probe = prepared.probe
         if probe.lock is None:
             raise ValueError("nothing to run")
+        self.store.put_repro(probe.repro)
         task = PortableProbe.of(probe, probe.lock, prepared.key, self.prober)
         seen, log = self.connection.run(task, lambda: self._who(probe.combination.device))
         observation = evolve(seen, drift=prepared.drift)

@@ -1,0 +1,141 @@
+"""What is the same whenever a bug shows, so that another failure of a mixture is not taken for it.
+
+A signature ignores the numbers of a message and what the run printed. They are learned from runs of releases: what is
+random, such as an address or a time, differs between these runs and drops out. Modelled on likely invariants (Ernst et
+al., "Dynamically Discovering Likely Program Invariants to Support Program Evolution", IEEE TSE 2001).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+
+from attrs import field, frozen
+
+from harness.model.signature import NUMBER, without_places
+from harness.model.text import one_line
+
+_TOLERANCE = 0.01  # of the larger number
+_MOST_LINES = 1000  # the last ones
+_SHOWN = 80
+_QUOTED = re.compile(r"(?<!\w)(?:'[^'\n]*'|\"[^\"\n]*\")(?!\w)")
+_LINE_OF_FILE = re.compile(r"(?:<path>|\b[\w.-]+\.pyx?):\d+(?::\d+)?|\bline \d+")
+_DURATION = re.compile(r"(?<![\w.])\d+(?:\.\d+)?\s?(?:[mnuµ]?s|sec(?:ond)?s?|min(?:ute)?s?)\b")
+_MARK = re.compile("<number>")
+_TRACEBACK = "Traceback (most recent call last)"
+_CHAINED = ("During handling of the above exception", "The above exception was the direct cause")
+_WARNING = re.compile(r"warn|deprecat", re.IGNORECASE)
+
+
+@frozen
+class Fact:
+    """A value in a message, or a printed line: the text with a mark for each number, and the numbers."""
+
+    text: str
+    numbers: tuple[float, ...] = ()
+
+    @classmethod
+    def of(cls, text: str) -> Fact:
+        """Take the numbers out of a text; what has more than one point is a version, and stays."""
+        numbers: list[float] = []
+
+        def marked(match: re.Match[str]) -> str:
+            try:
+                numbers.append(float(match[0]))
+            except ValueError:
+                return match[0]
+            return "<number>"
+
+        return cls(" ".join(NUMBER.sub(marked, text).split()), tuple(numbers))
+
+    def agrees(self, other: Fact) -> bool:
+        """Whether both have the same text, and numbers within one percent."""
+        return self.text == other.text and all(map(_are_close, self.numbers, other.numbers))
+
+    def __str__(self) -> str:
+        numbers = iter(self.numbers)
+        return one_line(_MARK.sub(lambda match: f"{next(numbers):g}" if self.numbers else match[0], self.text), _SHOWN)
+
+
+Facts = tuple[Fact, ...]
+
+
+@frozen
+class Symptoms:
+    """How one run failed: the values in its messages by test ("" without tests), and the lines that it printed."""
+
+    values: Mapping[str, Facts] = field(factory=dict)
+    lines: Facts = ()
+
+    @classmethod
+    def of(cls, messages: Mapping[str, str], printed: str, versions: frozenset[str] = frozenset()) -> Symptoms:
+        """Read them. `versions` are those of packages that differ between the runs; a run may print them."""
+        values = {test: tuple(_values(_masked(message, versions))) for test, message in messages.items()}
+        known = {line.strip() for message in messages.values() for line in message.splitlines()}
+        lines = (line for line in _own_lines(printed) if line.strip() not in known)
+        return cls(values, tuple(Fact.of(_masked(line, versions)) for line in lines))
+
+
+@frozen
+class Invariants:
+    """What is the same in all runs with a bug, and in none without it."""
+
+    values: Mapping[str, Facts]
+    lines: Facts
+
+    @classmethod
+    def of(cls, bad: Sequence[Symptoms], good: Sequence[Symptoms]) -> Invariants:
+        """Learn them from two or more failures; of fewer nothing is known."""
+        tests = {test for run in bad for test in run.values}
+        passed = [line for run in good for line in run.lines]
+        return cls(
+            values={test: _common([run.values[test] for run in bad if test in run.values]) for test in sorted(tests)},
+            lines=tuple(line for line in _common([run.lines for run in bad]) if not any(map(line.agrees, passed))),
+        )
+
+    def missing_in(self, run: Symptoms) -> str:
+        """Say what a failure lacks, "" if nothing: of several tests that fail, one must have its values."""
+        lacking = []
+        for test, values in run.values.items():
+            lacking.append([value for value in self.values.get(test, ()) if not any(map(value.agrees, values))])
+        if lacking and all(lacking):
+            return f"its message has no {lacking[0][0]}"
+        absent = next((line for line in self.lines if not any(map(line.agrees, run.lines))), None)
+        return f'it did not print "{absent}"' if absent is not None else ""
+
+
+def _are_close(one: float, other: float) -> bool:
+    return one == other or abs(one - other) <= _TOLERANCE * max(abs(one), abs(other))
+
+
+def _common(runs: Sequence[Facts]) -> Facts:
+    """The facts of the first run that all others have, too; none of a single run."""
+    if len(runs) < 2:
+        return ()
+    first = dict.fromkeys(runs[0])
+    return tuple(fact for fact in first if all(any(map(fact.agrees, facts)) for facts in runs[1:]))
+
+
+def _masked(text: str, versions: frozenset[str]) -> str:
+    """A text with marks for what mixtures of releases change: addresses, places in files, durations and versions."""
+    text = _DURATION.sub("<duration>", _LINE_OF_FILE.sub("<place>", without_places(text)))
+    names = "|".join(map(re.escape, sorted(versions)))
+    return re.sub(rf"(?<![\w.])v?(?:{names})(?!\w|\.\d)", "<version>", text) if names else text
+
+
+def _values(message: str) -> Iterator[Fact]:
+    """The quoted texts of a message, then its other numbers."""
+    yield from map(Fact.of, _QUOTED.findall(message))
+    yield from (Fact("<number>", (number,)) for number in Fact.of(_QUOTED.sub(" ", message)).numbers)
+
+
+def _own_lines(printed: str) -> Iterator[str]:
+    """The last lines of a log, without tracebacks, warnings and the indented lines below them."""
+    is_below = is_traceback = False
+    for line in printed.splitlines()[-_MOST_LINES:]:
+        if is_below and (not line.strip() or line[0].isspace()):
+            continue
+        is_exception, is_traceback = is_traceback, line.startswith(_TRACEBACK)
+        is_below = is_traceback or _WARNING.search(line) is not None
+        if line.strip() and not (is_below or is_exception or line.startswith(_CHAINED)):
+            yield line
