@@ -140,7 +140,7 @@ class Trials:
         runs = [sides.before.observation, sides.after.observation, *self.known]
         runs += searched.record.observations.values() if searched is not None else ()
         runs += [proof.observation for proof in proofs if proof.observation is not None and proof.holds]
-        different = {run.key: run for run in reversed(runs)}.values()
+        different = {run.key: run for run in reversed(runs)}.values()  # the sides' own where a key is there twice
         return evolve(self, judge=self.judge.for_mixtures(failing.observation, tuple(different)))
 
     def begin(self, level: Level, sentence: str) -> None:
