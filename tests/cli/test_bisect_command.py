@@ -303,7 +303,7 @@ def test_a_good_end_that_was_named_and_fails_is_not_called_the_oldest(harness, w
     write_repro("stale")
     ended = bisect(harness, "stale", "--good", "1.1", "--bad", "1.3")
     assert "Not a regression in stale: 1.1, your good end, fails in the same way." in ended.stdout
-    assert "look further back than 1.1" in ended.stdout
+    assert "looks further back than 1.1" in ended.stdout
 
 
 # -- asking again

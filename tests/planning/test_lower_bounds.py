@@ -43,7 +43,7 @@ def test_the_first_items_that_are_enough_are_taken_and_none_that_is_not_needed(c
         assert found is None
         return
     assert set(found) == needed
-    assert len(calls) <= 2 + len(needed) * 6
+    assert len(calls) <= 2 + (len(needed) + 1) * 8
 
 
 @given(st.lists(st.sets(st.integers(0, 7), min_size=1), min_size=1, max_size=3))
