@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 
 
 _NO_MODULE = re.compile(r"No module named '([\w.]+)'")
+_NO_FILE = re.compile(r"No such file or directory: '([^']+)'")
 _WITH_PYTHON = re.compile(r"--python [\d.]+")
 _RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Warning)\b")
 _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
@@ -41,10 +42,20 @@ def advice_for(answer: Answer, plan: Plan) -> str:
             failed = Verdict.BAD if answer.status is Status.NOT_A_REGRESSION else Verdict.SKIP
             found = (_NO_MODULE.search(step.reason) for step in answer.steps if step.verdict is failed)
             missing = advice_on_missing(one[1] for one in found if one is not None)
+            missing = missing or _advice_on_files(answer, plan.question.repro)
             if not missing and answer.status is Status.NOT_A_REGRESSION and plan.good is not None:
                 return f"--good VERSION looks further back than {plan.releases[plan.good].version}"
             return missing
     return ""
+
+
+def _advice_on_files(answer: Answer, repro: Repro) -> str:
+    """Advise how runs of a command without a project can have the files of this folder, "" if they do not lack any."""
+    if not repro.argv or repro.project:
+        return ""
+    found = (match[1] for step in answer.steps if (match := _NO_FILE.search(step.reason)))
+    lacking = [name for name in dict.fromkeys(found) if not Path(name).is_absolute() and Path(name).exists()]
+    return f"Runs do not have {listed(lacking)}; --project . gives them a copy of this folder." if lacking else ""
 
 
 def untried_option(boundary: Boundary) -> str:

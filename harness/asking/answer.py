@@ -224,7 +224,8 @@ class Guilty:
 class Failure:
     """One way in which it fails: a script has one, a test suite one for each group of tests.
 
-    `boundary` is the search over the named subject if that did not find a culprit; `note` says why none was found.
+    `boundary` is the search over the named subject if that did not find a culprit; `note` says why none was found;
+    `fault` says which internal error ended its search, "" if none did.
     """
 
     tests: tuple[str, ...]
@@ -233,6 +234,7 @@ class Failure:
     culprits: tuple[Guilty, ...] = ()
     boundary: Boundary | None = None
     note: str = ""
+    fault: str = ""
 
 
 @frozen
@@ -338,10 +340,11 @@ class Answer:
     def exit_code(self) -> int:
         """That of the status.
 
-        Of a change, 4 if an internal error ended the search below it, and 3 if other releases between its two were not
-        run.
+        Of a change, 4 if an internal error ended the search below it, or that of another failure, and 3 if other
+        releases between its two were not run.
         """
-        if self.status.is_change and any(culprit.fault for culprit in self.culprits):
+        faults = [*(culprit.fault for culprit in self.culprits), *(failure.fault for failure in self.failures)]
+        if self.status.is_change and any(faults):
             return 4
         is_range = self.status.is_change and any(culprit.boundary.untried for culprit in self.culprits)
         return Status.INCONCLUSIVE.exit_code if is_range else self.status.exit_code

@@ -25,6 +25,7 @@ from harness.asking.both_ends import BothEnds
 from harness.asking.failures import Group, Groups
 from harness.asking.observing import Observer
 from harness.asking.packages import FlakyError, PackageSearch
+from harness.culprit.descent import fault_in_words
 from harness.culprit.ranking import ranked
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
@@ -94,6 +95,7 @@ class Between:
     question: Inquiry
     _found: set[str] = field(factory=set, init=False)
     _bounds: dict[str, Boundary] = field(factory=dict, init=False)
+    _faults: list[Exception] = field(factory=list, init=False)
 
     @property
     def repro(self) -> Repro:
@@ -222,7 +224,11 @@ class Between:
                 self._tell(group, number, len(each))
                 alone, depth = self.ends.narrowed(group.tests), self.question.depth
                 search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
-                now.append(self._until_steady(search))
+                try:
+                    now.append(self._until_steady(search))
+                except Exception as error:  # noqa: BLE001 - what is known of other failures stands
+                    self._faults.append(error)
+                    now.append(self._ended(group, error))
                 self._found |= {culprit.package for culprit in now[-1].culprits}
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
@@ -238,12 +244,14 @@ class Between:
             answer = evolve(answer, constraints=constraints, constraints_verified=is_verified, verified_by=verified)
             found += now
             new = {name: one.before for name, one in _tightest(culprits, {}).items()}
-            if is_verified or not left.groups or new.keys() <= held.keys():
+            if is_verified or not left.groups or self._faults or new.keys() <= held.keys():
                 break
             held |= new
             groups = left
         failures = (*answer.failures, *found)
         is_named = any(failure.culprits for failure in failures)
+        if self._faults and not is_named:
+            raise self._faults[0]
         status = Status.INCONCLUSIVE if not is_named else Status.FIXED if is_fix else Status.FOUND
         if is_fix:
             failures = tuple(evolve(one, culprits=tuple(map(_as_fix, one.culprits)), status=status) for one in failures)
@@ -282,6 +290,11 @@ class Between:
             return self._search(evolve(search, observer=self.ends.observer))
         except FlakyError:
             return _unsure(search.group, "it is flaky, and its runs do not agree on a release")
+
+    def _ended(self, group: Group, error: Exception) -> Failure:
+        """Return a failure whose search an internal error ended; raises all other errors again."""
+        fault = fault_in_words(self.ends.observer.prober.store, error, "its search")
+        return evolve(_unsure(group, "an internal error ended its search"), fault=fault)
 
     def _search(self, search: PackageSearch) -> Failure:
         group, bad, units, held = search.group, search.bad, search.units, search.held

@@ -92,6 +92,8 @@ def _of_failure(failure: Failure, answer: Answer, shown: set[object]) -> Iterato
         rows.append(Row("error", (short_reason(str(failure.signature)),)))
     if failure.note and failure.note not in answer.sentence:
         rows.append(Row("note", (short_reason(failure.note),), "skip"))
+    if failure.fault:
+        rows.append(Row("internal error", (failure.fault,), "skip"))
     for culprit in failure.culprits:
         boundary = culprit.boundary
         found = (culprit.package, boundary.ends[1])

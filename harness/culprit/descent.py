@@ -48,12 +48,12 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
     return Culprit(tuple(findings))
 
 
-def fault_in_words(store: Store, error: Exception) -> str:
+def fault_in_words(store: Store, error: Exception, what: str = "the search below this") -> str:
     """Return a sentence on an internal error, whose traceback it writes to a file; raises all other errors again."""
     if isinstance(error, Cancelled) or (isinstance(error, HarnessError) and not isinstance(error, HarnessFault)):
         raise error
     words = hide_secrets(f"{type(error).__name__}: {error}", store.secrets)
-    return f"the search below this ended: {words}; details are in {write_traceback(error, store.secrets)}"
+    return f"{what} ended: {words}; details are in {write_traceback(error, store.secrets)}"
 
 
 def _add_lower_levels(trials: Trials, narrowed: Sides, findings: list[Finding], until: Level) -> None:

@@ -12,7 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from attrs import field, frozen
 
-from harness.model.signature import NUMBER, without_places
+from harness.model.signature import NUMBER, with_sorted_sets, without_places
 from harness.model.text import one_line
 
 _TOLERANCE = 0.01  # of the larger number
@@ -117,8 +117,11 @@ def _common(runs: Sequence[Facts]) -> Facts:
 
 
 def _masked(text: str, versions: frozenset[str]) -> str:
-    """A text with marks for what mixtures of releases change: addresses, places in files, durations and versions."""
-    text = _DURATION.sub("<duration>", _LINE_OF_FILE.sub("<place>", without_places(text)))
+    """A text with marks for what mixtures of releases change: addresses, places in files, durations and versions.
+
+    The order of sets changes, too: the hash seed of a run is that of its environment.
+    """
+    text = _DURATION.sub("<duration>", _LINE_OF_FILE.sub("<place>", without_places(with_sorted_sets(text))))
     names = "|".join(map(re.escape, sorted(versions)))
     return re.sub(rf"(?<![\w.])v?(?:{names})(?!\w|\.\d)", "<version>", text) if names else text
 

@@ -17,6 +17,11 @@ from harness.model.text import one_line
 
 _PATH = re.compile(r"(?:[A-Za-z]:)?(?:[\\/][\w.+@~-]+){2,}[\\/]?")
 _ADDRESS = re.compile(r"\b0x[0-9a-fA-F]+\b")
+_UUID_PATTERN = r"[0-9a-fA-F]{8}(?:-[0-9a-fA-F]{4}){3}-[0-9a-fA-F]{12}"
+_HASH = re.compile(rf"\b(?:{_UUID_PATTERN}|(?=[a-f]*\d)(?=\d*[a-f])[0-9a-f]{{12,}})\b")
+_STRING_PATTERN = r"(?:'[^'\n]*'|\"[^\"\n]*\")"
+_STRING = re.compile(_STRING_PATTERN)
+_SET = re.compile(rf"\{{{_STRING_PATTERN}(?:,\s*{_STRING_PATTERN})+\}}")
 NUMBER = re.compile(r"(?<![\w.])[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?\b")
 _SEARCH_S = 5.0
 _SHOWN = 160
@@ -42,8 +47,14 @@ def check_pattern(pattern: str) -> None:
 
 
 def normalized_message(message: str) -> str:
-    """A message with paths, addresses, numbers and runs of white space replaced by placeholders."""
-    return " ".join(NUMBER.sub("<number>", without_places(message)).split())
+    """A message with placeholders for paths, addresses, hashes, numbers and white space, and sets of strings sorted."""
+    words = NUMBER.sub("<number>", _HASH.sub("<hash>", without_places(message))).split()
+    return with_sorted_sets(" ".join(words))
+
+
+def with_sorted_sets(text: str) -> str:
+    """A text with the strings of each printed set, whose order differs between runs, in the order of the alphabet."""
+    return _SET.sub(lambda match: f"{{{', '.join(sorted(_STRING.findall(match[0])))}}}", text)
 
 
 def without_places(message: str) -> str:
@@ -238,13 +249,17 @@ def _first_line(message: str) -> str:
 # A message may have the placeholder itself.
 _ADDRESS_PATTERN = r"(?:<address>|0x[0-9a-fA-F]+)"
 _PATH_PATTERN = r"(?:<path>|(?:[A-Za-z]:)?[\\/][\w.+@~\\/-]*)"
+_HASH_PATTERN = rf"(?:<hash>|{_UUID_PATTERN}|[0-9a-f]{{12,}})"
+_IN_SET = r"[^{}\n]*"
+_SET_PATTERN = re.compile(rf"\\\{{(?:\(\?=.*?\))+{re.escape(_IN_SET)}\\\}}")
 _NUMBER_PATTERN = r"(?:<number>|[-+]?\d+(?:\.\d+)*(?:[eE][-+]?\d+)?)"
 
 
 def _readable(pattern: str) -> str:
     """A captured pattern as the line that it stands for."""
-    for part in (_ADDRESS_PATTERN, _PATH_PATTERN, _NUMBER_PATTERN):
+    for part in (_ADDRESS_PATTERN, _PATH_PATTERN, _HASH_PATTERN, _NUMBER_PATTERN):
         pattern = pattern.replace(part, "...")
+    pattern = _SET_PATTERN.sub("{...}", pattern)
     pattern = pattern.replace(r"\b", "").replace(r":\s*", ": ").replace(r"\s+", " ")
     return re.sub(r"\\(.)", r"\1", pattern)
 
@@ -255,7 +270,19 @@ def _last_exception_line(log: str) -> str | None:
     if last is None:
         return None
     name, message = last.type, without_end(normalized_message(last.message[:_CAPTURED]))
-    pattern = re.escape(message).replace("<address>", _ADDRESS_PATTERN).replace(r"\ ", r"\s+")
+    pattern = "".join(_pattern_parts(message)).replace("<address>", _ADDRESS_PATTERN).replace(r"\ ", r"\s+")
     # Two placeholders that match the same text would backtrack exponentially, so they must not overlap.
     pattern = pattern.replace("<path>", _PATH_PATTERN).replace("<number>", _NUMBER_PATTERN)
+    pattern = pattern.replace("<hash>", _HASH_PATTERN)
     return rf"\b{re.escape(name)}\b" + (rf":\s*{pattern}" if pattern else "")
+
+
+def _pattern_parts(message: str) -> Iterator[str]:
+    """Patterns for the parts of a message; that for a set of strings matches them in any order."""
+    begin = 0
+    for match in _SET.finditer(message):
+        yield re.escape(message[begin : match.start()])
+        anywhere = (rf"(?={_IN_SET}{re.escape(string)})" for string in _STRING.findall(match[0]))
+        yield "".join((r"\{", *anywhere, _IN_SET, r"\}"))
+        begin = match.end()
+    yield re.escape(message[begin:])
