@@ -29,8 +29,11 @@ _SETUPTOOLS = "setuptools<81"  # later releases have no pkg_resources
 def advice_for(answer: Answer, plan: Plan) -> str:
     """Return one line that says what to run next, or ""."""
     base = " ".join(["harness bisect", answer.subject, *plan.question.typed, *plan.question.policy.typed])
-    if answer.status.is_change and (option := untried_option(answer.boundary)):
-        return f"To run {ranged(answer.boundary.untried)}, too: {base} {option}"
+    if answer.status.is_change and (untried := _untried_option(answer.boundary)):
+        option, releases = untried
+        older, newer = answer.boundary.ends
+        ends = f"--find-fix --bad {older} --good {newer}" if answer.boundary.is_fix else f"--good {older} --bad {newer}"
+        return f"To run {ranged(releases)}, too: {base} {ends} {option}"
     match answer.status:
         case Status.NO_FAILURE:
             return "If an older release failed, --find-fix --bad VERSION finds what fixed it"
@@ -58,15 +61,14 @@ def _advice_on_files(answer: Answer, repro: Repro) -> str:
     return f"Runs do not have {listed(lacking)}; --project . gives them a copy of this folder." if lacking else ""
 
 
-def untried_option(boundary: Boundary) -> str:
-    """Return the option with which the releases beside a change that were not run can be run; "" if there is none."""
-    reasons = Counter(boundary.untried.values())
-    for why, _ in reasons.most_common():
-        if "--build" in why:
-            return f"--build {boundary.subject}"
-        if (python := _WITH_PYTHON.search(why)) is not None:
-            return python[0]
-    return ""
+def _untried_option(boundary: Boundary) -> tuple[str, list[str]] | None:
+    """Return the option that runs most of the releases beside a change that were not run, and those releases."""
+    by_option: dict[str, list[str]] = {}
+    for release, why in boundary.untried.items():
+        python = _WITH_PYTHON.search(why)
+        if option := f"--build {boundary.subject}" if "--build" in why else python[0] if python is not None else "":
+            by_option.setdefault(option, []).append(release)
+    return max(by_option.items(), key=lambda item: len(item[1]), default=None)
 
 
 def again(run: Observation, typed: Iterable[str] = ()) -> str:

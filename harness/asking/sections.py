@@ -137,7 +137,9 @@ def _proofs(culprit: Guilty) -> Iterator[Row]:
         sides = [(Verdict.GOOD, boundary.good_side), (Verdict.BAD, boundary.bad_side)]
         for end, (verdict, counts) in zip(boundary.ends, sides[::-1] if boundary.is_fix else sides, strict=True):
             text = f"{subject_of(boundary)} {end or '(absent)'}: {_runs(verdict, counts)}"
-            rows[text] = _proof(text, holds=boundary.is_certain)
+            rows[text] = _proof(
+                text, holds=len(boundary.sides) == 2 and (boundary.is_certain or bool(boundary.untried))
+            )
     yield from rows.values()
     yield from (Row("note", (short_reason(note),), "dim") for finding in findings[-1:] for note in finding.notes)
     if culprit.fault:

@@ -354,7 +354,9 @@ _SIGNATURE: dict[str, Reader] = {
     **dict.fromkeys(("exception", "message", "frame", "metric"), text),
     **dict.fromkeys(("above", "below"), number),
     **dict.fromkeys(("hang", "crash"), switch),
-    "exit-code": that(lambda value: is_number(value) and isinstance(value, int), "a whole number"),
+    "exit-code": that(
+        lambda value: is_number(value) and isinstance(value, int) and value != 0, "a whole number other than 0"
+    ),
     "output": parsed(check_pattern, "a regular expression"),
 }
 
