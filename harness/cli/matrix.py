@@ -13,6 +13,7 @@ from harness.cli.options import FILE, SectionCommand, json_option, settings_opti
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Matrix, read_matrix
+from harness.matrix.page import MatrixStanding, write_page
 from harness.matrix.reading import ChosenCells, choose
 from harness.matrix.running import (
     CellRun,
@@ -23,10 +24,9 @@ from harness.matrix.running import (
     run_cells,
     standings,
 )
+from harness.matrix.table import markdown_table
 from harness.model import Verdict
 from harness.model.text import to_json
-from harness.report.matrix import MatrixStanding, write_page
-from harness.report.matrix_table import markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import OptionGroup, Settings
