@@ -74,13 +74,13 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
         judge = Judge(question.repro.signature, session.store)
         trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
         source = _source(session, trials, span, day, question)
-        answer = commits_answer(asked, source, span.chain, question.policy)
+        answer = _answer(asked, source, span.chain, question.policy)
     if answer.culprit is not None:
         answer = evolve(answer, advice=_what_next(asked, span.repository, answer.suspects[0]))
     return evolve(answer, wall_s=time.monotonic() - begun)
 
 
-def commits_answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: Policy) -> Answer:
+def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: Policy) -> Answer:
     """Search a chain of commits (hashes, the oldest first) after the source's base, and return the answer.
 
     Raises `Interrupted`, `NoNetwork` and `NoSpace`.

@@ -13,6 +13,7 @@ from harness.cli.options import FILE, SectionCommand, json_option, settings_opti
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
 from harness.matrix import Matrix, read_matrix
+from harness.matrix.page import MatrixStanding, write_page
 from harness.matrix.reading import ChosenCells, choose
 from harness.matrix.running import (
     CellRun,
@@ -23,10 +24,9 @@ from harness.matrix.running import (
     run_cells,
     standings,
 )
+from harness.matrix.table import markdown_table
 from harness.model import Verdict
 from harness.model.text import to_json
-from harness.report.matrix import MatrixStanding, write_page
-from harness.report.matrix_table import markdown_table
 from harness.request.parsing import day
 from harness.session import local_session
 from harness.settings import OptionGroup, Settings
@@ -50,7 +50,12 @@ Exit codes:
 
 @click.command(cls=SectionCommand, epilog=_EPILOG)
 @click.argument("file", type=FILE)
-@click.option("-k", "words", metavar="WORDS", help='Only cells that match: "transformers_4_53 and not case_lora".')
+@click.option(
+    "--only",
+    multiple=True,
+    metavar="AXIS=VALUE",
+    help="Only cells with this value, or one of several: case=lora,full. Given several times, all must hold.",
+)
 @click.option("--as-of", metavar="DATE", help="The day for cells that name none: nothing uploaded later is installed.")
 @click.option("--list", "as_list", is_flag=True, help="List the cells and run nothing.")
 @click.option("--show", is_flag=True, help="Show what is in the results, and run nothing.")
@@ -64,7 +69,7 @@ Exit codes:
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
 def matrix(
     file: Path,
-    words: str | None,
+    only: tuple[str, ...],
     as_of: str | None,
     as_list: bool,
     show: bool,
@@ -79,7 +84,7 @@ def matrix(
 
     \b
     harness matrix matrices/transformers.toml --lanes 2
-    harness matrix matrices/transformers.toml -k "transformers_4_53_0 and not case_lora"
+    harness matrix matrices/transformers.toml --only transformers=4.52.4,4.53.0 --only case=lora
     harness matrix matrices/transformers.toml --show
     harness matrix matrices/transformers.toml --table > table.md
     """
@@ -88,14 +93,14 @@ def matrix(
     date = day(as_of, "--as-of") if as_of is not None else None
     read = read_matrix(file)
     if as_list:
-        _print_list(choose(_with_versions(read, settings), words), as_json=as_json)
+        _print_list(choose(_with_versions(read, settings), only), as_json=as_json)
         return
     console, stopped = Console(stderr=True), None
     with (
         reporting(console, quiet=as_json) as reporter,
         open_sessions(settings, pythons_of(read), reporter, as_of=date) as sessions,
     ):
-        choice = choose(expanded_by_index(read, sessions.first), words)
+        choice = choose(expanded_by_index(read, sessions.first), only)
         for line in (*_left_out(choice), *(f"skipped cells: {reason}" for reason in sessions.missing.values())):
             console.print(line, markup=False, highlight=False, soft_wrap=True)
         runs: tuple[CellRun, ...] = ()
@@ -137,7 +142,7 @@ def _print_list(choice: ChosenCells, *, as_json: bool) -> None:
         click.echo(to_json(choice.as_json()))
         return
     for cell in choice.cells:
-        click.echo(cell.label)
+        click.echo(cell.name)
     for line in _left_out(choice):
         click.echo(line, err=True)
 

@@ -10,7 +10,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import click
-from attrs import evolve
 from rich.text import Text
 
 from harness.asking.ask import inquiry_of
@@ -22,7 +21,7 @@ from harness.cli.written import short
 from harness.errors import NoSpace, UserMistake
 from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
-from harness.matrix.running import expanded_by_index, known_as, open_sessions, pythons_of
+from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.nightly.news import exit_code, news_of, one_line, report_of, write_page
 from harness.nightly.night import Nightly
@@ -74,9 +73,6 @@ def nightly(
     searched between the two locks, and each way to fail with one cause has one report. Later nights add to that report
     which cells it reached, and with which packages they are good again. Where nothing changed, it prints one line.
 
-    A package axis can take `main`, or another branch as `@BRANCH`: it is compared with the commit of the last night,
-    and what broke it is searched down to the commit and its pull request.
-
     \b
     harness nightly matrices/nightly.toml --budget 60
     harness nightly matrices/nightly.toml --date 2025-06-27
@@ -90,14 +86,13 @@ def nightly(
         reporting(Console(stderr=True), quiet=as_json) as reporter,
         open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions,
     ):
-        matrix = expanded_by_index(matrix, sessions.first, start, archive.commits_of(matrix.name, start))
+        matrix = expanded_by_index(matrix, sessions.first, start)
         _announce(matrix, start, reporter)
-        commits = {known_as(one.project, one.revision): one.sha for one in matrix.commits.values()}
-        archive.put(Night(matrix.name, start.isoformat(), commits=commits))
+        archive.put(Night(matrix.name, start.isoformat()))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
             spent = Budget(time.monotonic, budget, gpu_budget)
             at_work = Nightly(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent)
-            night = evolve(at_work.run(), commits=commits)
+            night = at_work.run()
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(store.secrets))
     archive.put(night)
@@ -114,10 +109,8 @@ def nightly(
 
 def _announce(matrix: Matrix, start: datetime, reporter: Reporter) -> None:
     reporter.report(Note(f"{matrix.name}, night of {start.date()}: {counted(len(matrix.cells), 'cell')}"))
-    left_out = (f"{row.project} {row.version} left out: {row.reason}" for row in matrix.left_out)
-    commits = (f"{one.project}: {one.revision} is {one.sha[:10]} of {one.date[:10]}" for one in matrix.commits.values())
-    for sentence in (*left_out, *commits):
-        reporter.report(Note(f"  {sentence}"))
+    for row in matrix.left_out:
+        reporter.report(Note(f"  {row.project} {row.version} left out: {row.reason}"))
 
 
 _LABEL = "harness-watch"

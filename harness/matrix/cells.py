@@ -1,11 +1,8 @@
 """Expands axes into cells: the product of all values, minus excludes, plus includes.
 
-The terms are those of asv and GitHub Actions. `expanded` replaces words such as "latest 5" and ranges with versions
-first. The values of a package axis are: a version; a word and a range, which select releases; or a commit: `main`,
-`@REV`.
-
-`expanded_axis` replaces words and ranges with the versions that can be tried, and branches with their commits. It reads
-no index and no repository itself. Releases that can't be tried are listed with a reason.
+The terms are those of asv and GitHub Actions. The values of a package axis are versions, or a word and a range, which
+select releases. `expanded` first replaces words such as "latest 5" and ranges with the versions that can be tried. It
+reads no index itself. Releases that can't be tried are listed with a reason.
 """
 
 from __future__ import annotations
@@ -23,10 +20,9 @@ from packaging.version import Version
 
 from harness.errors import BadMatrix
 from harness.model import Release, Target, name_of, normalized_name, parsed_version
-from harness.model.culprit import PinnedCommit, revision_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 
 
 Value = str | int | float | bool
@@ -46,33 +42,21 @@ class Word(enum.StrEnum):
     VERSION = "=="
     LATEST = "latest"
     PRERELEASES = "prereleases"
-    MONTHLY = "monthly"
-    MINORS = "minors"
     EVERY = ""
-    COMMIT = "@"
 
 
 @frozen
 class Selection:
-    """A selection of releases: a word, a count (for `latest` only) and a range; or a commit by its `revision`.
-
-    A plain version selects itself.
-    """
+    """A selection of releases: a word, a count (for `latest` only) and a range. A plain version selects itself."""
 
     word: Word
     count: int = 1
     within: SpecifierSet = field(factory=SpecifierSet)
-    revision: str = ""
 
     @property
     def is_version(self) -> bool:
         """Whether it is a plain version, which is not looked up."""
         return self.word is Word.VERSION
-
-    @property
-    def is_commit(self) -> bool:
-        """Whether it is a commit instead of releases."""
-        return self.word is Word.COMMIT
 
 
 @frozen
@@ -85,11 +69,11 @@ class LeftOut:
 
 
 _NEITHER = (
-    "must be a version like 4.53.0, a range like >=4.53,<5, or latest, latest 5, prereleases, monthly or minors, "
-    "optionally followed by a range; or a commit: main, @BRANCH, @TAG or @HASH"
+    "must be a version like 4.53.0, a range like >=4.53,<5, or latest, latest 5 or prereleases, "
+    "optionally followed by a range"
 )
 _SELECTION = re.compile(
-    r"(?:(?P<word>latest|prereleases|monthly|minors)(?=\s|$|[<>=!~])\s*)?"
+    r"(?:(?P<word>latest|prereleases)(?=\s|$|[<>=!~])\s*)?"
     r"(?:(?P<count>-?\d+)(?=\s|$|[<>=!~])\s*)?"
     r"(?P<name>[A-Za-z0-9][\w.-]*)?(?P<within>.*)",
     re.ASCII | re.DOTALL,
@@ -106,10 +90,6 @@ def selection(project: str, value: str) -> Selection:
         if parsed_version(value) is None:
             raise ValueError(_NEITHER)
         return Selection(Word.VERSION)
-    if text == "main" or text.startswith("@"):
-        if not re.fullmatch(r"main|@[\w.][\w./+-]*", text):
-            raise ValueError(_NEITHER)
-        return Selection(Word.COMMIT, revision=text.removeprefix("@"))
     named, count, name, rest = _SELECTION.findall(text)[0]
     try:
         word, within = Word(named), SpecifierSet(rest)
@@ -138,30 +118,24 @@ def matches(axis: str, pattern: Value, value: Value) -> bool:
     """Whether an exclude's value matches a value of an axis: it is equal, or a range that contains it."""
     if not (project := project_of(axis)):
         return json.dumps(pattern) == json.dumps(value)  # since True == 1 in Python
-    wanted, revision = selection(project, str(pattern)), revision_of(str(value))
-    if wanted.is_commit or revision != value:
-        return wanted.is_commit and revision != value and wanted.revision == revision
-    version = Version(str(value))
+    wanted, version = selection(project, str(pattern)), Version(str(value))
     return version == Version(str(pattern)) if wanted.is_version else wanted.within.contains(version, prereleases=True)
 
 
 @frozen
 class Expansion:
-    """Expands the package axes of one matrix; `left_out` and `commits` (by axis and value) collect what it found.
+    """Expands the package axes of one matrix; `left_out` collects the releases that can't be tried.
 
-    `releases_of` lists all releases of a project; `commit_of` looks up a project's branch, tag or hash. A release needs
-    to fit only one of the `targets`.
+    `releases_of` lists all releases of a project. A release needs to fit only one of the `targets`.
     """
 
     matrix: str
     releases_of: Callable[[str], Sequence[Release]]
     targets: Sequence[Target]
-    commit_of: Callable[[str, str], PinnedCommit] | None
     left_out: dict[LeftOut, None] = field(factory=dict, init=False)
-    commits: dict[tuple[str, str], PinnedCommit] = field(factory=dict, init=False)
 
     def axis(self, axis: str, values: tuple[Value, ...], where: str = "axes.") -> tuple[Value, ...]:
-        """Return the versions of an axis in order without duplicates, then its commits.
+        """Return the versions of an axis in order without duplicates.
 
         Raises `BadMatrix` if a value matches no release, except `prereleases` if the axis has another value.
         """
@@ -173,13 +147,8 @@ class Expansion:
             return values
         # A version in the file keeps its spelling, so that the cell keeps its name.
         chosen = {Version(value): value for value, wanted in asked.items() if wanted.is_version}
-        commits: dict[str, PinnedCommit] = {}
         for value, wanted in asked.items():
             if wanted.is_version:
-                continue
-            if wanted.is_commit:
-                commit = self._commit(axis, wanted.revision)
-                commits.setdefault(commit.sha, commit)
                 continue
             found = self._chosen(project, wanted)
             if not found and wanted.word is not Word.PRERELEASES:
@@ -190,53 +159,36 @@ class Expansion:
                 )
             for version in found:
                 chosen.setdefault(version, str(version))
-        if not chosen and not commits:
+        if not chosen:
             raise BadMatrix(
                 f"{self.matrix}: {where}{axis}: {project} has no pre-releases now, and the axis has no other value; "
                 "add one, for example 'latest'"
             )
-        self.commits.update({(axis, commit.value): commit for commit in commits.values()})
-        return (*(chosen[version] for version in sorted(chosen)), *(commit.value for commit in commits.values()))
-
-    def _commit(self, axis: str, revision: str) -> PinnedCommit:
-        if self.commit_of is None:
-            raise BadMatrix(f"{self.matrix}: {axis} names a commit, and no repository can be asked here")
-        return self.commit_of(project_of(axis), revision)
+        return tuple(chosen[version] for version in sorted(chosen))
 
     def _chosen(self, project: str, wanted: Selection) -> list[Version]:
-        """Return the selected versions, with the newest of each group first, as many as the word selects."""
-        most = {Word.LATEST: wanted.count, Word.MONTHLY: 1, Word.MINORS: 1}.get(wanted.word)
+        """Return the selected versions, the newest first, as many as `latest` counts."""
+        most = wanted.count if wanted.word is Word.LATEST else None
         chosen: list[Version] = []
-        for group in self._groups(project, wanted):
-            fitting: list[Version] = []
-            for release in sorted(group, key=lambda r: r.version, reverse=True):
-                if (why := self._left_out_because(release)) is not None:
-                    self._leave_out(release, why)
-                    continue
-                fitting.append(release.version)
-                if len(fitting) == most:
-                    break
-            chosen += fitting
+        for release in sorted(self._matching(project, wanted), key=lambda r: r.version, reverse=True):
+            if (why := self._left_out_because(release)) is not None:
+                self.left_out[LeftOut(release.project, str(release.version), why)] = None
+                continue
+            chosen.append(release.version)
+            if len(chosen) == most:
+                break
         return chosen
 
-    def _groups(self, project: str, wanted: Selection) -> list[list[Release]]:
+    def _matching(self, project: str, wanted: Selection) -> list[Release]:
+        """Return the releases that a word and a range match, whether or not they can be tried."""
         releases = self.releases_of(project)
         # PEP 440: a range includes pre-releases if it names one.
         pre = wanted.word is Word.PRERELEASES or (wanted.word is Word.EVERY and bool(wanted.within.prereleases))
         within = [release for release in releases if wanted.within.contains(release.version, prereleases=pre)]
-        match wanted.word:
-            case Word.PRERELEASES:
-                within = [release for release in within if release.version.is_prerelease]
-                return [within if wanted.within else self._newer_than_final(releases, within)]
-            case Word.MINORS:
-                return _grouped(within, lambda r: (r.version.epoch, r.version.major, r.version.minor))
-            case Word.MONTHLY:
-                for release in within:
-                    if release.uploaded is None:
-                        self._leave_out(release, "the index has no upload time for it")
-                dated = [release for release in within if release.uploaded is not None]
-                return _grouped(dated, lambda r: (r.uploaded.year, r.uploaded.month) if r.uploaded else ())
-        return [within]
+        if wanted.word is not Word.PRERELEASES:
+            return within
+        within = [release for release in within if release.version.is_prerelease]
+        return within if wanted.within else self._newer_than_final(releases, within)
 
     def _newer_than_final(self, releases: Sequence[Release], pre: list[Release]) -> list[Release]:
         finals = [r.version for r in releases if not r.version.is_prerelease and self._left_out_because(r) is None]
@@ -249,25 +201,14 @@ class Expansion:
         # A hint about an option of `harness probe` does not help here.
         return next((re.sub(r" \(--[^)]*\)$", "", why) for why in reasons if why), None)
 
-    def _leave_out(self, release: Release, why: str) -> None:
-        self.left_out[LeftOut(release.project, str(release.version), why)] = None
-
-
-def _grouped(releases: Iterable[Release], by: Callable[[Release], Hashable]) -> list[list[Release]]:
-    groups: dict[Hashable, list[Release]] = {}
-    for release in releases:
-        groups.setdefault(by(release), []).append(release)
-    return list(groups.values())
-
 
 @frozen
 class Cell:
     """One probe of a matrix.
 
     `requirements` and `hold` are PEP 508 strings, as `--with` and `--hold` of `harness probe` take them; `python`
-    is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release or commit that
-    the cell pins) or None; `choice` maps each axis to its value; `commits` are built and used in place of
-    releases; `made` are requirements of the repro's first step.
+    is a version or None (the harness's own), `as_of` an ISO date, "era" (the day of the newest release that the cell
+    pins) or None; `choice` maps each axis to its value; `made` are requirements of the repro's first step.
     """
 
     name: str
@@ -279,19 +220,13 @@ class Cell:
     as_of: str | None = None
     params: dict[str, Value] = field(factory=dict)
     choice: dict[str, Value] = field(factory=dict, eq=False)
-    commits: tuple[PinnedCommit, ...] = ()
     made: tuple[str, ...] = ()
-
-    @property
-    def label(self) -> str:
-        """The name with the hash of each commit, as people read it; the name is the same every night."""
-        return label_of(self.name, self.choice)
 
     @property
     def arguments(self) -> tuple[str, ...]:
         """The arguments of `harness probe` that run this cell."""
         words = [self.repro]
-        for requirement in (*self.requirements, *(commit.requirement for commit in self.commits)):
+        for requirement in self.requirements:
             words += ["--with", requirement]
         for hold in ("none", *self.hold):  # a matrix ignores the repro's own holds
             words += ["--hold", hold]
@@ -317,8 +252,7 @@ class Matrix:
     """Axes (name to values), requirements of every cell, excludes, and includes: the values of one extra cell each.
 
     An exclude maps axes to values, or to ranges for packages; it drops the cells that match all of them. `left_out`
-    holds the releases that could not be tried when words were replaced with versions. `repositories` maps projects to
-    a clone or a URL; `commits` the values of axes that are commits, such as "main@1a2b3c4", by axis and value.
+    holds the releases that could not be tried when words were replaced with versions.
     """
 
     name: str
@@ -328,12 +262,10 @@ class Matrix:
     include: tuple[dict[str, Value], ...] = ()
     exclude: tuple[dict[str, tuple[Value, ...]], ...] = ()
     left_out: tuple[LeftOut, ...] = ()
-    repositories: dict[str, str] = field(factory=dict)
-    commits: dict[tuple[str, str], PinnedCommit] = field(factory=dict)
 
     @property
     def needs_index(self) -> bool:
-        """Whether an axis or an include uses a word, a range or a commit, which has to be looked up."""
+        """Whether an axis or an include uses a word or a range, which has to be looked up."""
         return self._asks_for_releases() is not None
 
     @property
@@ -346,7 +278,7 @@ class Matrix:
         if (asking := self._asks_for_releases()) is not None:
             axis, value = asking
             raise BadMatrix(
-                f"{self.name}: {axis} = {value!r} must be looked up in the package index or a repository",
+                f"{self.name}: {axis} = {value!r} must be looked up in the package index",
                 hint="harness matrix FILE --list looks it up and lists the cells",
             )
         cells = [*self._product(), *map(self._included, self.include)]
@@ -357,11 +289,8 @@ class Matrix:
 
     def _asks_for_releases(self) -> tuple[str, Value] | None:
         of_includes = ((axis, (value,)) for one in self.include for axis, value in one.items())
-        unknown = (
-            (axis, tuple(value for value in values if (axis, str(value)) not in self.commits))
-            for axis, values in itertools.chain(self.axes.items(), of_includes)
-        )
-        return next(((axis, value) for axis, value, _ in selections(unknown)), None)
+        unknown = selections(itertools.chain(self.axes.items(), of_includes))
+        return next(((axis, value) for axis, value, _ in unknown), None)
 
     def _product(self) -> Iterator[Cell]:
         if "repro" not in self.axes:  # all cells are included ones
@@ -387,9 +316,7 @@ class Matrix:
 
     def _cell(self, choice: dict[str, Value]) -> Cell:
         packages = {axis.removeprefix(PACKAGES): str(v) for axis, v in choice.items() if axis.startswith(PACKAGES)}
-        commits = tuple(self.commits[axis, str(v)] for axis, v in choice.items() if (axis, str(v)) in self.commits)
         named = {normalized_name(project) for project in packages}
-        pinned = {commit.project for commit in commits}
         as_of = choice.get("as-of")
         python = choice.get("python")
         return Cell(
@@ -398,7 +325,7 @@ class Matrix:
             # An axis takes precedence over the requirements of all cells.
             requirements=(
                 *_without(self.with_, named),
-                *(f"{project}=={v}" for project, v in packages.items() if project not in pinned),
+                *(f"{project}=={v}" for project, v in packages.items()),
             ),
             hold=_without(self.hold, named),
             python=None if python is None else str(python),
@@ -406,7 +333,6 @@ class Matrix:
             as_of=None if as_of in (None, "none") else str(as_of),
             params={axis.removeprefix(PARAMETERS): v for axis, v in choice.items() if axis.startswith(PARAMETERS)},
             choice=choice,
-            commits=commits,
             made=tuple(f"{axis.removeprefix(MADE)}=={v}" for axis, v in choice.items() if axis.startswith(MADE)),
         )
 
@@ -425,7 +351,6 @@ def expanded(
     matrix: Matrix,
     releases_of: Callable[[str], Sequence[Release]],
     targets: Sequence[Target],
-    commit_of: Callable[[str, str], PinnedCommit] | None = None,
 ) -> Matrix:
     """Replace every word and range with versions; `left_out` of the result lists matching releases that can't be tried.
 
@@ -434,7 +359,7 @@ def expanded(
     """
     if not matrix.needs_index:
         return matrix
-    at_work = Expansion(matrix.name, releases_of, targets, commit_of)
+    at_work = Expansion(matrix.name, releases_of, targets)
     axes = {axis: at_work.axis(axis, values) for axis, values in matrix.axes.items()}
     asked = {axis for axis, values in matrix.axes.items() if axes[axis] != values}
     include = [
@@ -451,23 +376,13 @@ def expanded(
         include=tuple(include),
         exclude=tuple(one for one in matrix.exclude if all(names_one(axis, one[axis]) for axis in one.keys() & asked)),
         left_out=tuple(at_work.left_out),
-        commits=dict(at_work.commits),
     )
-
-
-def label_of(name: str, choice: Mapping[str, Value]) -> str:
-    """Return a cell's name with the hash of each commit among its values."""
-    for axis, value in choice.items():
-        if axis.startswith(PACKAGES) and (revision := revision_of(str(value))) != value:
-            prefix = f"{axis.removeprefix(PACKAGES)}-"
-            name = name.replace(f"{prefix}{revision}", f"{prefix}{value}", 1)
-    return name
 
 
 def _part(axis: str, value: Value) -> str:
     """Return the part of a cell's name for a value. It does not depend on other cells, so new values rename none."""
     if axis.startswith(PACKAGES):
-        return f"{axis.removeprefix(PACKAGES)}-{revision_of(str(value))}"
+        return f"{axis.removeprefix(PACKAGES)}-{value}"
     if axis.startswith(MADE):
         return f"made-{axis.removeprefix(MADE)}-{value}"
     if axis.startswith(PARAMETERS):

@@ -1,14 +1,10 @@
-"""Reads a matrix file, and selects the cells to run. Each mistake is one sentence that names the file and the key.
-
-`-k` takes words with and, or, not and parentheses, like that of pytest and nox.
-"""
+"""Reads a matrix file, and selects the cells to run. Each mistake is one sentence that names the file and the key."""
 
 from __future__ import annotations
 
-import ast
+import json
 import re
 import tomllib
-from collections.abc import Mapping
 from datetime import date
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -27,12 +23,11 @@ from harness.matrix.cells import (
     selection,
     selections,
 )
-from harness.model import Device, normalized_name
+from harness.model import Device, parsed_version
 from harness.model.lock import AsOf
 from harness.model.table import (
     Reader,
     a_table,
-    each,
     filled,
     matching,
     one_of,
@@ -41,11 +36,11 @@ from harness.model.table import (
     that,
     with_known,
 )
-from harness.model.text import picked
+from harness.model.text import counted, listed, picked
 from harness.repository.declared import text_to_read
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Sequence
+    from collections.abc import Collection, Iterable, Sequence
 
     from harness.matrix.cells import Cell
 
@@ -82,16 +77,11 @@ def read_matrix(path: Path) -> Matrix:
 
 def _matrix(document: dict[str, Any], name: str) -> Matrix:
     """Return a matrix. Raises `ValueError` with a sentence that names the key."""
-    with_known(document, "", ("axes", "hold", "with", "include", "exclude", "repositories"))
-    repositories = each(filled)(document.get("repositories", {}), "repositories")
-    repositories = {normalized_name(project): git for project, git in repositories.items()}
+    with_known(document, "", ("axes", "hold", "with", "include", "exclude"))
     include = [_inclusion(entry, key) for entry, key in _entries(document, "include")]
     axes = _axes(document.get("axes", {}), "axes")
     if "repro" not in axes and not include:
         raise ValueError("axes.repro must name a repro")
-    _know_commits(axes, "axes", repositories)
-    for number, one in enumerate(include, start=1):
-        _know_commits({axis: (value,) for axis, value in one.items()}, f"include {number}", repositories)
     return Matrix(
         name=name,
         axes=axes,
@@ -99,18 +89,7 @@ def _matrix(document: dict[str, Any], name: str) -> Matrix:
         with_=requirements(document.get("with", []), "with"),
         include=tuple(include),
         exclude=tuple(_exclusion(entry, key, axes) for entry, key in _entries(document, "exclude")),
-        repositories=repositories,
     )
-
-
-def _know_commits(axes: Mapping[str, tuple[Value, ...]], where: str, repositories: Mapping[str, str]) -> None:
-    """Raise `ValueError` for a commit of a project without a repository."""
-    for axis, value, wanted in selections(axes.items()):
-        said = f"{where}.{axis}: {value!r} is a commit"
-        if wanted.is_commit and axis.startswith(MADE):
-            raise ValueError(f"{said}; files are made by releases")
-        if wanted.is_commit and normalized_name(project_of(axis)) not in repositories:
-            raise ValueError(f"{said}; add repositories.{project_of(axis)} with its clone or URL")
 
 
 def _exclusion(entry: dict[str, Any], key: str, known: Collection[str]) -> dict[str, tuple[Value, ...]]:
@@ -120,8 +99,8 @@ def _exclusion(entry: dict[str, Any], key: str, known: Collection[str]) -> dict[
     if unknown := [axis for axis in exclusion if axis not in known]:
         raise ValueError(f"{key} names {unknown[0]}, which is not an axis of this matrix")
     for axis, value, wanted in selections(exclusion.items()):
-        if wanted.word not in (Word.EVERY, Word.COMMIT):
-            raise ValueError(f"{key}.{axis}: {value!r}: an exclude takes only versions, ranges and commits")
+        if wanted.word is not Word.EVERY:
+            raise ValueError(f"{key}.{axis}: {value!r}: an exclude takes only versions and ranges")
     return exclusion
 
 
@@ -130,9 +109,8 @@ def _inclusion(entry: dict[str, Any], key: str) -> dict[str, Value]:
     if several := [axis for axis, values in axes.items() if len(values) > 1]:
         raise ValueError(f"{key}.{several[0]} must be a single value, because an include is one cell")
     for axis, value, wanted in selections(axes.items()):
-        if wanted.word not in (Word.LATEST, Word.COMMIT) or wanted.count != 1:
-            said = f"{key}.{axis}: {value!r} must be a version, latest or a commit"
-            raise ValueError(f"{said}, because an include is one cell")
+        if wanted.word is not Word.LATEST or wanted.count != 1:
+            raise ValueError(f"{key}.{axis}: {value!r} must be a version or latest, because an include is one cell")
     return {axis: values[0] for axis, values in axes.items()}
 
 
@@ -178,11 +156,6 @@ def _entries(document: dict[str, Any], key: str) -> list[tuple[dict[str, Any], s
     return [(entry, f"{key} {number}") for number, entry in enumerate(entries, start=1)]
 
 
-_WORD = re.compile(r"[\w.=+<>~!:/@-]+")
-_OPERATORS = ("and", "or", "not")
-_ALLOWED = (ast.Expression, ast.BoolOp, ast.And, ast.Or, ast.UnaryOp, ast.Not, ast.Name, ast.Load)
-
-
 @frozen
 class ChosenCells:
     """An expanded matrix, and its `cells` to run."""
@@ -204,62 +177,63 @@ class ChosenCells:
         """Return what `--list --json` prints."""
         return {
             "matrix": self.matrix.name,
-            "cells": [picked(cell, "name label arguments tags python") for cell in self.cells],
+            "cells": [picked(cell, "name arguments tags python") for cell in self.cells],
             "left_out": list(map(asdict, self.matrix.left_out)),
         }
 
 
-def choose(matrix: Matrix, words: str | None = None) -> ChosenCells:
-    """Select the cells that match `words` (None: all). Raises `UserMistake` and `BadMatrix`."""
-    return ChosenCells(matrix, selected(matrix.cells, words) if words is not None else matrix.cells)
+def choose(matrix: Matrix, only: Iterable[str] = ()) -> ChosenCells:
+    """Select the cells that have every AXIS=VALUE of `only`, in order. Raises `UserMistake` and `BadMatrix`.
 
-
-def selected(cells: Sequence[Cell], words: str) -> tuple[Cell, ...]:
-    """The cells that `words` selects, in order.
-
-    A word matches a cell if its name or a tag contains it, ignoring case and punctuation ("4.53.0" is "4_53_0").
-    Raises `UserMistake` if the words are not an expression or match no cell.
+    Several values with commas between them mean any of them. An axis may be named without its table.
     """
-    holds = _condition(words)
-    chosen = tuple(cell for cell in cells if holds(cell))
+    cells = matrix.cells
+    wanted = [_wanted(cells, text) for text in only]
+
+    def is_meant(cell: Cell) -> bool:
+        return all(any(_has(cell, axis, text) for text in texts) for axis, texts in wanted)
+
+    chosen = tuple(filter(is_meant, cells))
     if not chosen:
-        tags = list(dict.fromkeys(tag for cell in cells for tag in cell.tags))
-        few = ", ".join(tags[:12]) + (" ..." if len(tags) > 12 else "")
-        raise UserMistake(f"-k {words!r} matches none of the {len(cells)} cells", hint=f"tags: {few}")
-    return chosen
+        words = " and ".join(f"{axis}={','.join(texts)}" for axis, texts in wanted)
+        raise UserMistake(f"--only: none of the {counted(len(cells), 'cell')} has {words}")
+    return ChosenCells(matrix, chosen)
 
 
-def _condition(words: str) -> Callable[[Cell], bool]:
-    """Return whether a cell is selected.
-
-    Python evaluates the expression, with a name in place of each word: it would read a word like 4_53_0 as a number.
-    """
-    named: dict[str, str] = {}
-
-    def placed(word: re.Match[str]) -> str:
-        if word[0].lower() in _OPERATORS:
-            return word[0].lower()
-        named[f"word{len(named)}"] = _plain(word[0])
-        return f"word{len(named) - 1}"
-
-    try:
-        tree = ast.parse(_WORD.sub(placed, words.strip()), mode="eval")
-        is_allowed = all(isinstance(node, _ALLOWED) for node in ast.walk(tree))  # a word before parentheses is a call
-        code = compile(tree, "-k", "eval") if is_allowed else None
-    except (SyntaxError, RecursionError, MemoryError):
-        code = None
-    if code is None:
-        raise UserMistake(
-            f"-k takes an expression of words, and, or, not and parentheses, not {words!r}",
-            hint='for example -k "transformers_4_53_0 and not case_lora"',
-        )
-
-    def holds(cell: Cell) -> bool:
-        texts = [_plain(text) for text in (*cell.tags, cell.name, cell.label)]
-        return bool(eval(code, {}, {name: any(word in text for text in texts) for name, word in named.items()}))  # noqa: S307
-
-    return holds
+def _wanted(cells: Sequence[Cell], text: str) -> tuple[str, tuple[str, ...]]:
+    """Parse a value of `--only`: the axis in full and the texts of its values. Raises `UserMistake`."""
+    name, equals, values = text.partition("=")
+    if not (name and equals and values):
+        raise UserMistake(f"--only takes AXIS=VALUE, not {text!r}", hint="for example --only packages.torch=2.8.0")
+    axes = list(dict.fromkeys(axis for cell in cells for axis in cell.choice))
+    named = [name] if name in axes else [axis for axis in axes if name == axis.partition(".")[2]]
+    if len(named) != 1:
+        why = f"has several axes named {name}" if named else f"has no axis {name}"
+        raise UserMistake(f"--only {text!r}: the matrix {why}", hint=f"axes: {', '.join(named or axes)}")
+    axis = named[0]
+    # A text with a comma may be a single value of a parameter.
+    texts = (values,) if any(_has(cell, axis, values) for cell in cells) else tuple(values.split(","))
+    for value in texts:
+        if not any(_has(cell, axis, value) for cell in cells):
+            known = dict.fromkeys(_text(cell.choice[axis]) for cell in cells if axis in cell.choice)
+            raise UserMistake(
+                f"--only {text!r}: no cell has {axis} {value!r}", hint=f"values: {listed(known, _VALUES)}"
+            )
+    return axis, texts
 
 
-def _plain(text: str) -> str:
-    return re.sub(r"\W+", "_", text).strip("_").lower()
+_VALUES = 40  # are named where there is no such value
+
+
+def _has(cell: Cell, axis: str, text: str) -> bool:
+    """Whether a cell has a value on an axis, as text; equal versions are the same value."""
+    if axis not in cell.choice:
+        return False
+    value = cell.choice[axis]
+    if project_of(axis) and (version := parsed_version(text)) is not None:
+        return version == parsed_version(str(value))
+    return _text(value) == text
+
+
+def _text(value: Value) -> str:
+    return value if isinstance(value, str) else json.dumps(value)

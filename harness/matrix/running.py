@@ -6,27 +6,22 @@ A matrix has a session for each Python that its cells name. They turn cells into
 from __future__ import annotations
 
 import contextlib
-from datetime import UTC, datetime
-from pathlib import Path
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
 from harness.environment.interpreter import target_of
-from harness.errors import BadRepository, UserMistake
+from harness.errors import UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
 from harness.matrix import Cell, Matrix, expanded
-from harness.model import Judgement, Mixture, Observation, Signature, Verdict, normalized_name
-from harness.model.culprit import PinnedCommit
+from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.lock import AsOf
 from harness.model.text import counted
 from harness.planning.given import Giver, combination_of
 from harness.planning.releases import era_of
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probers, known_attempts
-from harness.repository.git import Repository, clone_of, is_url
-from harness.request.commands import read_folder, with_folders
-from harness.request.project import Project, Projects
 from harness.request.repros import find_repro
 from harness.run.devices import choose_device
 from harness.scheduling.scheduler import Engine, Lanes
@@ -51,7 +46,6 @@ class Sessions:
     by_python: Mapping[str | None, Session]
     missing: Mapping[str | None, str] = field(factory=dict)
     as_of: datetime | None = None
-    _built: dict[tuple[str | None, str, str], Project | str] = field(factory=dict, init=False, eq=False, repr=False)
 
     @property
     def first(self) -> Session:
@@ -80,9 +74,6 @@ class Sessions:
         """
         session = self.by_python[cell.python]
         repro = find_repro(cell.repro).with_params(dict(cell.params)).within(session.settings.timeout)
-        built = [self.commit(cell, commit) for commit in cell.commits]
-        repro = with_folders(repro, [project for project in built if not isinstance(project, str)])
-        flaws = [why for why in built if isinstance(why, str)]
         device, _ = choose_device(cell.device, repro.device, session.gpus)
         combination = combination_of(session, repro, cell.requirements, cell.hold, self._date(cell))
         combination = evolve(combination, device=device)
@@ -90,22 +81,7 @@ class Sessions:
             day = self.as_of.isoformat() if self.as_of is not None else None
             giver = Giver(session.local, session.index)
             repro = giver.given_if_made(repro, combination, cell.as_of or day, cell.made, run=run)
-        return Probe(repro, combination, mixture=Mixture({}, cell.label, flaw="; ".join(flaws)) if flaws else None)
-
-    def projects(self, cell: Cell) -> Projects:
-        """Return what builds commits for a cell's Python."""
-        session = self.by_python[cell.python]
-        return Projects(session.workspace, session.local.builder.uv, session.interpreter)
-
-    def commit(self, cell: Cell, commit: PinnedCommit) -> Project | str:
-        """Build a commit; returns it with the requirements that it declares, or the reason why it can't be used."""
-        key = (cell.python, commit.folder, commit.sha)
-        if key not in self._built:
-            try:
-                self._built[key] = read_folder(f"{commit.folder}@{commit.sha}", self.projects(cell), commit.project)
-            except UserMistake as error:
-                self._built[key] = f"commit {commit.sha[:10]} of {commit.project}: {error.message}"
-        return self._built[key]
+        return Probe(repro, combination)
 
     def _date(self, cell: Cell) -> datetime | None:
         if cell.as_of is None:
@@ -113,9 +89,7 @@ class Sessions:
         wanted = AsOf.read(cell.as_of)
         if not wanted.is_era:
             return wanted.of(None)
-        days = [datetime.fromisoformat(commit.date) for commit in cell.commits]
-        pinned = era_of(cell.requirements, self.by_python[cell.python].index) if cell.requirements or not days else None
-        return wanted.of(max([*days, *([pinned] if pinned is not None else [])], default=None))
+        return wanted.of(era_of(cell.requirements, self.by_python[cell.python].index))
 
     def can_run(self, cell: Cell) -> bool:
         """Whether the cell's Python is available."""
@@ -142,14 +116,11 @@ class Sessions:
         return min(asked or room, room)
 
 
-def expanded_by_index(
-    matrix: Matrix, session: Session, until: datetime | None = None, known: Mapping[str, str] | None = None
-) -> Matrix:
+def expanded_by_index(matrix: Matrix, session: Session, until: datetime | None = None) -> Matrix:
     """Expand a matrix for the Pythons that it names, or for that of the session if it names none.
 
     They need not be installed: the version decides which wheels fit. Only releases uploaded up to `until` (None: now)
-    count, and branches are read as they were then, without those that `known` has (see `CommitLookup`). Raises
-    `BadMatrix`, `BadRepository`, `UnknownProject` and `NoNetwork`.
+    count. Raises `BadMatrix`, `UnknownProject` and `NoNetwork`.
     """
 
     def releases_of(project: str) -> list[Release]:
@@ -157,8 +128,7 @@ def expanded_by_index(
         return [one for one in releases if until is None or one.uploaded is None or one.uploaded <= until]
 
     targets = [target_of(python) if python is not None else session.interpreter.target for python in pythons_of(matrix)]
-    commits = CommitLookup(matrix.repositories, session.workspace.clones, until, known or {})
-    return expanded(matrix, releases_of, targets, commits.find)
+    return expanded(matrix, releases_of, targets)
 
 
 def pythons_of(matrix: Matrix) -> tuple[str | None, ...]:
@@ -191,51 +161,6 @@ def open_sessions(
         yield Sessions(
             {python: stack.enter_context(joined(session)) for python, session in found.items()}, missing, as_of
         )
-
-
-@frozen
-class CommitLookup:
-    """Looks up commits by project and revision; each repository is opened, and fetched if it is a URL, only once.
-
-    `repositories` maps projects (normalised) to a clone or a URL, `cache` keeps clones. A branch is read as it was at
-    `until` (None: as it is now). `known` has full hashes that were looked up before, by "project revision".
-    """
-
-    repositories: Mapping[str, str]
-    cache: Path
-    until: datetime | None = None
-    known: Mapping[str, str] = field(factory=dict)
-    _opened: dict[str, Repository] = field(factory=dict, init=False, eq=False, repr=False)
-
-    def find(self, project: str, revision: str) -> PinnedCommit:
-        """Return the commit that a revision of a project names. Raises `BadRepository` and `NoNetwork`."""
-        name = normalized_name(project)
-        repository = self._opened.get(name)
-        if repository is None:
-            repository = self._opened[name] = self._open(name)
-        until, known = self.until, self.known.get(known_as(project, revision))
-        commit = repository.newest(revision, until) if until and not known else repository.commit(known or revision)
-        return PinnedCommit(
-            project=project,
-            revision=revision,
-            sha=commit.sha,
-            folder=str(repository.folder),
-            git=self.repositories[name],
-            date=repository.dates([commit.sha])[commit.sha].astimezone(UTC).isoformat(),
-        )
-
-    def _open(self, name: str) -> Repository:
-        git = self.repositories[name]
-        try:
-            return clone_of(git, self.cache) if is_url(git) else Repository.open(Path(git))
-        except BadRepository as error:
-            hint = f"repositories.{name} in the matrix names the folder of a clone, or a URL"
-            raise BadRepository(f"{name}: {error.message}", hint=hint) from error
-
-
-def known_as(project: str, revision: str) -> str:
-    """Return the key under which a night records a revision of a project."""
-    return f"{normalized_name(project)} {revision}"
 
 
 NOT_RUN = "not run"
@@ -346,7 +271,7 @@ def run_cells(
         sessions.probers,
         lanes,
         lambda trial: evolve(probes[trial.position], attempt=trial.attempt),
-        lambda trial: run_label(cells[trial.position].label, trial.attempt),
+        lambda trial: run_label(cells[trial.position].name, trial.attempt),
         judged,
         reporter,
         progress,

@@ -6,7 +6,6 @@ Evidence is what the code of two releases suggests about a failure. Only a run i
 from __future__ import annotations
 
 import enum
-import re
 from typing import Any
 
 from attrs import asdict, frozen
@@ -216,37 +215,3 @@ class Commit:
 
     def __str__(self) -> str:
         return f"{self.short} ({self.subject})"
-
-
-@frozen
-class PinnedCommit:
-    """A commit of `project` that a matrix cell uses in place of a release.
-
-    `revision` is what the user wrote ("main"), `sha` the full hash that it resolved to, `folder` the clone, `git` the
-    clone or its URL as the user wrote it, and `date` the committer's date (ISO 8601, UTC).
-    """
-
-    project: str
-    revision: str
-    sha: str
-    folder: str
-    git: str
-    date: str
-
-    @property
-    def value(self) -> str:
-        """The value on a matrix axis: "main@1a2b3c4"."""
-        return f"{self.revision}@{self.sha[:7]}"
-
-    @property
-    def requirement(self) -> str:
-        """The requirement for `--with`."""
-        return f"{self.project} @ {self.folder}@{self.sha}"
-
-
-def revision_of(value: str) -> str:
-    """The value of an axis without the commit's hash: "main" for "main@1a2b3c4"; other values are unchanged."""
-    return _HASH.sub("", value)
-
-
-_HASH = re.compile(r"(?<=.)@[0-9a-f]{7}$")

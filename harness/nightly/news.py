@@ -43,7 +43,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
         "fixed": [
             *(line for known in night.breaks if (line := _fixed(known, night.start))),
             *(
-                f"{cell.label} is good now; it was broken before the first night"
+                f"{cell.name} is good now; it was broken before the first night"
                 for name, cell in cells.items()
                 if cell.standing is CellStatus.GOOD
                 and name in past.cells
@@ -54,7 +54,7 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
         "could not be judged": [
             _line(cell) for cell in _with(night, CellStatus.UNJUDGED) if not _was_unjudged(past, cell)
         ],
-        "left for tomorrow": [cell.label for cell in _with(night, CellStatus.LEFT)],
+        "left for tomorrow": [cell.name for cell in _with(night, CellStatus.LEFT)],
     }
     return {heading: tuple(lines) for heading, lines in found.items() if lines}
 
@@ -111,7 +111,7 @@ def _with(night: Night, standing: CellStatus) -> list[CellRecord]:
 
 
 def _line(cell: CellRecord) -> str:
-    return f"{cell.label}: {cell.reason}"
+    return f"{cell.name}: {cell.reason}"
 
 
 def _was_unjudged(past: Past, cell: CellRecord) -> bool:

@@ -134,7 +134,7 @@ class Nightly:
             as_of = combination.as_of.isoformat() if combination.as_of else None
             newer = evolve(run.observation, requirements=combination.requirements, as_of=as_of)
             older, subject = sessions.store.get(record.good), _subject(cell, probe, baseline)
-            self._turned.append(CellChange(record, cell, probe, older, newer, signature, subject, sessions))
+            self._turned.append(CellChange(record, probe, older, newer, signature, subject))
         elif record.standing is CellStatus.BROKEN and baseline.name != cell.name:
             self._join(past.breaks[baseline.broken_by], record)
 
@@ -204,10 +204,10 @@ class Nightly:
         if known := self._known(change, sides):
             return self._join(known, record)
         self._note(f"{record.name}: running its last good environment again")
-        baseline_run = self._again(change.earlier_probe, sides.before.lock)
+        baseline_run = self._again(change.probe, sides.before.lock)
         first = judge(baseline_run)
         is_gone = baseline_run.outcome is Outcome.UNINSTALLABLE  # the stored runs are still evidence
-        is_same = sides.before.lock.id == sides.after.lock.id and not change.moved
+        is_same = sides.before.lock.id == sides.after.lock.id
         if (first.verdict is not Verdict.GOOD and not is_gone) or is_same:
             why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
             return _not_judged(record, why)
@@ -230,13 +230,9 @@ class Nightly:
             return
         self._note(f"{record.name} is good again")
         was = self.sessions.store.get(baseline.observation)
-        changed = [
-            f"{project} {baseline.commits[project][:10]} -> {sha[:10]}"
-            for project, sha in record.commits.items()
-            if baseline.commits.get(project, sha) != sha
-        ]
+        changed: tuple[str, ...] = ()
         if was is not None and was.lock is not None and run.lock is not None:
-            changed += map(str, was.lock.diff(run.lock))
+            changed = tuple(map(str, was.lock.diff(run.lock)))
         fix = Fix(label, listed(changed, _CHANGES) or "the same packages", self.start)
         self._change(evolve(known, fixes=(*known.fixes, fix)))
 
@@ -256,7 +252,6 @@ class Nightly:
             first_seen=self.start,
             last_seen=self.start,
             culprit=culprit or (answer.lock_changes if len(answer.lock_changes) == 1 else ()),
-            commits=answer.culprit.finest.commits if answer.culprit is not None else (),
         )
         self._change(new, evolve(kept_answer(answer, self.start), id=id_))
         self._note(answer.sentence)
@@ -303,10 +298,8 @@ class Nightly:
         """Return a break with this pattern whose culprit came between two runs, else an open one without a culprit."""
         locks = sides.before.lock, sides.after.lock
         same = [known for known in self.known().values() if known.pattern == change.record.pattern]
-        for known in same:
-            if change.has_come_with(known) if known.commits else came_between(known.culprit, *locks):
-                return known
-        return next((known for known in same if known.is_open and not known.culprit), None)
+        crossed = next((known for known in same if came_between(known.culprit, *locks)), None)
+        return crossed or next((known for known in same if known.is_open and not known.culprit), None)
 
     def _note(self, sentence: str) -> None:
         self.sessions.reporter.report(Note(sentence))
@@ -318,7 +311,6 @@ class Nightly:
 def _seen(run: CellRun, captured: Signature | None, signature: Signature | None) -> CellRecord:
     """Return what a run shows without an earlier one; another failure than the repro's is not judged, but compared."""
     cell, verdict = run.cell, run.judgement.verdict
-    commits = {commit.project: commit.sha for commit in cell.commits}
     is_good = verdict is Verdict.GOOD
     failed = verdict is Verdict.BAD or (verdict is Verdict.SKIP and run.observation.outcome in _FAILED)
     return CellRecord(
@@ -329,8 +321,6 @@ def _seen(run: CellRun, captured: Signature | None, signature: Signature | None)
         observation=run.observation.key,
         good=run.observation.key if is_good else "",
         pattern=pattern_of(captured, signature) if failed else "",
-        commits=commits,
-        good_commits=commits if is_good else {},
     )
 
 

@@ -18,9 +18,8 @@ from attrs import evolve, field, frozen
 from packaging.version import Version
 
 from harness.matrix import Value
-from harness.matrix.cells import PACKAGES, label_of
+from harness.matrix.cells import PACKAGES
 from harness.model import Change, Lock, Signature, parsed_version
-from harness.model.culprit import Commit, revision_of
 from harness.model.signature import given_parts, normalized_message
 from harness.store import as_record
 
@@ -58,9 +57,7 @@ class CellRecord:
     """One cell at the end of a night.
 
     `name` and `choice` identify it; `observation` is the key of tonight's run and `good` the key of the last good run;
-    `pattern` describes the failure for comparison; `broken_by` is the id of the break. `commits` maps each project of
-    which the cell takes a commit to the full hash of tonight, `good_commits` to that of the last good run.
-    A key is "" without such a run.
+    `pattern` describes the failure for comparison; `broken_by` is the id of the break. A key is "" without such a run.
     """
 
     name: str
@@ -71,13 +68,6 @@ class CellRecord:
     good: str = ""
     pattern: str = ""
     broken_by: str = ""
-    commits: dict[str, str] = field(factory=dict)
-    good_commits: dict[str, str] = field(factory=dict)
-
-    @property
-    def label(self) -> str:
-        """The name with the hash of each commit, as people read it."""
-        return label_of(self.name, self.choice)
 
 
 @frozen
@@ -91,7 +81,7 @@ class Fix:
 
 @frozen
 class Break:
-    """One failure with one culprit, in all cells that it affects; `commits` are set if the culprit is a commit.
+    """One failure with one culprit, in all cells that it affects.
 
     `id` is also the id of its report, made from `pattern` and `culprit`; `cells` are "matrix: cell". `first_seen`,
     `last_seen` (when it last reached a cell) and `closed` (empty while a cell is broken) are the starts of nights
@@ -109,7 +99,6 @@ class Break:
     culprit: tuple[Change, ...] = ()
     fixes: tuple[Fix, ...] = ()
     closed: str = ""
-    commits: tuple[Commit, ...] = ()
 
     @property
     def is_open(self) -> bool:
@@ -122,7 +111,6 @@ class Night:
     """One night of one matrix. `start` is ISO 8601 in UTC; durations are in seconds; `ran` counts runs.
 
     `breaks` are the new and changed ones as they were at its end; `ended` is false while it runs, or if it was stopped.
-    `commits` maps each "project revision" to its full hash that night.
     """
 
     matrix: str
@@ -133,7 +121,6 @@ class Night:
     ran: int = 0
     wall_s: float = 0.0
     gpu_s: float = 0.0
-    commits: dict[str, str] = field(factory=dict)
 
     @property
     def began(self) -> datetime:
@@ -200,10 +187,6 @@ class NightArchive:
         """Return the nights that began before a time."""
         return tuple(night for night in self.all() if night.began < start)
 
-    def commits_of(self, matrix: str, start: datetime) -> dict[str, str]:
-        """Return the commits that branches, tags and hashes named in a night that has begun; empty for a new one."""
-        return next((night.commits for night in self.all() if night.matrix == matrix and night.began == start), {})
-
     def start_of(self, matrix: str, now: datetime) -> datetime:
         """Return when the current night began: a stopped night that began less than a day ago is resumed."""
         mine = [night for night in self.all() if night.matrix == matrix]
@@ -237,9 +220,7 @@ def compare(seen: CellRecord, past: Mapping[str, CellRecord], tonight: Mapping[s
         return Compared(seen, baseline)
     standing = _standing(seen, baseline)
     known = baseline.broken_by if standing is CellStatus.BROKEN else ""
-    good, good_commits = baseline.good, baseline.good_commits
-    record = evolve(seen, standing=standing, broken_by=known, good=good, good_commits=good_commits)
-    return Compared(record, baseline)
+    return Compared(evolve(seen, standing=standing, broken_by=known, good=baseline.good), baseline)
 
 
 def nearest_sibling(choice: Mapping[str, Value], others: Iterable[CellRecord]) -> CellRecord | None:
@@ -279,10 +260,10 @@ def version_on(choice: Mapping[str, Value], axis: str) -> Version | None:
 
 
 def differing_axis(one: Mapping[str, Value], other: Mapping[str, Value]) -> str | None:
-    """Return the one package axis in which two cells differ, else None. A branch is the same value on every commit."""
+    """Return the one package axis in which two cells differ, else None."""
     if one.keys() != other.keys():
         return None
-    axes = [axis for axis in one if _meant(axis, one[axis]) != _meant(axis, other[axis])]
+    axes = [axis for axis in one if json.dumps(one[axis]) != json.dumps(other[axis])]  # since True == 1 in Python
     return axes[0] if len(axes) == 1 and axes[0].startswith(PACKAGES) else None
 
 
@@ -331,10 +312,6 @@ def _standing(seen: CellRecord, baseline: CellRecord) -> CellStatus:
             return CellStatus.BROKEN if was is CellStatus.BROKEN else CellStatus.BEFORE
         case _:
             return CellStatus.UNJUDGED
-
-
-def _meant(axis: str, value: Value) -> str:
-    return revision_of(str(value)) if axis.startswith(PACKAGES) else json.dumps(value)
 
 
 def _stepped(change: Change, was: str | None, now: str | None) -> bool:

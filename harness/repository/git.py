@@ -158,22 +158,6 @@ class Repository:
         hint = self.what_is_missing() or self._heads()
         raise BadRepository(f"{self.folder} has no commit {revision!r}", hint=hint)
 
-    def newest(self, revision: str, until: datetime) -> Commit:
-        """Return the newest commit of a branch up to a time, along first parents; for a tag or a hash, its commit.
-
-        Raises `BadRepository` if the branch has no commit that old.
-        """
-        commit = self.commit(revision)
-        verify = ("rev-parse", "--verify", "--quiet")
-        named = git_output(self.folder, *verify, "--symbolic-full-name", "--end-of-options", revision)
-        is_remote = not named and git_output(self.folder, *verify, f"refs/remotes/origin/{revision}")
-        if not is_remote and not named.startswith(("refs/heads/", "refs/remotes/", "HEAD")):
-            return commit
-        found = self.lines("rev-list", "-1", "--first-parent", f"--until={until.isoformat()}", commit.sha)
-        if not found:
-            raise BadRepository(f"{self.folder} has no commit of {revision} up to {until.date()}")
-        return self.describe(found[0])
-
     def describe(self, sha: str) -> Commit:
         """Return a commit with its author, date, parents, subject, and the pull request that its message names."""
         text = self.call("show", "--no-patch", "--no-notes", f"--format={_FIELDS}", sha).decode("utf-8", "replace")
@@ -399,10 +383,10 @@ def repository_url(metadata: str) -> str | None:
         label, _, url = str(value).partition(",")
         told[re.sub(r"[\W_]", "", label.lower())] = url.strip()
     told.setdefault("homepage", str(headers.get("Home-page", "")).strip())
-    return next(filter(None, (known_address(told.get(label, "")) for label in _SOURCE_LABELS)), None)
+    return next(filter(None, (_known_address(told.get(label, "")) for label in _SOURCE_LABELS)), None)
 
 
-def known_address(url: str) -> str:
+def _known_address(url: str) -> str:
     """Return the web page of a repository from its clone URL, "" if the host is not known."""
     match = _REPOSITORY.match(url.removeprefix("git+"))
     return f"https://{match[1]}/{match[2]}/{match[3]}" if match else ""

@@ -14,11 +14,11 @@ from harness.asking.answer import Answer, Status
 from harness.asking.history import History, HistoryStatus, RowState
 from harness.asking.sections import rows_of, sections_of, skipped_rows
 from harness.asking.wording import runs_made
+from harness.matrix.table import tables
 from harness.model import Judgement, Observation, Outcome
 from harness.model.text import counted, in_environment, listed
 from harness.model.verdict import runs_of
 from harness.report.commands import asked_for
-from harness.report.matrix_table import tables
 from harness.terminal.console import (
     STYLE,
     Console,

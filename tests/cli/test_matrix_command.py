@@ -66,7 +66,7 @@ def test_cells_run_and_bad_is_an_answer(matrix):
 
 
 def test_finished_cells_are_not_run_again(matrix):
-    matrix(TINY, "-k", "1_6")
+    matrix(TINY, "--only", "brittle=1.6")
     again = matrix(TINY, "--json").json
     assert [cell["cached"] for cell in again["cells"]] == [False, True, False]
     assert again == record_of(matrix)
@@ -79,10 +79,10 @@ def test_an_unjudged_cell_gives_exit_code_3_and_a_reason(matrix):
     assert verdicts(record_of(matrix))["9.9"] == "skip"
 
 
-def test_keywords_select_cells_and_the_page_keeps_the_others(matrix):
+def test_values_select_cells_and_the_page_keeps_the_others(matrix):
     """Earlier results are on the page, and cells that never ran are marked."""
-    matrix(TINY, "-k", "1_5")
-    ended = matrix(TINY, "-k", "brittle_1_6 or nothing")
+    matrix(TINY, "--only", "brittle=1.5")
+    ended = matrix(TINY, "--only", "packages.brittle=1.6")
     assert [line.split() for line in ended.stdout.splitlines()[1:-1]] == [["1.6", "bad"]]
     assert verdicts(record_of(matrix)) == {"1.5": "good", "1.6": "bad", "1.10": "not run"}
 
@@ -93,7 +93,7 @@ def test_show_runs_nothing(matrix):
         "1.6      -      ",
         "1.10     -      ",
     ]
-    matrix(TINY, "-k", "1_6")
+    matrix(TINY, "--only", "brittle=1.6")
     ended = matrix(TINY, "--show")
     assert ended.code == 0
     assert verdicts(record_of(matrix)) == {"1.5": "not run", "1.6": "bad", "1.10": "not run"}
@@ -107,11 +107,10 @@ def test_the_list_has_what_nox_needs(matrix):
     assert listed["cells"][0] == {
         "name": "brittle_step-brittle-1.5",
         "arguments": ["brittle_step", "--with", "brittle==1.5", "--hold", "none", "--device", "auto"],
-        "label": "brittle_step-brittle-1.5",
         "tags": ["brittle_step", "brittle_1_5"],
         "python": None,
     }
-    assert matrix(TINY, "--list", "-k", "1_6").stdout == "brittle_step-brittle-1.6\n"
+    assert matrix(TINY, "--list", "--only", "brittle=1.6").stdout == "brittle_step-brittle-1.6\n"
     assert not (matrix.folder / "results").exists()
 
 
@@ -159,8 +158,8 @@ def test_cells_without_a_day_take_the_day_of_the_matrix(matrix):
 @pytest.mark.parametrize(
     ("words", "told"),
     [
-        (("-k", "no_such_cell"), "none of the 3 cells"),
-        (("-k", "1_5 and"), "-k takes an expression"),
+        (("--only", "brittle"), "--only takes AXIS=VALUE"),
+        (("--only", "brittle=1.7"), "no cell has packages.brittle '1.7'"),
     ],
 )
 def test_mistakes_give_one_sentence(matrix, words, told):
@@ -179,7 +178,7 @@ def test_a_secret_passed_to_a_run_is_not_on_the_page(matrix, write_repro):
     body = 'import os\n\nprint("the place is", os.environ["MY_PLACE"])\nraise RuntimeError(os.environ["MY_PLACE"])\n'
     write_repro("brittle", body=body, tool=SIGNED.replace("the step is broken", ""))
     place = "somewhere-nobody-knows"
-    assert matrix(TINY, "-k", "1_5", "--pass-env", "MY_PLACE", MY_PLACE=place).code == 0
+    assert matrix(TINY, "--only", "brittle=1.5", "--pass-env", "MY_PLACE", MY_PLACE=place).code == 0
     page = page_of(matrix)
     assert "the place is &lt;secret&gt;" in page
     assert place not in page + json.dumps(record_of(matrix))

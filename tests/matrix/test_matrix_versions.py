@@ -57,9 +57,6 @@ def versions(*values: str, releases=RELEASES) -> tuple:
         ("latest 2 x >=1,<2.1", ["1.1", "2.0"]),
         (">=1.1,<2.1", ["1.1", "2.0"]),
         ("x >=2.0rc1,<2.1", ["2.0rc1", "2.0"]),
-        ("monthly", ["1.1", "2.0", "2.1", "2.1.1"]),
-        ("minors", ["1.0", "1.1", "2.0", "2.1.1"]),
-        ("minors >=2", ["2.0", "2.1.1"]),
         ("prereleases >=1,<3", ["1.2rc1", "2.0rc1"]),
     ],
 )
@@ -73,7 +70,7 @@ def test_pre_releases_are_those_newer_than_the_newest_final_release():
 
 def test_values_are_merged_and_put_in_version_order():
     """A version in the file keeps its spelling, so that its cell keeps its name."""
-    assert versions("2.1.1.0", "latest 2", "minors <2", "0.5") == ("0.5", "1.0", "1.1", "2.1", "2.1.1.0")
+    assert versions("2.1.1.0", "latest 2", "<2", "0.5") == ("0.5", "1.0", "1.1", "2.1", "2.1.1.0")
 
 
 def test_plain_versions_are_kept_without_asking_the_index():
@@ -87,12 +84,6 @@ def test_an_uninstallable_release_is_reported_where_it_matters():
     assert expanded(asked("latest"), lambda project: RELEASES, [ANY]).left_out == (source,)
     told = expanded(asked(">=1.2"), lambda project: RELEASES, [ANY]).left_out
     assert told == (source, LeftOut("x", "1.2", "yanked: it was a mistake"))
-
-
-def test_a_release_without_a_time_is_in_no_month():
-    found = expanded(asked("monthly"), lambda project: (release("1.0"), release("1.1", None)), [ANY])
-    assert found.axes["packages.x"] == ("1.0",)
-    assert found.left_out == (LeftOut("x", "1.1", "the index has no upload time for it"),)
 
 
 def test_a_release_needs_to_fit_only_one_python():
@@ -152,7 +143,7 @@ def test_an_exclusion_of_a_release_no_longer_newest_is_dropped():
         min_size=1,
         unique_by=lambda r: r.version,
     ),
-    st.sampled_from([("latest",), ("latest 3",), ("monthly",), ("minors",), ("prereleases",), (">=1,<3",)]),
+    st.sampled_from([("latest",), ("latest 3",), ("prereleases",), (">=1,<3",)]),
 )
 def test_a_release_is_chosen_or_reported_never_both(releases, values):
     """Chosen releases are installable, final unless pre-releases were requested, and in order."""

@@ -60,7 +60,6 @@ class Nights:
     cache: Path
     apps: list[str] = field(factory=lambda: ["1.0"])
     cases: list[int] = field(factory=lambda: [1])
-    repository: str = ""
 
     def helper(self, version: str, day: str, body: str = GOOD, *, noise: bool = True, files=None) -> None:
         """Release a helper."""
@@ -81,9 +80,8 @@ class Nights:
         path = self.harness.folder / "matrices" / "nightly.toml"
         path.parent.mkdir(exist_ok=True)
         apps = ", ".join(f'"{app}"' for app in self.apps)
-        repositories = f'[repositories]\napp = "{self.repository}"\n' if self.repository else ""
         axes = f'[axes]\nrepro = "step"\n[axes.packages]\napp = [{apps}]\n[axes.parameters]\ncase = {self.cases}\n'
-        path.write_text(repositories + axes, encoding="utf-8")
+        path.write_text(axes, encoding="utf-8")
         return path
 
     def run(self, day: str, *words: str, **environ: str) -> Ended:

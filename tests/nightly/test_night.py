@@ -65,19 +65,11 @@ def night(nights, tmp_path, uv_cache, interpreter):
     parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
     history, pool = [], Lanes(1)
 
-    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0, commits: tuple = ()):
+    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0):
         (tmp_path / "repros").mkdir(exist_ok=True)
         path = str(Path.cwd() / "repros" / "step.py")
         cells = tuple(
-            Cell(
-                f"cell {n}",
-                path,
-                () if commits else ("app==1.0",),
-                params={"case": n},
-                choice={"parameters.case": n},
-                commits=commits,
-            )
-            for n in numbers
+            Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
         )
         past, diary = Past.of(tuple(history), "small"), Diary(clock)
         sessions = Sessions(sessions_of(parts, diary), as_of=datetime.fromisoformat(start))

@@ -8,10 +8,10 @@ from answers import BAD_RUN, GOOD_RUN, lock_of
 from attrs import evolve
 
 from harness.matrix import Cell
+from harness.matrix.page import MatrixStanding
 from harness.matrix.running import CellResult, CellRun
 from harness.model import Combination, Judgement, Observation, Outcome, Repro, Signature, Verdict
 from harness.probing import Probe
-from harness.report.matrix import MatrixStanding
 
 REPRO = Repro(name="sale", digest="d", dependencies=("shop", "till"), summary="Sells a thing.")
 SIGNATURE = Signature(exception="ValueError", message="no price")

@@ -13,10 +13,10 @@ from standing_matrices import SMALL, cell_of, large, matrix_of, run_of, stand
 from test_content import HOSTILE
 from test_redact import HERE, PLANT, SECRETS
 
+from harness.matrix.page import matrix_page, plots
 from harness.matrix.running import CellResult
+from harness.matrix.table import tables
 from harness.model import Device, Judgement, RaisedException, StackFrame, Verdict
-from harness.report.matrix import matrix_page, plots
-from harness.report.matrix_table import tables
 from harness.report.page import metric_charts
 from harness.report.privacy import private_here
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 from standing_matrices import SMALL, cell_of, large, stand
 
 from harness.matrix import Cell
-from harness.report.matrix_table import (
+from harness.matrix.table import (
     axis_name,
     differences,
     labels,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import subprocess
-from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
@@ -115,7 +114,6 @@ def test_a_branch_that_only_origin_has_is_found(project: GitProject, tmp_path: P
     subprocess.run(["git", "clone", "--quiet", str(project.folder), str(tmp_path / "clone")], check=True)
     clone = Repository.open(tmp_path / "clone")
     assert clone.commit("next").sha == project.git("rev-parse", "next")
-    assert clone.newest("next", datetime.now(UTC)).sha == project.git("rev-parse", "next")
 
 
 def test_a_tag_of_a_tag_names_its_commit_and_one_of_a_file_is_left_out(project: GitProject) -> None:

@@ -12,13 +12,13 @@ from attrs import field, frozen
 from harness.asking.advice import again
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
+from harness.matrix.table import MatrixTable, axis_name, labels, neighbours, tables
 from harness.model import Lock, Observation, Verdict, normalized_name
 from harness.model.text import counted, in_environment, listed, picked
 from harness.model.verdict import in_words
 from harness.redact import Private, redacted
 from harness.report.commands import asked_for
 from harness.report.excerpts import tail, trimmed_traceback
-from harness.report.matrix_table import MatrixTable, axis_name, labels, neighbours, tables
 from harness.report.page import ChartPoint, Page
 from harness.report.phrases import device_worth
 from harness.report.privacy import private_of

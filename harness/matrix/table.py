@@ -165,8 +165,8 @@ def neighbours(maps: Iterable[MatrixTable]) -> dict[int, tuple[int, ...]]:
 
 
 _REASON, _REASONS = 120, 3  # characters of one reason, and how many of them are told
-WORKS, FAILS, UNKNOWN, NOT_RUN = "works", "**fails**", "?", ""
-_OF = {Verdict.GOOD: WORKS, Verdict.BAD: FAILS, Verdict.SKIP: UNKNOWN, None: NOT_RUN}
+_UNKNOWN = "?"
+_OF = {Verdict.GOOD: "works", Verdict.BAD: "**fails**", Verdict.SKIP: _UNKNOWN, None: ""}
 
 
 def markdown_table(standings: Sequence[CellResult], meant: Collection[str], command: str) -> str:
@@ -183,7 +183,7 @@ def markdown_table(standings: Sequence[CellResult], meant: Collection[str], comm
         lines.append("|---" * (len(table.columns) + 1) + "|")
         lines += [_row(_plain(row), [_place(place, words) for place in places]) for row, places in table.rows]
         lines.append("")
-    unknown = [standings[i] for i in shown if words[i] == UNKNOWN]
+    unknown = [standings[i] for i in shown if words[i] == _UNKNOWN]
     if unknown:
         reasons = dict.fromkeys(one_line(without_folders(standing.reason), _REASON).rstrip(".") for standing in unknown)
         told = listed((f"`{reason.replace('`', chr(39))}`" for reason in reasons), _REASONS)
