@@ -168,7 +168,7 @@ def _script(block: Block) -> Script | None:
 
 def _header(text: str) -> Repro | None:
     try:
-        return parse_repro(text, name="its code") if _HEADER.search(text) else None
+        return parse_repro(text, name="its code") if text.count("# /// script") == 1 else None
     except BadRepro:
         return None
 
@@ -184,9 +184,8 @@ def _subjects(parts: Draft) -> tuple[str, ...]:
     versions, home = parts.versions, project_named(parts.report.repository.rpartition("/")[2])
     framed = suspects(parts.raised)
     names = dict.fromkeys((*framed, *([home] if home else ()), *parts.script.projects))
-    found = [name for name in names if name in KNOWN or name in framed]
-    likely = [name for name in found if name not in LAST_SUSPECTS or name == home]
-    likely = likely or found
+    known = [name for name in names if name in KNOWN or name in framed]
+    likely = [name for name in known if name not in LAST_SUSPECTS or name == home] or known
     with_version = [name for name in likely if name in versions.installed or name in versions.several]
     return tuple((with_version or likely)[:_MOST_SUBJECTS])
 
@@ -217,7 +216,7 @@ def _gaps(parts: Draft, blocks: Sequence[Block]) -> Iterator[Gap]:
     if not parts.subjects:
         yield Gap("the subject", "name the package to bisect over: [tool.harness.subjects.NAME]")
     known = (*versions.installed, *versions.unreleased, *versions.several)
-    for name in (name for name in parts.subjects if name not in known):
+    for name in (name for name in parts.subjects if name not in known and script.header is None):
         yield Gap(f"the version of {name}", "the report does not list it: pin it in dependencies, or leave it")
     for name, several in versions.several.items():
         yield Gap(f"the version of {name}", f"the report lists {listed(several)}: pin the one that fails")
@@ -256,9 +255,9 @@ def _source(parts: Draft) -> str:
     """Return the text of the repro."""
     import jinja2  # which takes a while to import
 
-    header, raised = parts.script.header, parts.raised
-    if header is not None and "[tool.harness" in parts.script.code:
-        return "".join(f"# {MARK}: {gap.what}: {gap.todo}\n" for gap in parts.gaps) + parts.script.code + "\n"
+    header, raised, code = parts.script.header, parts.raised, parts.script.code
+    if header is not None and "[tool.harness" in code:
+        return "".join(f"# {MARK}: {gap.what}: {gap.todo}\n" for gap in parts.gaps) + code + "\n"
     minor = ".".join((parts.versions.python or "").split(".")[:2])
     is_old = bool(minor) and Version(minor) < _OLDEST_PYTHON
     python = f">={_OLDEST_PYTHON}" if is_old else f"=={minor}.*" if minor else ""
@@ -273,10 +272,10 @@ def _source(parts: Draft) -> str:
     held = [text for text in parts.dependencies if text.startswith("torch==")]
     text = templates.get_template("repro.py.j2").render(
         parts=parts,
-        code=_HEADER.sub("", parts.script.code),
+        code=_HEADER.sub("", code) if header is not None else code.replace("# ///", "# //"),
         mark=MARK,
         python=(header.requires_python if header is not None else None) or python,
-        device="cuda" if _ON_GPU.search(parts.script.code) and not _MAYBE_GPU.search(parts.script.code) else "any",
+        device="cuda" if _ON_GPU.search(code) and not _MAYBE_GPU.search(code) else "any",
         frame=frame_of(raised) if raised is not None else None,
         reason=reason_of(raised) if raised is not None else None,
         subjects=[(name, held if name != "torch" else []) for name in parts.subjects],

@@ -19,6 +19,7 @@ _VERSION = (
     r"v?(?P<version>\d+(?:\.\d+)+(?:\.?(?:a|b|rc|alpha|beta|post|dev)\.?\d*)*(?:\+\w+(?:\.\w+)*)?)"
     r"(?![\w/%-]|\.\d| ?[GMK]i?B)"
 )
+_DIGITS = re.compile(r"\d\.\d")
 _ANY_VERSION = re.compile(rf"(?<![\w./<>~-])(?<!>=)(?<!<=){_VERSION}")
 _PINNED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(?:\[[\w,-]+\])?\s?={2,3}\s?v?(?P<version>\d[\w.+!]*)")
 # What stands between a name and its version in lists and tables.
@@ -64,7 +65,7 @@ def versions_in(blocks: Iterable[Block]) -> Versions:
     for name, text in (pair for block in blocks for pair in _versions(block)):
         if "." in text and (version := parsed_version(text)) is not None:
             listed.setdefault(name, {}).setdefault(Version(version.public), text)
-    pythons = {f"3.{version.minor}": text for version, text in listed.pop("python", {}).items()}
+    pythons = {f"{version.major}.{version.minor}": text for version, text in listed.pop("python", {}).items()}
     pythons = pythons or {text: text for block in blocks for text in _PYTHON_FOLDER.findall(block.text)}
     single = {name: next(iter(of.items())) for name, of in listed.items() if len(of) == 1}
     return Versions(
@@ -87,21 +88,20 @@ def _versions(block: Block) -> Iterator[tuple[str, str]]:
 
 def _listed(line: str) -> list[tuple[str, str]]:
     """Return the projects and versions of a line that has nothing else; of a command that installs, those pinned."""
+    if _DIGITS.search(line) is None:
+        return []
     rest = _MARK.sub("", line, count=1)
     is_install = _INSTALL.match(rest)
-    found: list[tuple[str, str]] = []
+    pairs: list[tuple[str, str]] = []
     for pattern in (_PINNED,) if is_install else (_PINNED, _NAMED, _PYTHON):
-        matches = list(pattern.finditer(rest))
-        names = [match["name"] for match in matches]
-        found += [
-            (project_named(name) or normalized_name(name), match["version"].rstrip("."))
-            for name, match in zip(names, matches, strict=True)
-        ]
+        for match in pattern.finditer(rest):
+            name = project_named(match["name"]) or normalized_name(match["name"])
+            pairs.append((name, match["version"].rstrip(".")))
         rest = pattern.sub("\0", rest)
+    if is_install or not pairs:
+        return pairs
     rest = _TOOLS.sub("", re.sub(r"\([^()]*\)|\[[^\[\]]*\]|;.*", "", rest))
     others = [match["version"] for match in _ANY_VERSION.finditer(rest)]
-    if is_install:
-        return found
-    if _WORD.search(re.sub(r"(?:\s{2,}|\t).*", "", rest)) or (others and len(found) != 1):
+    if _WORD.search(re.sub(r"(?:\s{2,}|\t).*", "", rest)) or (others and len(pairs) != 1):
         return []
-    return found + [(name, version) for name, _ in found for version in others]  # a table of two sides
+    return pairs + [(name, version) for name, _ in pairs for version in others]  # a table of two sides
