@@ -213,6 +213,9 @@ def _gaps(parts: Draft, blocks: Sequence[Block]) -> Iterator[Gap]:
         todo = f"it prints {printed}: assert that" if printed else "give exception and message"
         todo = f"the report has no traceback; {todo}; or metric and a bound, output, hang or crash"
         yield Gap("the signature", todo)
+    reasons = map(reason_of, tracebacks_of(parts.report.text))
+    if (errors := len({(reason.name, first_line(reason.message)) for reason in reasons})) > 1:
+        yield Gap("the signature", f"the report has {errors} different errors: check that it is of the right one")
     if not parts.subjects:
         yield Gap("the subject", "name the package to bisect over: [tool.harness.subjects.NAME]")
     known = (*versions.installed, *versions.unreleased, *versions.several)

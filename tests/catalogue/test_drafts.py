@@ -371,3 +371,12 @@ def test_the_block_with_the_lines_of_the_traceback_is_the_script(read, blocks):
     _, found = read(f"# Training fails\n\npeft 0.16.0\n{blocks}{TRACEBACK}")
     assert found.script.code == "from peft import train\ntrain(steps=1)"
     assert found.gaps[0].todo == "the report has 1 more block of code: add what this one needs"
+
+
+def test_two_errors_are_a_gap(read):
+    repro, found = read(f"# ValueError in training\n\n- peft 0.16.0\n{SCRIPT}{TRACEBACK}\nKeyError: 'a'\n{TRACEBACK}\n")
+    assert repro.signature.exception == "ValueError"
+    assert found.gaps == ()
+    other = TRACEBACK.replace("too few steps in all", "no data")
+    repro, found = read(f"# ValueError in training\n\n- peft 0.16.0\n{SCRIPT}{TRACEBACK}{other}")
+    assert [gap.todo for gap in found.gaps] == ["the report has 2 different errors: check that it is of the right one"]
