@@ -40,10 +40,11 @@ def new(issue: str, output: Path | None, force: bool) -> None:
     """
     report = read_report(issue)
     drafted = draft(report, "" if report.repository else _stem(issue))
-    if not drafted.versions.installed and drafted.raised is None and not drafted.script.code:
+    versions = drafted.versions.installed or drafted.versions.several or drafted.versions.unreleased
+    if not versions and drafted.raised is None and not drafted.script.code:
         raise UserMistake(
-            "found no code, no traceback and no versions in it",
-            hint="is it the text of the issue? a picture of a traceback can't be read",
+            "found no code, no traceback and no list of versions in it",
+            hint="is it the text of the issue? sentences are not read, and a picture of a traceback can't be",
         )
     path = output or (Path("repros") if Path("repros").is_dir() else Path()) / f"{drafted.name}.py"
     if path.exists() and not force:
