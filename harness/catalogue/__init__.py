@@ -1,1 +1,1 @@
-"""The catalogue of known regressions: the repros that say what is true of their bug."""
+"""The catalogue of known regressions: its entries, what looks like one, and repros drafted from reports."""

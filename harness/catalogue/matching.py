@@ -12,10 +12,10 @@ from collections.abc import Callable, Iterable, Sequence
 
 from attrs import evolve, frozen
 
+from harness.catalogue.blocks import Block
 from harness.catalogue.entries import Entry
-from harness.drafting.source import Block
-from harness.drafting.tracebacks import tracebacks_of
-from harness.drafting.versions import versions_in
+from harness.catalogue.tracebacks import tracebacks_of
+from harness.catalogue.versions import versions_in
 from harness.model import RaisedException
 from harness.model.signature import normalized_message, without_end
 from harness.model.text import without_folders
@@ -116,5 +116,5 @@ def exceptions_in(text: str) -> list[RaisedException]:
 
 
 def installed_in(text: str) -> dict[str, str]:
-    """Return the versions of packages that a log names, by project: in lists, sentences and paths."""
-    return versions_in([Block(text, is_code=True)], "").installed
+    """Return the versions of packages that a log lists, by project; none of a project that it lists with several."""
+    return versions_in([Block(text, is_code=True)]).installed

@@ -41,7 +41,6 @@ _COMMANDS = {
     "new": ("new", "Write a repro from an issue."),
     "bisect": ("bisect", "Find the release that broke a repro."),
     "history": ("history", "Show every range of releases in which a repro was broken."),
-    "minimize": ("new", "Make a repro smaller."),
     "probe": ("probe", "Run a repro once and say what happened."),
     "matrix": ("matrix", "Run a matrix, and show it as a table and a page."),
     "nightly": ("nightly", "Run a matrix with tonight's releases, and say what changed since last night."),

@@ -9,6 +9,8 @@ import pytest
 from support import Harness
 from wheelhouse import Wheelhouse
 
+from harness.model.repro import parse_repro
+
 PARSE = """
 class InvalidVersion(ValueError): pass
 class Old(str): pass
@@ -49,6 +51,16 @@ def test_a_matrix_comes_with_its_repro(here: Harness) -> None:
     assert "| 21.3 | works |\n| 22.0 | **fails** |" in ended.stdout
 
 
+@pytest.mark.parametrize("model", ["llama", "whisper"])
+def test_a_repro_of_a_tiny_model_has_valid_metadata(here: Harness, model: str) -> None:
+    ended = here("init", "repro", "--model", model)
+    assert ended.stdout == f"wrote repros/{model}.py\nnext: harness probe repros/{model}.py\n"
+    source = (here.folder / "repros" / f"{model}.py").read_text(encoding="utf-8")
+    repro = parse_repro(source, name=model)
+    assert (repro.dependencies, list(repro.subjects)) == (("torch", "transformers"), ["transformers"])
+    compile(source, model, "exec")
+
+
 def test_a_workflow_follows_the_schema(here: Harness) -> None:
     assert here("init", "workflow").code == 0
     path = here.folder / ".github" / "workflows" / "newest-packages.yml"
@@ -74,6 +86,7 @@ def test_nothing_is_replaced_unless_told(here: Harness) -> None:
     [
         (("repo",), "'repo' is not one of 'repro', 'matrix', 'workflow'"),
         (("repro", "../up"), "can't be the name of a file"),
+        (("matrix", "--model", "llama"), "--model is for a repro, not for a matrix"),
     ],
 )
 def test_mistakes_are_one_sentence(here: Harness, words: tuple[str, ...], said: str) -> None:

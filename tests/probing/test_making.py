@@ -239,14 +239,3 @@ def test_a_bundle_carries_inputs(harness):
     assert harness("bundle", path, "--over", "box==1.0", "--output", "carry").code == 0
     assert run_there(harness.folder / "carry", python=sys.executable).code == 0
     assert "bad ValueError: unknown form of box" in harness("absorb", harness.folder / "carry").stdout
-
-
-def test_a_smaller_repro_keeps_the_first_step_that_it_needs(harness, repro):
-    text = repro.read_text(encoding="utf-8")
-    repro.write_text(text + '\nprint("nobody needs this")\n', encoding="utf-8")
-    ended = harness("minimize", repro, "--with", "box==1.3")
-    assert ended.code == 0, ended.stderr
-    small = repro.with_name("kept_box_min.py")
-    assert "nobody needs this" not in small.read_text(encoding="utf-8")
-    again = harness("probe", small, "--with", "box==1.3")
-    assert (again.code, "unknown form of box" in again.stdout) == (1, True)

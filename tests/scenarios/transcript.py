@@ -15,9 +15,7 @@ _VARIES = (
     (re.compile(r"\b[0-9a-f]{10}(?=\.(html|md))"), "ID"),
     (re.compile(r"(Python 3\.)\d+\.\d+"), r"\1x"),
 )
-_COMMAND = re.compile(
-    r"(?:^|  |: |`)(harness (?:bisect|history|probe|matrix|pin|shell|report|match|minimize|watch) .*)$"
-)
+_COMMAND = re.compile(r"(?:^|  |: |`)(harness (?:bisect|history|probe|matrix|pin|shell|report|match|watch) .*)$")
 
 
 def transcript(played: Sequence[Played], stage: Stage) -> str:

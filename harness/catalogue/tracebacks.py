@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 from attrs import evolve
 
-from harness.drafting.known import LAST_SUSPECTS, project_of_file
+from harness.catalogue.known import LAST_SUSPECTS, project_of_file
 from harness.model import RaisedException, StackFrame
 from harness.model.text import plain
 
@@ -96,7 +96,9 @@ def tracebacks_of(text: str) -> tuple[RaisedException, ...]:
             if frames and not frames[-1].line:
                 frames[-1] = evolve(frames[-1], line=int(arrow["line"]), text=arrow["source"].strip())
             continue
-        match = EXCEPTION.match(line.strip("*` "))
+        stripped = line.strip("* ")
+        quoted = stripped[1:].partition("`")[0] if stripped.startswith("`") else stripped.strip("` ")
+        match = EXCEPTION.match(quoted)
         if match is None:
             if frames and not frames[-1].text and line.startswith((" ", "\t")) and not _LISTED.match(line):
                 frames[-1] = evolve(frames[-1], text=line.strip())

@@ -1,6 +1,6 @@
 """Gets the text of a report: a file, standard input, GitHub's JSON, or an issue that `gh` can reach.
 
-`blocks_of` splits it into its code, fenced, indented or bare, and the lines around it, with their headings.
+`blocks_of` splits it into its code, fenced or indented, and the prose around it.
 """
 
 from __future__ import annotations
@@ -18,7 +18,6 @@ from typing import Any
 
 from attrs import frozen
 
-from harness.drafting.known import KNOWN, project_of_module
 from harness.errors import NoNetwork, UserMistake
 from harness.model.text import plain
 
@@ -32,15 +31,14 @@ _SAVE_IT = "save its text to a file, and give that: harness new FILE"
 
 @frozen
 class Report:
-    """A report as its author wrote it: `repository` is "owner/name" of its tracker, `number` its number; "" and 0 if
-    they are not known. `comments` are the texts below the report, by anybody.
+    """A report as its author wrote it, without comments: `repository` is "owner/name" of its tracker, `number` its
+    number; "" and 0 if they are not known.
     """
 
     text: str
     title: str = ""
     repository: str = ""
     number: int = 0
-    comments: tuple[str, ...] = ()
 
     @property
     def link(self) -> str:
@@ -109,22 +107,19 @@ def _from_json(value: Any) -> Report:
     if not isinstance(value, dict) or not any(isinstance(value.get(key), str) for key in ("body", "title")):
         raise UserMistake(
             "this JSON is not an issue of GitHub: it has neither a title nor a body",
-            hint="gh issue view NUMBER --repo OWNER/NAME --json title,body,comments,url",
+            hint="gh issue view NUMBER --repo OWNER/NAME --json title,body,url",
         )
-    comments = value.get("comments")
-    told = [one.get("body") for one in comments if isinstance(one, dict)] if isinstance(comments, list) else []
     place = _URL.match(str(value.get("url")))
     return Report(
         plain(value.get("body") or ""),
         title=plain(str(value.get("title") or "")),
         repository=f"{place['owner']}/{place['name']}" if place else "",
         number=int(place["number"]) if place else number if isinstance(number := value.get("number"), int) else 0,
-        comments=tuple(plain(text) for text in told if isinstance(text, str)),
     )
 
 
 def _from_gh(repository: str, number: int) -> Report:
-    command = ["gh", "issue", "view", str(number), "--repo", repository, "--json", "title,body,comments,number,url"]
+    command = ["gh", "issue", "view", str(number), "--repo", repository, "--json", "title,body,number,url"]
     try:
         ended = subprocess.run(command, capture_output=True, text=True, encoding="utf-8", check=False, timeout=60)
     except OSError as error:
@@ -142,16 +137,13 @@ def _from_gh(repository: str, number: int) -> Report:
 
 _TAG = re.compile(r"</?(?:details|summary|b|p|br|div|span|strong|em|i)\b[^>]*>", re.I)
 _PRE = re.compile(r"<pre[^>]*>|</pre>", re.I)
-_IMPORT = re.compile(r"(?:from\s+[A-Za-z_][\w.]*\s+import\s+\S|import\s+[A-Za-z_][\w.]*(?:\s*,|\s+as\s|\s*$|\s*#))")
-_ENDS = re.compile(r"[A-Z][\w /'()-]{2,50}:?|#{2,6} .*")
-_BEFORE = 3  # lines before a block that say what it is
 
 
 @frozen
 class Block:
-    """A part of a report: prose, or what is set as code or was found to be code.
+    """A part of a report: prose, or what is set as code.
 
-    `language` is that of a fence; `before` are the last lines above a code block, which say what it is.
+    `language` is that of a fence; `before` is the last line above a code block.
     """
 
     text: str
@@ -161,72 +153,37 @@ class Block:
 
 
 def blocks_of(text: str) -> tuple[Block, ...]:
-    """Split a text into prose and code, in order: code that is fenced, indented, or not set as code at all."""
+    """Split a text into prose and code, in order."""
     # rich needs it, too, but most commands never read Markdown.
     from markdown_it import MarkdownIt
 
     text = _PRE.sub("\n```\n", text) if "<pre" in text.lower() else text
     lines = text.splitlines()
-    parsed = MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines))
-    set_as_code = {token.map[0]: token for token in parsed if token.map and token.type in ("fence", "code_block")}
-    fences = [first for first, token in set_as_code.items() if token.type == "fence"]
-    found: list[Block] = []
-    at = number = 0
-    while number < len(lines):
-        token = set_as_code.get(number)
-        end = _bare_code(lines, number, next((first for first in fences if first >= number), len(lines)))
-        code, language = "\n".join(lines[number:end]), "python"
-        if end == number and token is not None and token.map is not None:
-            end, code, language = token.map[1], token.content, token.info.strip().split(" ")[0].lower()
-        if end > number:
-            above = [line for line in lines[max(0, number - 12) : number] if line.strip()][-_BEFORE:]
-            code = textwrap.dedent(code).strip("\n")
-            found += [_prose(lines[at:number]), Block(code, True, language, before="\n".join(above))]
-            at = end
-        number = max(number + 1, end)
-    return tuple(block for block in (*found, _prose(lines[at:])) if block.text.strip())
+    blocks: list[Block] = []
+    end = 0
+    for token in MarkdownIt("commonmark", {"html": False}).parse("\n".join(lines)):
+        if token.type not in ("fence", "code_block") or token.map is None or token.map[0] < end:
+            continue
+        first, last = token.map
+        before = next((line for line in reversed(lines[end:first]) if line.strip()), "")
+        code = textwrap.dedent(token.content).strip("\n")
+        language = token.info.strip().partition(" ")[0].lower()
+        blocks += [_prose(lines[end:first]), Block(code, True, language, before)]
+        end = last
+    return tuple(block for block in (*blocks, _prose(lines[end:])) if block.text.strip())
 
 
 def _prose(lines: Iterable[str]) -> Block:
     return Block(_TAG.sub(" ", "\n".join(lines)))
 
 
-def tree_of(code: str) -> ast.Module:
-    """Parse code that is known to be Python. It is not run."""
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        return ast.parse(code)
-
-
-def parses(code: str) -> int | None:
-    """Return None if a text is Python, else the number of the first line that is not, from 1. It is not run."""
+def parsed(code: str) -> ast.Module | int:
+    """Return the syntax tree of Python code, else the number of the first line that is not Python. It is not run."""
     try:
-        tree_of(code)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return ast.parse(code)
     except SyntaxError as error:
         return error.lineno or 1
     except (ValueError, RecursionError, MemoryError):
         return 1
-    return None
-
-
-def _bare_code(lines: list[str], first: int, last: int) -> int:
-    """Return where code that begins with an import at a line ends; the line itself if it is not code."""
-    if _IMPORT.match(lines[first].strip()) is None:
-        return first
-    end = last
-    while end > first:
-        wrong = parses(textwrap.dedent("\n".join(lines[first:end])))
-        if wrong is None:
-            break
-        # The parser names the line where it gave up, which may be far below the one that is not Python.
-        end = min(end - 1, first + max(wrong - 1, 0))
-    while end > first and (not lines[end - 1].strip() or _ENDS.fullmatch(lines[end - 1])):
-        end -= 1  # "Description" is a name in Python
-    is_whole = end - first > 1 or "(" in "".join(lines[first:end])
-    return end if is_whole or (end > first and _is_known_import(lines[first])) else first
-
-
-def _is_known_import(line: str) -> bool:
-    """Whether a line imports something of a known package: one that stands alone is code, too."""
-    match = re.match(r"\s*from\s+(\w+)[\w.]*\s+import\s+[\w, ]+$", line)
-    return match is not None and project_of_module(match[1]) in KNOWN
