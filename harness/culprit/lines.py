@@ -108,7 +108,7 @@ def _limit(trials: Trials, sides: Sides) -> float:
     """The time for the search in seconds: as asked, else two minutes, or the time of 40 runs up to ten minutes."""
     asked = trials.scope.policy.time_s
     run = max(sides.before.observation.duration_s, sides.after.observation.duration_s)
-    return asked if asked is not None else min(max(_LEAST_S, _RUNS * run), _MOST_S)
+    return asked if asked is not None else min(max(_LEAST_S, math.ceil(_RUNS * run / 60) * 60.0), _MOST_S)
 
 
 def _findings(search: LineSearch, reduced: Reduced, package: Finding, until: Level, traced: int) -> tuple[Finding, ...]:
