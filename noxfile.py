@@ -45,7 +45,11 @@ def tests(session: nox.Session) -> None:
 
 
 _FIND = "import sys; from harness.environment import *; print(find_interpreter(sys.argv[1], Uv(PipSettings())).path)"
-_OF_PROCESSES = ("tests/run", "tests/probing", "tests/culprit/test_forks_that_show_the_bug.py")
+_OF_PROCESSES = (
+    *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report", "trace_by_interpreter")),
+    "tests/probing/test_forking_prober.py",
+    "tests/culprit/test_forks_that_show_the_bug.py",
+)
 
 
 @nox.session(default=False)
@@ -62,8 +66,8 @@ def pythons(session: nox.Session) -> None:
         session.run("uv", "venv", "--quiet", "--clear", "--python", str(path), str(folder))
         python = str(folder / "bin" / "python")
         session.run("uv", "pip", "install", "--quiet", "--python", python, "-e", ".[test]")
-        session.run(python, "-m", "pytest", "-n", "auto", *_OF_PROCESSES)
-        session.run(python, "-m", "pytest", "-n", "auto", "tests/scenarios", "-k", "lines")
+        session.run(python, "-m", "pytest", "-q", "-n", "auto", *_OF_PROCESSES)
+        session.run(python, "-m", "pytest", "-q", "-n", "auto", "tests/scenarios", "-k", "line_search")
 
 
 @nox.session
