@@ -20,7 +20,6 @@ def write_whole(path: Path, content: str | bytes) -> None:
 
     Raises `OSError`; the temporary file is removed then. If the process is killed, `remove_partial` removes it.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
     handle, partial = _claimed_file(path)
     try:
         with os.fdopen(handle, "wb") as file:
@@ -46,9 +45,13 @@ def remove_partial(folders: Iterable[Path]) -> None:
 
 
 def _claimed_file(path: Path) -> tuple[int, Path]:
-    """A new temporary file beside `path`, open and locked."""
+    """A new temporary file beside `path`, open and locked; its folder is made."""
     while True:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        try:
+            handle, name = tempfile.mkstemp(prefix=f".{path.name}.", suffix=_SUFFIX, dir=path.parent)
+        except FileNotFoundError:  # `harness clean` removed the folder between the two calls
+            continue
         with contextlib.suppress(OSError):  # a file system without locks
             fcntl.flock(handle, fcntl.LOCK_EX)
         partial = Path(name)

@@ -32,6 +32,7 @@ _PASSED = re.compile(
     re.VERBOSE,
 )
 _OF_THIS_MACHINE = re.compile(r"USER|LOGNAME|SSL_|REQUESTS_|CURL_|CUDA_|NVIDIA_")
+_OF_LOCALE = ("LANG", "LC_")
 _C_LOCALES = ("", "C", "POSIX", "C.UTF-8", "C.utf8")
 _PROXIES = re.compile(r"(https?|all|ftp)_proxy", re.IGNORECASE)
 _SECRET = re.compile(r"KEY|TOKEN|SECRET|PASS|CREDENTIAL|AUTH")
@@ -146,8 +147,8 @@ def digest_of_variables(ours: Mapping[str, str], pass_env: Sequence[str]) -> str
         for name, value in ours.items()
         if name in pass_env or (_PASSED.fullmatch(name) and not _OF_THIS_MACHINE.match(name))
     }
-    # Python takes these for UTF-8, as it does without a locale (PEP 538, PEP 540).
-    given = {name: value for name, value in given.items() if name != "LANG" or value not in _C_LOCALES}
+    # Python takes these for UTF-8, as it does without a locale, for which it sets LC_CTYPE itself (PEP 538, PEP 540).
+    given = {name: value for name, value in given.items() if not name.startswith(_OF_LOCALE) or value not in _C_LOCALES}
     return hashlib.sha256(json.dumps(given, sort_keys=True).encode()).hexdigest()[:12] if given else ""
 
 
