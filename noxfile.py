@@ -14,6 +14,7 @@ import re
 import shutil
 import subprocess
 import sys
+import tempfile
 import time
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,12 +63,12 @@ def pythons(session: nox.Session) -> None:
         if not path.is_file():
             session.log(f"no Python {minor} on this machine")
             continue
-        folder = Path(session.create_tmp(), minor)
-        session.run("uv", "venv", "--quiet", "--clear", "--python", str(path), str(folder))
-        python = str(folder / "bin" / "python")
-        session.run("uv", "pip", "install", "--quiet", "--python", python, "-e", ".[test]")
-        session.run(python, "-m", "pytest", "-q", "-n", "auto", *_OF_PROCESSES)
-        session.run(python, "-m", "pytest", "-q", "-n", "auto", "tests/scenarios", "-k", "line_search")
+        with tempfile.TemporaryDirectory() as folder:
+            session.run("uv", "venv", "--quiet", "--clear", "--python", str(path), folder)
+            python = str(Path(folder, "bin", "python"))
+            session.run("uv", "pip", "install", "--quiet", "--python", python, "-e", ".[test]")
+            session.run(python, "-m", "pytest", "-q", "-n", "auto", *_OF_PROCESSES)
+            session.run(python, "-m", "pytest", "-q", "-n", "auto", "tests/scenarios", "-k", "line_search")
 
 
 @nox.session
