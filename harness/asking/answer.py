@@ -37,16 +37,16 @@ class Candidate:
 class Boundary:
     """What a search over a line found: two neighbours between which the verdict changes, and every run on the way.
 
-    `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says.
-    `before` and `after` are the two neighbours, in the order of the line; the change is a fix with `is_fix`, else a
-    regression. None if that end lacks the package or is not known. `suspects` are the candidates that may have
-    introduced the change, a single one if it is certain; releases between the two that were not run are among them.
-    `message` is the failure of the first bad one if that is another than the bad end's. `sides` are the runs just before and just after the change. `confidence` is the
-    probability that the boundary is right, estimated from the runs; `good_side` and `bad_side` count the runs on both
-    sides, and `effect` is the difference of a metric between them; `is_flaky` says that one run did not tell good from
-    bad. `left_out` maps candidates that were not tried to the reason, `drift` candidates to what could not be held,
-    and `altered` to the files of its environment that a run changed. `moved` is the difference of the sides' locks.
-    `fault` says which internal error ended the search below it, "" if none did.
+    `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says. `before`
+    and `after` are the two neighbours, in the order of the line; the change is a fix with `is_fix`, else a regression.
+    None if that end lacks the package or is not known. `suspects` are the candidates that may have introduced the
+    change, a single one if it is certain; releases between the two that were not run are among them. `message` is the
+    failure of the first bad one if that is another than the bad end's. `sides` are the runs just before and just after
+    the change. `confidence` is the probability that the boundary is right, estimated from the runs; `good_side` and
+    `bad_side` count the runs on both sides, and `effect` is the difference of a metric between them; `is_flaky` says
+    that one run did not tell good from bad. `left_out` maps candidates that were not tried to the reason, `drift`
+    candidates to what could not be held, and `altered` to the files of its environment that a run changed. `moved` is
+    the difference of the sides' locks. `fault` says which internal error ended the search below it, "" if none did.
     """
 
     subject: str
