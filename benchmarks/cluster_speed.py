@@ -28,9 +28,9 @@ from harness.events import SILENT, Event, Judged, Progress
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Repro, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe
-from harness.scheduling.cluster import ClusterProber
-from harness.scheduling.cluster.dask import Connection
-from harness.scheduling.scheduler import Engine, Lanes
+from harness.probing.cluster import ClusterProber
+from harness.probing.cluster.dask import Connection
+from harness.probing.lanes import Engine, Lanes
 from harness.search import WindowScan
 from harness.session import local_session
 from harness.settings import Settings

@@ -34,24 +34,24 @@ from planted_packages import PACKAGES, Package
 from planting import MESSAGE, Case, Runner, plant
 from wheelhouse import Wheelhouse
 
-from harness.asking.releases import investigate
+from harness.bisection.releases import investigate
 from harness.culprit.edits import Edits
 from harness.culprit.sides import PackageFiles
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import Event, Judged, Note
 from harness.model import Device, Verdict
 from harness.model.culprit import Level
-from harness.planning.inquiry import Inquiry
-from harness.planning.releases import make_plan
 from harness.probing import Prober
-from harness.request.repros import find_repro
-from harness.scheduling.scheduler import Lanes
+from harness.probing.lanes import Lanes
+from harness.question.inquiry import Inquiry
+from harness.question.releases import make_plan
+from harness.question.repros import find_repro
 from harness.session import Session
 from harness.settings import Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
-    from harness.asking.answer import Answer
+    from harness.bisection.answer import Answer
 
 _MOST_DDMIN = 400
 

@@ -17,8 +17,8 @@ from concurrent.futures import ProcessPoolExecutor
 from random import Random
 from typing import NamedTuple
 
-from harness.asking.both_ends import RATE_FAILURES, RATE_RUNS
-from harness.asking.observing import MOST_PASSES, passes_needed
+from harness.bisection.both_ends import RATE_FAILURES, RATE_RUNS
+from harness.bisection.observing import MOST_PASSES, passes_needed
 from harness.model.verdict import Verdict
 from harness.search import BisectionStatus, Narrowing, Noise, SureBisection, SureScan
 

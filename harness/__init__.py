@@ -16,13 +16,13 @@ if TYPE_CHECKING:
     from harness.api import history as history
     from harness.api import probe as probe
     from harness.api import results as results
-    from harness.request.question import Policy as Policy
-    from harness.request.question import Question as Question
+    from harness.question.question import Policy as Policy
+    from harness.question.question import Question as Question
     from harness.settings import Settings as Settings
 
 _PUBLIC = {
     **dict.fromkeys(("ask", "bisect", "history", "probe", "results"), "harness.api"),
-    **dict.fromkeys(("Policy", "Question"), "harness.request.question"),
+    **dict.fromkeys(("Policy", "Question"), "harness.question.question"),
     "Settings": "harness.settings",
 }
 

@@ -18,14 +18,14 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, fields
 
 from harness.arguments import check_known
-from harness.asking import ask as asking
-from harness.asking.showing import ShownAnswer
+from harness.bisection import ask as asking
+from harness.bisection.showing import ShownAnswer
 from harness.events import SILENT, Reporter
-from harness.planning.single import Probed, executed, prepared_probe
+from harness.question.commands import ChosenProject
+from harness.question.question import Policy, Question
+from harness.question.repros import chosen_repro, required_python
+from harness.question.single import Probed, executed, prepared_probe
 from harness.report.answer import keep_and_report
-from harness.request.commands import ChosenProject
-from harness.request.question import Policy, Question
-from harness.request.repros import chosen_repro, required_python
 from harness.session import local_session, open_session
 from harness.settings import Settings
 from harness.store import Store
@@ -33,9 +33,9 @@ from harness.store import Store
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.asking.answer import Answer
-    from harness.asking.history import History
-    from harness.asking.history_scan import Range
+    from harness.bisection.answer import Answer
+    from harness.bisection.history import History
+    from harness.bisection.history_scan import Range
     from harness.probing.judge import Person
 
 
@@ -55,7 +55,7 @@ def kept_answer(
     typed: frozenset[str] = frozenset(),
     person: Person | None = None,
 ) -> tuple[Answer, tuple[Path, ...]]:
-    """Return an answer and the reports that were written; `typed` and `person` are those of `harness.asking.ask`."""
+    """Return an answer and the reports that were written; `typed` and `person` are those of `harness.bisection.ask`."""
     answer = asking.ask(question, settings, reporter, typed, person)
     return answer, keep_and_report(Store.opened(settings.results, settings.pass_env), answer)
 
@@ -103,7 +103,7 @@ def history(
     `more` may have `max_gap` (of that many neighbouring releases at least one is run), `prereleases` and `made`. Raises
     the same errors as `bisect`.
     """
-    from harness.asking.history_scan import Range
+    from harness.bisection.history_scan import Range
 
     settings = settings or Settings()
     check_known("history()", more, ["max_gap", "prereleases", "made"])
@@ -117,7 +117,7 @@ def kept_history(
 ) -> tuple[History, tuple[Path, ...]]:
     """Return a history and the pages that were written: the function behind `harness history`."""
     # Imported only here: an answer that is known needs no search.
-    from harness.asking import history_scan as scan
+    from harness.bisection import history_scan as scan
     from harness.report.history import keep_history_report
 
     required = required_python(question.repro, question.run, question.subject)

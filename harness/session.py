@@ -28,19 +28,19 @@ from harness.model import Device, Repro
 from harness.model.text import parse_size
 from harness.probing import Prober
 from harness.probing.judge import ByHand, Person
+from harness.probing.lanes import Lanes
 from harness.probing.making import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.launch import digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
-from harness.scheduling.scheduler import Lanes
 from harness.settings import NO_BACKEND, Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.probing.cluster import ClusterProber
     from harness.probing.probe import Probe, Probing
-    from harness.scheduling.cluster import ClusterProber
 
 
 _LANES = 2
@@ -177,7 +177,7 @@ def joined(session: Session) -> Iterator[Session]:
         yield session
         return
     # Dask loads slowly, so only sessions with a scheduler import it.
-    from harness.scheduling.cluster import ClusterProber, connect
+    from harness.probing.cluster import ClusterProber, connect
 
     with contextlib.closing(connect(session.settings.scheduler, session.reporter)) as connection:
         yield evolve(session, remote=ClusterProber.over(connection, session.local))

@@ -18,7 +18,7 @@ from attrs import define, evolve, field, fields_dict, frozen
 from click.testing import CliRunner
 from wheelhouse import Wheelhouse
 
-from harness.asking.answer import Answer, Asked, Boundary, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Boundary, Failure, Guilty, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import SILENT, Event, Judged, Note, Reporter, Started

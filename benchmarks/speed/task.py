@@ -17,9 +17,9 @@ from attrs import frozen
 from harness.environment import Workspace, read_pip_settings
 from harness.environment.ledger import Location
 from harness.model import Device
-from harness.planning.inquiry import Inquiry
-from harness.planning.releases import make_plan
-from harness.request.repros import find_repro
+from harness.question.inquiry import Inquiry
+from harness.question.releases import make_plan
+from harness.question.repros import find_repro
 from harness.session import local_session
 from harness.settings import Settings
 

@@ -11,7 +11,7 @@ from attrs import frozen
 from harness.errors import UserMistake
 from harness.model import Bounds, Repro
 from harness.model.regression import Regression
-from harness.request.repros import list_repros
+from harness.question.repros import list_repros
 
 
 @frozen

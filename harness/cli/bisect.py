@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from harness.api import kept_answer
-from harness.asking.showing import json_of
+from harness.bisection.showing import json_of
 from harness.cli.options import (
     SectionCommand,
     end_option,
@@ -27,9 +27,9 @@ from harness.errors import HarnessError, UserMistake
 from harness.model import Verdict
 from harness.model.text import to_json
 from harness.probing.judge import JudgedRun, Wish
+from harness.question.commands import ChosenProject
+from harness.question.question import Policy, Question
 from harness.report.commands import asked_for
-from harness.request.commands import ChosenProject
-from harness.request.question import Policy, Question
 from harness.run.process import pause
 from harness.settings import OptionGroup, Settings
 from harness.terminal import PlainView, print_answer, reporting

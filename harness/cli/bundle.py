@@ -17,11 +17,11 @@ from harness.environment.uv import TORCH_BACKEND
 from harness.errors import UserMistake
 from harness.model import Device, Repro
 from harness.model.text import counted, size_in_words
-from harness.planning.given import Giver, combination_of
-from harness.planning.releases import holds_of, merged_requirements, one_date, subject_of
 from harness.probing import Judge, Probe
-from harness.request.parsing import required_name
-from harness.request.repros import chosen_repro
+from harness.question.given import Giver, combination_of
+from harness.question.parsing import required_name
+from harness.question.releases import holds_of, merged_requirements, one_date, subject_of
+from harness.question.repros import chosen_repro
 from harness.session import Session, local_session
 from harness.settings import OptionGroup, Settings
 from harness.store import Store

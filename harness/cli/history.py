@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from harness.api import kept_history
-from harness.asking.history_scan import Range
+from harness.bisection.history_scan import Range
 from harness.cli.options import (
     SectionCommand,
     end_option,
@@ -21,7 +21,7 @@ from harness.cli.options import (
 from harness.cli.search_options import made_option, pre_option
 from harness.cli.written import short
 from harness.model.text import to_json
-from harness.request.question import Policy, Question
+from harness.question.question import Policy, Question
 from harness.settings import OptionGroup, Settings
 from harness.terminal import print_history, reporting
 from harness.terminal.console import Console

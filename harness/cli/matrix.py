@@ -27,7 +27,7 @@ from harness.matrix.running import (
 from harness.matrix.table import markdown_table
 from harness.model import Verdict
 from harness.model.text import to_json
-from harness.request.parsing import day
+from harness.question.parsing import day
 from harness.session import local_session
 from harness.settings import OptionGroup, Settings
 from harness.terminal import print_table, reporting

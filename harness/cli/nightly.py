@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 from rich.text import Text
 
-from harness.asking.ask import inquiry_of
-from harness.asking.kinds import QuestionKind
 from harness.atomic import write_whole
+from harness.bisection.ask import inquiry_of
+from harness.bisection.kinds import QuestionKind
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import short
@@ -23,23 +23,23 @@ from harness.events import Note, Reporter
 from harness.matrix import Matrix, read_matrix
 from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
 from harness.model.text import counted, to_json
-from harness.nightly.news import exit_code, news_of, one_line, report_of, write_page
-from harness.nightly.night import Nightly
-from harness.nightly.record import SCHEMA as NIGHT_SCHEMA
-from harness.nightly.record import Night, NightArchive, Past
-from harness.nightly.tonight import Budget
-from harness.nightly.tracker import LABEL, Gh, actions, issues_of, this_repository
-from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
+from harness.question.commands import ChosenProject
+from harness.question.parsing import day
+from harness.question.question import End, EndKind, Ends, Question, parse_end
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
-from harness.request.commands import ChosenProject
-from harness.request.parsing import day
-from harness.request.question import End, EndKind, Ends, Question, parse_end
 from harness.session import open_session
 from harness.settings import OptionGroup, Settings
 from harness.store import Store, as_record, read_record
 from harness.terminal import reporting
 from harness.terminal.console import Console, print_text
+from harness.watch.news import exit_code, news_of, one_line, report_of, write_page
+from harness.watch.night import Nightly
+from harness.watch.record import SCHEMA as NIGHT_SCHEMA
+from harness.watch.record import Night, NightArchive, Past
+from harness.watch.tonight import Budget
+from harness.watch.tracker import LABEL, Gh, actions, issues_of, this_repository
+from harness.watch.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
 
 _EPILOG = """\b
 Exit codes:

@@ -11,20 +11,20 @@ import click
 from attrs import frozen
 
 from harness.api import kept_answer
-from harness.asking.answer import Answer, Status
+from harness.bisection.answer import Answer, Status
 from harness.cli.options import output_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import print_or_write
 from harness.errors import UserMistake
 from harness.model import Lock, Outcome
+from harness.question.question import Question
 from harness.report.commands import asked_for, constraints_text, install_command
-from harness.request.question import Question
 from harness.settings import OptionGroup, Settings
 from harness.terminal import reporting
 from harness.terminal.console import Console
 
 if TYPE_CHECKING:
-    from harness.request.commands import ChosenProject
+    from harness.question.commands import ChosenProject
 
 
 _NOT_SURE = 3

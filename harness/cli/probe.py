@@ -15,10 +15,10 @@ from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
 from harness.events import Note, Reporter
 from harness.model.text import to_json
-from harness.planning.single import executed, prepared_again, prepared_probe
-from harness.request.commands import ChosenProject, chosen_command, read_beside
-from harness.request.project import Projects
-from harness.request.repros import required_python
+from harness.question.commands import ChosenProject, chosen_command, read_beside
+from harness.question.project import Projects
+from harness.question.repros import required_python
+from harness.question.single import executed, prepared_again, prepared_probe
 from harness.session import local_session
 from harness.settings import OptionGroup, Settings
 from harness.terminal import PlainView, print_observation

@@ -24,7 +24,7 @@ from harness.terminal.console import Console
 if TYPE_CHECKING:
     import pandas as pd
 
-    from harness.asking.answer import Answer
+    from harness.bisection.answer import Answer
 
 _SHOWN = ("key", "started", "repro", "requirements", "device", "outcome", "detail", "duration_s")
 _ANY_WIDTH = 10_000  # for files and pipes, so that each row is one line

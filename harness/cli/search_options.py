@@ -10,9 +10,9 @@ from attrs import fields
 
 from harness.cli.options import FILE, grouped, option
 from harness.model.culprit import Level
-from harness.request.commands import ChosenProject
-from harness.request.parsing import read_duration
-from harness.request.question import Policy
+from harness.question.commands import ChosenProject
+from harness.question.parsing import read_duration
+from harness.question.question import Policy
 
 _search = partial(option, "Search")
 _project = partial(option, "Project")

@@ -21,8 +21,8 @@ from harness.cli.options import settings_options
 from harness.environment import Builder, CannotBuild, Uninstallable, watched_environment
 from harness.errors import UserMistake
 from harness.model import Device, Lock, Observation, Repro, Verdict
+from harness.question.project import Project, Projects, find_project
 from harness.report.archive import Archive, KeptAnswer
-from harness.request.project import Project, Projects, find_project
 from harness.run.devices import hidden
 from harness.run.launch import repro_variables
 from harness.run.runner import copy_tree, with_own_folders

@@ -10,7 +10,7 @@ import click
 from harness.errors import NoSpace
 
 if TYPE_CHECKING:
-    from harness.asking.answer import Answer
+    from harness.bisection.answer import Answer
 
 
 def write(path: Path, text: str) -> None:

@@ -18,16 +18,16 @@ from harness.events import SILENT, Progress, Reporter, SearchBegan, SignatureCap
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import listed
 from harness.model.verdict import Step
-from harness.request.question import Policy
-from harness.scheduling.scheduler import Engine
+from harness.probing.lanes import Engine
+from harness.question.question import Policy
 from harness.search import Gauges, Noise, SureBisection, Trial
 
 if TYPE_CHECKING:
     from harness.culprit.sides import Sides
     from harness.model.culprit import Culprit
     from harness.probing import Judge, Probe
+    from harness.probing.lanes import Lanes
     from harness.probing.probe import Probing
-    from harness.scheduling.scheduler import Lanes
 
 _SHOWN = 5
 

@@ -21,6 +21,8 @@ from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.lock import ANY_SOURCE
+from harness.question.commands import with_folders
+from harness.question.project import Projects
 from harness.repository.git import (
     Repository,
     clone_of,
@@ -30,8 +32,6 @@ from harness.repository.git import (
     repository_url,
 )
 from harness.repository.releases import ReleaseSource, blob_id, find_source, tree_of
-from harness.request.commands import with_folders
-from harness.request.project import Projects
 from harness.search import BisectionStatus, Trial
 
 if TYPE_CHECKING:
@@ -40,8 +40,8 @@ if TYPE_CHECKING:
     from harness.culprit.trials import Trials
     from harness.model.culprit import Commit
     from harness.probing import Probe
+    from harness.question.question import Policy
     from harness.repository.releases import Layout
-    from harness.request.question import Policy
 
 _COMPILED = (".so", ".pyd", ".dylib")
 

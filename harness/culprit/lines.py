@@ -51,13 +51,13 @@ from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
 from harness.probing import Prober
 from harness.probing.forking import CannotFork, ForkingProber, forking
-from harness.request.parsing import told_duration
+from harness.question.parsing import told_duration
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable
 
     from harness.probing import Probe
-    from harness.scheduling.scheduler import Task
+    from harness.probing.lanes import Task
 
 _FEW = 3
 

@@ -14,7 +14,7 @@ from harness.model import Judgement, Observation, Verdict
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
-from harness.scheduling.scheduler import Engine, Needs
+from harness.probing.lanes import Engine, Needs
 from harness.search import Narrowing
 
 if TYPE_CHECKING:

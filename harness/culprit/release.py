@@ -18,8 +18,8 @@ from harness.environment.resolve import ERA_MARGIN
 from harness.model import Change, Release, Verdict, name_of
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
-from harness.planning.releases import releases_on_line
 from harness.probing import Probe
+from harness.question.releases import releases_on_line
 from harness.search import Trial
 
 

@@ -20,11 +20,11 @@ from harness.model import (
     Verdict,
 )
 from harness.model.culprit import Level, Proof
-from harness.planning.inquiry import Scope
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.forking import ForkingProber
+from harness.probing.lanes import Engine, Lanes
 from harness.probing.probe import Probing
-from harness.scheduling.scheduler import Engine, Lanes
+from harness.question.inquiry import Scope
 from harness.search import Grid
 
 

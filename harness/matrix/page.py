@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import field, frozen
 
-from harness.asking.advice import again
+from harness.bisection.advice import again
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import NOT_RUN, CellResult, CellRun
 from harness.matrix.table import MatrixTable, axis_name, labels, neighbours, tables

@@ -18,13 +18,13 @@ from harness.matrix import Cell, Matrix, expanded
 from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.lock import AsOf
 from harness.model.text import counted
-from harness.planning.given import Giver, combination_of
-from harness.planning.releases import era_of
 from harness.probing import Judge, Probe
+from harness.probing.lanes import Engine, Lanes
 from harness.probing.probe import Probers, known_attempts
-from harness.request.repros import find_repro
+from harness.question.given import Giver, combination_of
+from harness.question.releases import era_of
+from harness.question.repros import find_repro
 from harness.run.devices import choose_device
-from harness.scheduling.scheduler import Engine, Lanes
 from harness.search import ByNumber, Grid, Trial
 from harness.session import Session, joined, local_session
 

@@ -1,4 +1,4 @@
-"""One probe: from a combination to an observation. All searches use it."""
+"""One probe: from a combination to an observation, wherever it runs. All searches use it."""
 
 from harness.probing.judge import Judge
 from harness.probing.probe import Prepared, Probe, next_attempt, observation_of, probe_key, seed_of

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import cattrs
 from attrs import evolve
 
-from harness.asking.answer import Answer
-from harness.asking.sections import rows_of, sections_of
-from harness.asking.showing import json_of
-from harness.asking.wording import runs_made
+from harness.bisection.answer import Answer
+from harness.bisection.sections import rows_of, sections_of
+from harness.bisection.showing import json_of
+from harness.bisection.wording import runs_made
 from harness.environment import Workspace
 from harness.environment.workspace import site_packages
 from harness.model import Observation, Verdict, normalized_name

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 from attrs import frozen
 
-from harness.asking.answer import Answer, Asked
+from harness.bisection.answer import Answer, Asked
 from harness.errors import UserMistake
 from harness.model import Repro
 from harness.model.culprit import Level

@@ -5,8 +5,8 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import TYPE_CHECKING, Any
 
-from harness.asking.history import BrokenWindow, History, ReleaseRow, RowState
-from harness.asking.releases import asked_of
+from harness.bisection.history import BrokenWindow, History, ReleaseRow, RowState
+from harness.bisection.releases import asked_of
 from harness.model import Verdict
 from harness.model.text import listed
 from harness.model.verdict import runs_of
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping
     from pathlib import Path
 
-    from harness.planning.releases import Plan
+    from harness.question.releases import Plan
     from harness.store import Store
 
 _JUDGED = (RowState.GOOD, RowState.BAD, RowState.SKIP)

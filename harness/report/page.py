@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from xml.etree.ElementTree import Element
 
-    from harness.asking.history import RowState
+    from harness.bisection.history import RowState
     from harness.search import PositionState
     from harness.store import Store
 

@@ -6,9 +6,9 @@ import json
 from datetime import datetime, time, timedelta
 from typing import TYPE_CHECKING, Any
 
-from harness.asking.advice import again
-from harness.asking.answer import Answer, Asked, Status
-from harness.asking.wording import state_of
+from harness.bisection.advice import again
+from harness.bisection.answer import Answer, Asked, Status
+from harness.bisection.wording import state_of
 from harness.model import Device, Observation, Repro, Signature, normalized_name
 from harness.model.text import ranged
 from harness.report.commands import local_versions

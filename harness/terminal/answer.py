@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING
 from rich.table import Table
 from rich.text import Text
 
-from harness.asking.advice import again
-from harness.asking.answer import Answer, Status
-from harness.asking.history import History, HistoryStatus, RowState
-from harness.asking.sections import rows_of, sections_of, skipped_rows
-from harness.asking.wording import runs_made
+from harness.bisection.advice import again
+from harness.bisection.answer import Answer, Status
+from harness.bisection.history import History, HistoryStatus, RowState
+from harness.bisection.sections import rows_of, sections_of, skipped_rows
+from harness.bisection.wording import runs_made
 from harness.matrix.table import tables
 from harness.model import Judgement, Observation, Outcome
 from harness.model.text import counted, in_environment, listed

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
 
     from rich.console import ConsoleOptions, RenderableType
 
-    from harness.asking.history import RowState
-    from harness.asking.sections import Row
+    from harness.bisection.history import RowState
+    from harness.bisection.sections import Row
 
 
 STYLE = {Verdict.GOOD: "green", Verdict.BAD: "red", Verdict.SKIP: "yellow"}

@@ -11,7 +11,7 @@ from packaging.version import Version
 
 from harness.catalogue.entries import Entry, all_entries, found_entries, lines_of
 from harness.errors import UserMistake
-from harness.request.repros import read_repro, repro_for_subject
+from harness.question.repros import read_repro, repro_for_subject
 
 ROOT = Path(__file__).parents[2]
 PATHS = sorted((ROOT / "repros").glob("*.py"))

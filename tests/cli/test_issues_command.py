@@ -11,9 +11,9 @@ from attrs import define, evolve
 from fake_gh import write_fake_gh
 
 from harness.model import Change
-from harness.nightly.record import Break, Fix, Night, NightArchive
-from harness.nightly.watch import SCHEMA, NightStatus, ProjectNight
 from harness.store import Store, as_record
+from harness.watch.record import Break, Fix, Night, NightArchive
+from harness.watch.watch import SCHEMA, NightStatus, ProjectNight
 
 FIRST, SECOND = "2024-02-01T00:00:00+00:00", "2024-02-02T00:00:00+00:00"
 BREAK = Break(

@@ -13,7 +13,7 @@ from harness.culprit.pursuit import Pursuit
 from harness.culprit.trials import Tally
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
 from harness.probing import Prepared
-from harness.scheduling.scheduler import Lanes
+from harness.probing.lanes import Lanes
 
 VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.CRASHED: Verdict.SKIP}
 UNITS = tuple("abcdefgh")

@@ -15,7 +15,7 @@ from harness.events import SILENT
 from harness.model import Combination, Outcome
 from harness.model.repro import parse_repro
 from harness.probing import Probe, seed_of
-from harness.request.commands import command_repro
+from harness.question.commands import command_repro
 from harness.run.sandbox import SandboxMode, choose
 
 SANDBOX = choose(SandboxMode.AUTO, network=False, reporter=SILENT)

@@ -11,7 +11,7 @@ from attrs import evolve
 
 from harness.environment import PipSettings, Uv
 from harness.events import SILENT
-from harness.request.project import Projects
+from harness.question.project import Projects
 from harness.run.sandbox import SandboxMode, choose
 
 SANDBOX = choose(SandboxMode.AUTO, network=False, reporter=SILENT)

@@ -9,7 +9,7 @@ from wheelhouse import Wheelhouse
 from harness.environment import Environment, PipSettings, find_interpreter, foreign_lock
 from harness.environment.workspace import site_packages
 from harness.model import Combination, Pin
-from harness.request.lockfiles import installed_pins
+from harness.question.lockfiles import installed_pins
 
 
 @pytest.fixture

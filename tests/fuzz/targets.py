@@ -24,8 +24,8 @@ from harness.matrix import read_matrix
 from harness.model import Device, Lock, Target
 from harness.model.repro import parse_repro
 from harness.model.text import parse_size
+from harness.question.lockfiles import read_pins
 from harness.redact import hide_secrets, redact
-from harness.request.lockfiles import read_pins
 from harness.run.result import Unreadable, read_metrics, read_report
 from harness.store import Store, observation_key
 

@@ -12,7 +12,7 @@ from attrs import evolve
 
 from harness.errors import BadMatrix
 from harness.matrix import read_matrix
-from harness.request.repros import find_repro
+from harness.question.repros import find_repro
 
 ROOT = Path(__file__).parent.parent.parent
 SCHEMA = json.loads((ROOT / "docs" / "reference" / "matrix.schema.json").read_text(encoding="utf-8"))

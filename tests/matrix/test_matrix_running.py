@@ -12,8 +12,8 @@ from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
 from harness.matrix.running import Sessions, run_cells
 from harness.model import Verdict
-from harness.planning.releases import era_of
-from harness.scheduling.scheduler import Lanes
+from harness.probing.lanes import Lanes
+from harness.question.releases import era_of
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 from attrs import evolve
 
-from harness.asking.failures import FailureJudge
+from harness.bisection.failures import FailureJudge
 from harness.model import (
     Device,
     Observation,

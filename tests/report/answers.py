@@ -5,7 +5,7 @@ from __future__ import annotations
 from attrs import evolve
 from support import changed, make_answer
 
-from harness.asking.answer import Candidate
+from harness.bisection.answer import Candidate
 from harness.model import (
     Change,
     Device,

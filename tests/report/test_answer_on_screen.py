@@ -10,7 +10,7 @@ from answers import ADVANCED, ANSWER, BAD_RUN, COMMIT, GOOD_RUN, HOSTILE_MARKS, 
 from attrs import evolve
 from support import changed, make_answer
 
-from harness.asking.answer import Status
+from harness.bisection.answer import Status
 from harness.model import Signature, Verdict
 from harness.model.culprit import Culprit, Evidence, Region
 from harness.search.rates import Counts

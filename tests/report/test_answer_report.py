@@ -22,7 +22,7 @@ from answers import (
 )
 from attrs import evolve
 
-from harness.asking.answer import Status
+from harness.bisection.answer import Status
 from harness.cli.results import recipient_package
 from harness.model import Change, Signature, Verdict
 from harness.model.verdict import Step

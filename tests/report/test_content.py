@@ -10,7 +10,7 @@ from answers import ADVANCED, DIFF, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, k
 from attrs import evolve
 from markdown_it import MarkdownIt
 
-from harness.asking.answer import Status
+from harness.bisection.answer import Status
 from harness.model import Change, Verdict
 from harness.model.verdict import Step
 from harness.report.answer import report_page

@@ -9,11 +9,11 @@ from attrs import evolve
 from markdown_it import MarkdownIt
 from packaging.version import Version
 
-from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, UntestedGaps
+from harness.bisection.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState, UntestedGaps
 from harness.model import Release, Repro, Signature, Verdict
 from harness.model.verdict import Step
-from harness.planning.inquiry import Inquiry, Scope
-from harness.planning.releases import Plan
+from harness.question.inquiry import Inquiry, Scope
+from harness.question.releases import Plan
 from harness.redact import Private
 from harness.report.history import history_id, history_page
 

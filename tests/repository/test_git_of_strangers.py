@@ -11,8 +11,8 @@ import pytest
 from git_project import GitProject, new_project
 
 from harness.errors import BadRepository, NoNetwork
+from harness.question.project import files_of, make_repository
 from harness.repository.git import Repository, archive_of, clone_of, git_output, without_credentials
-from harness.request.project import files_of, make_repository
 
 
 @pytest.fixture

@@ -23,7 +23,7 @@ from git_project import GitProject, new_project
 from support import Ended, Harness
 from wheelhouse import Wheel, Wheelhouse
 
-from harness.asking.showing import json_of
+from harness.bisection.showing import json_of
 from harness.model import Verdict
 from harness.report.archive import Archive
 from harness.store import Store

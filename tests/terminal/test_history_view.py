@@ -7,7 +7,7 @@ import io
 from attrs import evolve
 from rich.console import Console
 
-from harness.asking.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState
+from harness.bisection.history import BrokenWindow, History, HistoryStatus, ReleaseRow, RowState
 from harness.model import Signature
 from harness.terminal import print_history
 

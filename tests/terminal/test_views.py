@@ -9,7 +9,7 @@ import time
 
 import pytest
 
-from harness.asking.sections import skipped_rows
+from harness.bisection.sections import skipped_rows
 from harness.events import (
     SILENT,
     Dropped,

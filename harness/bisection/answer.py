@@ -1,0 +1,444 @@
+"""The answer to a question: its failures, the culprits of each with the runs that prove them, and a workaround."""
+
+from __future__ import annotations
+
+import enum
+from pathlib import PurePath
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, field, frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.model import Change, Observation, Repro, Signature, Verdict
+from harness.model.culprit import Culprit, Evidence
+from harness.model.release import version_order
+from harness.model.verdict import Step, verdicts_around
+from harness.redact import everywhere
+from harness.search import Counts, Effect
+
+if TYPE_CHECKING:
+    from harness.question.inquiry import Scope
+    from harness.question.question import End
+
+
+# Reasons for leaving out a release that nobody gets without asking for it.
+_NOBODY_HAS = ("yanked", "no files", "uploaded after")
+
+
+@frozen
+class Candidate:
+    """One candidate of a line, such as a release; `uploaded` is an ISO date, "" if unknown."""
+
+    version: str
+    uploaded: str = ""
+
+
+@frozen
+class Boundary:
+    """What a search over a line found: two neighbours between which the verdict changes, and every run on the way.
+
+    `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says. `before`
+    and `after` are the two neighbours, in the order of the line; the change is a fix with `is_fix`, else a regression.
+    None if that end lacks the package or is not known. `suspects` are the candidates that may have introduced the
+    change, a single one if it is certain; releases between the two that were not run are among them. `message` is the
+    failure of the first bad one if that is another than the bad end's. `sides` are the runs just before and just after
+    the change. `confidence` is the probability that the boundary is right, estimated from the runs; `good_side` and
+    `bad_side` count the runs on both sides, and `effect` is the difference of a metric between them; `is_flaky` says
+    that one run did not tell good from bad. `left_out` maps candidates that were not tried to the reason, `drift`
+    candidates to what could not be held, and `altered` to the files of its environment that a run changed. `moved` is
+    the difference of the sides' locks. `fault` says which internal error ended the search below it, "" if none did.
+    """
+
+    subject: str
+    unit: str = "release"
+    candidates: tuple[Candidate, ...] = ()
+    before: str | None = None
+    after: str | None = None
+    is_fix: bool = False
+    suspects: tuple[str, ...] = ()
+    message: str = ""
+    sides: tuple[Observation, ...] = ()
+    steps: tuple[Step, ...] = ()
+    confidence: float | None = None
+    good_side: Counts | None = None
+    bad_side: Counts | None = None
+    effect: Effect | None = None
+    is_flaky: bool = False
+    left_out: dict[str, str] = field(factory=dict)
+    drift: dict[str, tuple[str, ...]] = field(factory=dict)
+    altered: dict[str, tuple[str, ...]] = field(factory=dict)
+    moved: tuple[Change, ...] = ()
+    fault: str = ""
+
+    @property
+    def ends(self) -> tuple[str | None, str | None]:
+        """The candidates just before and just after the change."""
+        return (self.before, self.after)
+
+    @property
+    def by_verdict(self) -> dict[Verdict, Observation]:
+        """The two sides of the change by their verdict, the older one first; empty unless both have run."""
+        return dict(zip(verdicts_around(is_fix=self.is_fix), self.sides, strict=True)) if len(self.sides) == 2 else {}
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether the two candidates are neighbours and both have run."""
+        return len(self.suspects) == 1 and len(self.sides) == 2
+
+    @property
+    def left_between(self) -> dict[str, str]:
+        """The releases between the two that were not run, with the reason; pre-releases do not count."""
+        older, newer = self.ends
+        if not self.left_out or self.unit != "release" or older is None or newer is None:
+            return {}
+        low, high = sorted((Version(older), Version(newer)))
+        known = ((Version(text), text, why) for text, why in self.left_out.items())
+        return {text: why for one, text, why in known if low < one < high and not one.is_prerelease}
+
+    @property
+    def untried(self) -> dict[str, str]:
+        """Those of `left_between` that may have introduced the change for others."""
+        return {text: why for text, why in self.left_between.items() if not why.startswith(_NOBODY_HAS)}
+
+    def with_untried(self) -> Boundary:
+        """Return it with the releases between the two that were not run as suspects, too."""
+        untried = self.untried
+        if not untried or not self.suspects:
+            return self
+        is_up = [one for one in self.ends if one is not None] == sorted(filter(None, self.ends), key=version_order)
+        suspects = sorted({*untried, *self.suspects}, key=version_order, reverse=not is_up)
+        return evolve(self, suspects=tuple(suspects))
+
+    @property
+    def constraint(self) -> str:
+        """The loosest constraint that keeps the subject on the good side, such as `numpy<2`; "" if there is none."""
+        older, newer = self.ends
+        if self.unit != "release" or (older is None and newer is None):
+            return ""
+        if self.is_fix:
+            return f"{self.subject}>={newer}" if newer else ""
+        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not self.untried)
+
+
+def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:
+    """Return the loosest constraint that keeps a package at its last good version or below; "" if there is none."""
+    if newer is None:  # the package is no longer there at the bad end
+        return f"{name}=={older}"
+    if older is None:
+        return ""
+    try:
+        low, high = Version(older), Version(newer)
+    except InvalidVersion:
+        return f"{name}=={older}"
+    if low > high:  # the bad end has the older release
+        return f"{name}>={older}"
+    return f"{name}<{_shortest(low, high)}" if is_certain else f"{name}<={older}"
+
+
+def _shortest(older: Version, newer: Version) -> str:
+    """Return the newer version without trailing zeros (2.0.0 is 2), unless that is not above the older one."""
+    if newer.is_prerelease or newer.is_postrelease or newer.epoch:
+        return str(newer)
+    parts = list(newer.release)
+    while len(parts) > 1 and parts[-1] == 0:
+        parts.pop()
+    text = ".".join(map(str, parts))
+    return text if older < Version(text) else str(newer)
+
+
+SCHEMA = 4
+
+
+class Status(enum.StrEnum):
+    """How an investigation ended; the exit code of `harness bisect` follows from it."""
+
+    FOUND = "found"
+    FIXED = "fixed"
+    NOT_A_REGRESSION = "not-a-regression"
+    NO_FAILURE = "no-failure"
+    NOT_FIXED = "not-fixed"
+    INCONCLUSIVE = "inconclusive"
+
+    @property
+    def exit_code(self) -> int:
+        """0: an answer was found, 1: there is nothing to find, 3: not sure; see also `Answer.exit_code`."""
+        return {Status.FOUND: 0, Status.FIXED: 0, Status.INCONCLUSIVE: 3}.get(self, 1)
+
+    @property
+    def is_change(self) -> bool:
+        """Whether a change was found."""
+        return self in (Status.FOUND, Status.FIXED)
+
+
+@frozen
+class Guilty:
+    """One culprit of a failure: where users hit it (`boundary`), and the levels below (`deeper`).
+
+    `deeper` is None if the search did not go below the release. `companions` are packages that broke nothing, but have
+    to be held back along with this one.
+    `evidence` is what the APIs of the two releases say about the failure; it proves nothing.
+    """
+
+    boundary: Boundary
+    deeper: Culprit | None = None
+    companions: tuple[Boundary, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def package(self) -> str:
+        """The name of what was searched: the package, or "python"."""
+        return self.boundary.subject
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the finest level is proved, or else two neighbouring candidates were run, one good and one bad."""
+        return self.deeper.finest.is_proved if self.deeper is not None else self.boundary.is_certain
+
+    @property
+    def fault(self) -> str:
+        """The internal error that ended the search below what is known; "" if none did."""
+        findings = self.deeper.findings if self.deeper is not None else ()
+        return self.boundary.fault or next((finding.fault for finding in findings if finding.fault), "")
+
+    @property
+    def packages(self) -> tuple[Change, ...]:
+        """The changed packages that made the difference."""
+        return self.deeper.packages if self.deeper is not None else (Change(self.package, *self.boundary.ends),)
+
+    @property
+    def constraint(self) -> str:
+        """The constraint that runs showed to be enough: on the guilty package if that alone was reverted."""
+        finding = self.deeper.findings[0] if self.deeper is not None else None
+        shown = finding.proofs[0] if finding is not None and finding.proofs else None
+        if finding is None or self.boundary.is_fix or len(finding.packages) != 1 or shown is None or not shown.holds:
+            return self.boundary.constraint
+        change = finding.packages[0]
+        if change.name == self.package or change.before is None or change.after is None:
+            return self.boundary.constraint
+        found = constraint_between(change.name, change.before, change.after)
+        return found if "<" in found else f"{change.name}=={change.before}"
+
+
+@frozen
+class Failure:
+    """One way in which it fails: a script has one, a test suite one for each group of tests.
+
+    `boundary` is the search over the named subject if that did not find a culprit; `note` says why none was found;
+    `fault` says which internal error ended its search, "" if none did.
+    """
+
+    tests: tuple[str, ...]
+    signature: Signature | None
+    status: Status
+    culprits: tuple[Guilty, ...] = ()
+    boundary: Boundary | None = None
+    note: str = ""
+    fault: str = ""
+
+
+@frozen
+class Asked:
+    """The question as the answer keeps it. `requirements` and `holds` were asked for besides the subject.
+
+    `ends` has the good and the bad end with their kind and text, None for one that the search had to find. `typed` are
+    the words that name the repro and the settings. `depth` is the level that the search was to reach. `copied` is the
+    project whose copies it ran in, by the digest of its content, and the folder inside; a report never shows its path.
+    `files` names the releases of the other step of a repro of two: "written_by" or "read_by".
+    """
+
+    subject: str
+    repro: Repro
+    device: str = "cpu"
+    python: str = ""
+    as_of: str = "none"
+    requirements: tuple[str, ...] = ()
+    holds: tuple[str, ...] = ()
+    ends: dict[str, dict[str, str] | None] = field(factory=dict)
+    find_fix: bool = False
+    depth: str = ""
+    typed: tuple[str, ...] = ()
+    copied: tuple[str, str] = ("", "")
+    files: dict[str, str] = field(factory=dict)
+
+    @classmethod
+    def of(cls, scope: Scope, good: End | None = None, bad: End | None = None, **more: Any) -> Asked:
+        """Return the question of a search between two ends; `more` are the fields that its scope does not say."""
+        repro = scope.repro
+        asked = cls(
+            scope.subject,
+            repro.without_copies,
+            scope.device.value,
+            scope.python,
+            requirements=scope.requirements,
+            holds=scope.holds,
+            ends={name: end.as_json() if end is not None else None for name, end in (("good", good), ("bad", bad))},
+            find_fix=scope.policy.find_fix,
+            copied=(PurePath(repro.project).parent.name, repro.inside) if repro.project else ("", ""),
+        )
+        return evolve(asked, **more)
+
+
+_NOWHERE = Boundary("")
+
+
+@frozen
+class Answer:
+    """The answer to one question.
+
+    `sentence` is the answer, `advice` the next command, `told` are sentences about choices that were made.
+    `constraints` exclude the culprits; `constraints_verified` says that a run passed with them. `flaky` are tests that
+    both passed and failed in one environment; `not_run` passed at the good end and have no result at the bad one.
+    `not_rebuilt` says what of the good end could not be had again, if that end fails.
+    `ends` are the runs of the good end, of an older one for tests that fail there, too, and of the bad one, if they
+    were run as such, and `changes` is the difference of their locks.
+    `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
+    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored. `not_kept` are
+    its lower bounds and pins that were lifted for older packages. `way_on` is a day before `back_to`, and the Python of
+    this machine with which its packages can be installed.
+    `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
+    release among them; `wall_s` is in seconds. With `is_known` it was found by an earlier search, and nothing was run.
+
+    The properties after `culprits` are those of the first culprit, or of the search that found none.
+    """
+
+    asked: Asked
+    status: Status
+    sentence: str = ""
+    failures: tuple[Failure, ...] = ()
+    constraints: tuple[str, ...] = ()
+    constraints_verified: bool = False
+    verified_by: Observation | None = None
+    flaky: tuple[str, ...] = ()
+    failing_at_both: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
+    not_rebuilt: str = ""
+    ends: tuple[Observation, ...] = ()
+    changes: tuple[Change, ...] = ()
+    back_to: str = ""
+    limits: tuple[str, ...] = ()
+    lifted: tuple[str, ...] = ()
+    not_kept: tuple[str, ...] = ()
+    advice: str = ""
+    way_on: tuple[str, str] | None = None
+    told: tuple[str, ...] = ()
+    probes: int = 0
+    culprit_probes: int = 0
+    wall_s: float = 0.0
+    is_known: bool = False
+
+    @property
+    def culprits(self) -> tuple[Guilty, ...]:
+        """The culprits of all failures, each once."""
+        found: dict[tuple[str, str | None], Guilty] = {}
+        for failure in self.failures:
+            for culprit in failure.culprits:
+                found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
+        return tuple(found.values())
+
+    @property
+    def exit_code(self) -> int:
+        """That of the status.
+
+        Of a change, 4 if an internal error ended the search below it, or that of another failure, and 3 if other
+        releases between its two were not run.
+        """
+        faults = [*(culprit.fault for culprit in self.culprits), *(failure.fault for failure in self.failures)]
+        if self.status.is_change and any(faults):
+            return 4
+        is_range = self.status.is_change and any(culprit.boundary.untried for culprit in self.culprits)
+        return Status.INCONCLUSIVE.exit_code if is_range else self.status.exit_code
+
+    def parts(self) -> tuple[Answer, ...]:
+        """Return one answer for each culprit, such as for a report of its own; this answer itself if there is none."""
+        if len(self.culprits) < 2:
+            return (self,)
+        found = []
+        for culprit in self.culprits:
+            failure = next(one for one in self.failures if culprit in one.culprits)
+            found.append(evolve(self, failures=(evolve(failure, culprits=(culprit,)),)))
+        return tuple(found)
+
+    def lean(self) -> Answer:
+        """Return the answer without data that only the search needed, and that the stored observations have."""
+        lean: Answer = everywhere(self, Observation, lambda run: evolve(run, loaded={}, trace=None))
+        return evolve(lean, is_known=False)
+
+    @property
+    def boundary(self) -> Boundary:
+        """The boundary of the first culprit, or of the search that found none; an empty one without either."""
+        first = self.failures[0] if self.failures else None
+        if self.culprits:
+            return self.culprits[0].boundary
+        return first.boundary if first is not None and first.boundary is not None else _NOWHERE
+
+    @property
+    def culprit(self) -> Culprit | None:
+        """The levels below the release of the first culprit; None if the search did not go there."""
+        return self.culprits[0].deeper if self.culprits else None
+
+    @property
+    def subject(self) -> str:
+        """What was searched: the named package, or the first culprit."""
+        return self.boundary.subject or self.asked.subject
+
+    @property
+    def repro(self) -> str:
+        """The name of what ran."""
+        return self.asked.repro.name
+
+    @property
+    def signature(self) -> Signature | None:
+        """How the first failure is recognised."""
+        return self.failures[0].signature if self.failures else None
+
+    @property
+    def last_good(self) -> str | None:
+        """The candidate just before a regression."""
+        return self.boundary.before if not self.boundary.is_fix else None
+
+    @property
+    def first_bad(self) -> str | None:
+        """The candidate that a regression came with."""
+        return self.boundary.after if not self.boundary.is_fix else None
+
+    @property
+    def last_bad(self) -> str | None:
+        """The candidate just before a fix."""
+        return self.boundary.before if self.boundary.is_fix else None
+
+    @property
+    def first_good(self) -> str | None:
+        """The candidate that a fix came with."""
+        return self.boundary.after if self.boundary.is_fix else None
+
+    @property
+    def suspects(self) -> tuple[str, ...]:
+        """The candidates in which the change may be."""
+        return self.boundary.suspects
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """The runs of the searches over releases, in order."""
+        if len(self.culprits) > 1:
+            return tuple(step for culprit in self.culprits for step in culprit.boundary.steps)
+        return self.boundary.steps
+
+    @property
+    def sides(self) -> tuple[Observation, ...]:
+        """The runs just before and just after the change."""
+        return self.boundary.sides
+
+    @property
+    def left_out(self) -> dict[str, str]:
+        """The candidates that were not tried, with the reasons."""
+        return self.boundary.left_out
+
+    @property
+    def lock_changes(self) -> tuple[Change, ...]:
+        """The difference of the locks on both sides of the change."""
+        return self.boundary.moved or self.changes
+
+    @property
+    def constraint(self) -> str:
+        """The constraints that exclude the culprits, in one line."""
+        return " ".join(self.constraints)

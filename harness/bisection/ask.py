@@ -1,0 +1,289 @@
+"""The one way to an answer: looks up what a question names, chooses the kind of search, and keeps the answer.
+
+The same question again is answered at once by the answer that was kept, and nothing runs.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shlex
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import asdict, evolve
+
+from harness._version import __version__
+from harness.bisection.answer import SCHEMA, Answer, Status
+from harness.bisection.kinds import QuestionKind, kind_of, refuse_meaningless
+from harness.bisection.wording import sentence_between
+from harness.culprit.axis import left_out_words
+from harness.errors import HarnessError, UnknownProject, UserMistake
+from harness.events import SILENT, Note, Reporter, SearchBegan
+from harness.model import Release, normalized_name
+from harness.model.culprit import Level
+from harness.model.text import listed
+from harness.model.verdict import Step
+from harness.probing.judge import BY_HAND, Person
+from harness.question.commands import ChosenCommand, chosen_command
+from harness.question.given import other_step, sentence_about, with_files
+from harness.question.inquiry import Inquiry, unbounded
+from harness.question.project import Projects
+from harness.question.question import EndKind, Ends, Question
+from harness.question.repros import required_python, similar_package, typed_words
+from harness.redact import everywhere
+from harness.session import Session, at_python, open_session
+from harness.store import as_record, read_record
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from harness.settings import Settings
+    from harness.store import Store
+
+_UV_SETTINGS = ("/etc/uv/uv.toml", os.environ.get("XDG_CONFIG_HOME", "~/.config") + "/uv/uv.toml")
+
+
+def ask(
+    question: Question,
+    settings: Settings,
+    reporter: Reporter = SILENT,
+    typed: frozenset[str] = frozenset(),
+    person: Person | None = None,
+) -> Answer:
+    """Answer a question. `typed` are options that are no part of it; `person` judges with `--ask`.
+
+    Raises `UserMistake` and its subclasses, `NoWorkers`, `NoNetwork`, `NoSpace`, and `Interrupted` on Ctrl-C.
+    """
+    kind, ends = kind_of(question, settings)
+    refuse_meaningless(question, settings, kind, ends, typed)
+    if question.policy.ask and person is None:
+        raise UserMistake("--ask needs a terminal at which you judge each run")
+    subject = None if kind is QuestionKind.PYTHONS else question.subject
+    required = required_python(question.repro, question.run, subject) if kind is not QuestionKind.PYTHONS else None
+    with open_session(settings, reporter, requires_python=required) as session:
+        return ask_in(evolve(session, person=person) if question.policy.ask else session, question)
+
+
+def ask_in(session: Session, question: Question) -> Answer:
+    """Answer a question with an open session. Raises as `ask` does."""
+    kind, ends = kind_of(question, session.settings)
+    if kind is QuestionKind.PYTHONS:
+        from harness.bisection.pythons import ask_pythons
+
+        return ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+    session, inquiry = asked_in(session, question, kind, ends)
+    answer = ask_inquiry(session, inquiry, kind)
+    if answer.limits:
+        return _without_limits(session, inquiry, answer)
+    if answer.way_on is None or answer.culprits or session.settings.python or session.remote is not None:
+        return answer
+    return _with_another_python(session, question, answer, *answer.way_on)
+
+
+def _with_another_python(session: Session, question: Question, answer: Answer, day: str, python: str) -> Answer:
+    """Ask again with an older Python of this machine, for which packages of an earlier day can be installed."""
+    why = f"Python {session.interpreter.minor} can't go back to {day}, Python {python} can"
+    session.reporter.report(Note(f"{why}: asked again with it"))
+
+    def again() -> Answer:
+        other = at_python(session, python)
+        kind, ends = kind_of(question, other.settings)
+        return ask_inquiry(other, inquiry_of(other, question, kind, ends), kind)
+
+    found = _asked_again(again, answer, f"with Python {python}", advice="")
+    told = (f"{why}: this is the answer for Python {python}",) if found.culprits else ()
+    return evolve(found, told=(*found.told, *told))
+
+
+def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answer:
+    """Ask again without the project's own bounds where nothing fails with them; they may only hide the change."""
+    limits = listed(answer.limits)
+    session.reporter.report(Note(f"nothing fails, but the project's own {limits} may hide it: asked again without"))
+    names = tuple(unbounded(text) for text in answer.limits)
+    typed = (*inquiry.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
+    free = evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed)
+
+    def again() -> Answer:
+        return ask_inquiry(session, free, QuestionKind.WORLDS)
+
+    found = _asked_again(again, answer, f"without {limits}", advice=answer.advice)
+    found = evolve(found, lifted=answer.limits if found.failures else ())
+    return evolve(found, sentence=sentence_between(found))
+
+
+def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
+    """Return another answer if it has failures, else the first one with what came of it, and `advice`."""
+    try:
+        found = again()
+    except UserMistake as error:
+        return evolve(answer, told=(*answer.told, f"{how} it can't be run: {error}"))
+    if found.culprits or (found.failures and not answer.failures):
+        return evolve(found, probes=answer.probes + found.probes, wall_s=answer.wall_s + found.wall_s)
+    outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
+    return evolve(answer, advice=advice, told=(*answer.told, f"{how}: {outcome} either"))
+
+
+def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind) -> Answer:
+    """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does."""
+    store, place = session.store, _place_of(session, inquiry, kind)
+    if (answer := _known(store, place)) is not None:
+        left_out = left_out_words(answer.boundary.left_out)
+        session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
+        return answer
+    with names_meant(inquiry):
+        answer = _search_of(kind)(session, inquiry)
+    if inquiry.policy.ask:
+        answer = evolve(answer, told=(*answer.told, "every run was judged by hand (--ask)"))
+    else:
+        from harness.bisection.evidence import with_evidence
+
+        answer = with_evidence(answer, session.prober)
+    if kind is QuestionKind.WORLDS:
+        answer = evolve(answer, sentence=sentence_between(answer))
+    if files := other_step(session, inquiry):
+        sentence = f"{answer.sentence} {sentence_about(files)}"
+        answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
+    if place and answer.exit_code == 0:  # others are searched again, which may find more
+        store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), SCHEMA))))
+    return answer
+
+
+def _search_of(kind: QuestionKind) -> Callable[[Session, Inquiry], Answer]:
+    """Return the search for a kind of question. It is imported only now: an answer that is known needs none."""
+    match kind:
+        case QuestionKind.COMMITS:
+            from harness.bisection.commits import ask_commits
+
+            return ask_commits
+        case QuestionKind.WORLDS:
+            from harness.bisection.between import ask_between
+
+            return ask_between
+    from harness.bisection.releases import ask_releases
+
+    return ask_releases
+
+
+def command_of(session: Session, question: Question, ends: Ends | None = None) -> ChosenCommand:
+    """Return what runs: a repro, or a command in a fresh copy of its project. Raises `UserMistake` and `BadRepro`."""
+    projects = Projects(session.workspace, session.local.builder.uv, session.interpreter, session.index)
+    project = question.project
+    if ends is not None and ends.good is not None and ends.good.moment is not None:
+        project = evolve(project, good_day=ends.good.moment.isoformat())
+    return chosen_command(question.repro, question.run, question.subject, session.settings, project, projects)
+
+
+def asked_in(
+    session: Session, question: Question, kind: QuestionKind = QuestionKind.RELEASES, ends: Ends | None = None
+) -> tuple[Session, Inquiry]:
+    """Look up what a question names, and make or fetch the files that its runs read.
+
+    Raises `UserMistake` and `BadRepro`.
+    """
+    return with_files(session, inquiry_of(session, question, kind, ends))
+
+
+def inquiry_of(session: Session, question: Question, kind: QuestionKind, ends: Ends | None) -> Inquiry:
+    """Look up what a question names. Raises `UserMistake` and `BadRepro`."""
+    chosen = command_of(session, question, ends)
+    settings = session.settings
+    good, bad = (ends.good, ends.bad) if ends is not None else (question.good, question.bad)
+    repro, policy = chosen.repro, question.policy
+    if policy.ask:  # nobody judges a release several times to be surer, unless that is asked for
+        repro = evolve(repro, signature=BY_HAND)
+        policy = evolve(policy, confirm=policy.confirm or 0)
+    return Inquiry(
+        question.subject or "",
+        repro,
+        good=good,
+        bad=bad,
+        depth=_depth(question, kind),
+        policy=policy,
+        with_=chosen.with_,
+        hold=settings.hold,
+        as_of=settings.as_of,
+        from_source=settings.buildable,
+        typed=(
+            *typed_words(question.repro, question.run, settings.params),
+            *question.project.typed,
+            *settings.typed,
+        ),
+        told=chosen.told,
+    )
+
+
+def _depth(question: Question, kind: QuestionKind) -> Level:
+    """Return how deep to go: as asked; else to the commit with a repository, to the lines for a named package."""
+    if question.depth is not None:
+        return question.depth
+    if kind is QuestionKind.PYTHONS:
+        return Level.PACKAGE
+    if question.policy.ask:
+        return Level.RELEASE
+    if question.policy.git:
+        return Level.COMMIT
+    return Level.REGION if question.subject is not None else Level.RELEASE
+
+
+def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
+    """Return the file of the answer to a question, relative to the results folder.
+
+    Its name is a hash of the whole question, of what its ends and the index say now, and of the settings with which
+    packages are found. "" if that can't be told at once, as for an environment's folder.
+    """
+    ends = [end for end in (inquiry.good, inquiry.bad) if end is not None]
+    may_change = any(end.kind in (EndKind.PYTHON, EndKind.COMMIT) for end in ends)
+    if may_change or kind is QuestionKind.PYTHONS or session.remote is not None:
+        return ""
+    releases: tuple[Release, ...] = ()
+    if inquiry.subject:
+        try:
+            releases = session.index.releases(normalized_name(inquiry.subject))
+        except HarnessError:
+            return ""  # the search says what is wrong
+    uv, reader = session.local.builder.uv, session.reader
+    configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
+    told = [
+        (__version__, kind.value),
+        asdict(evolve(inquiry, told=())),
+        [end.path.read_bytes().hex() for end in ends if end.path is not None],
+        asdict(session.settings),
+        (session.interpreter.version, session.interpreter.path),
+        [(name, value) for name, value in uv.environment.items() if name.upper().startswith(("UV_", "PIP_"))],
+        (asdict(uv.settings), [path.read_bytes().hex() for path in configured if path.is_file()]),
+        (reader.lock.id, reader.repro.digest) if reader is not None and reader.lock is not None else (),
+        session.gpus,
+        session.local.variables,
+        [(path.name, path.stat().st_size, path.stat().st_mtime_ns) for path in session.index.local_wheels()],
+        [(release.version, release.yanked) for release in releases],
+    ]
+    text = json.dumps(told, sort_keys=True, default=str)
+    return f"answers/known/{hashlib.sha256(text.encode()).hexdigest()[:20]}.json"
+
+
+def _known(store: Store, place: str) -> Answer | None:
+    """Return the answer that is kept at a place, None if there is none or one of its runs is gone."""
+    answer = read_record(store.root / place, Answer, SCHEMA) if place else None
+    if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
+        return None
+    told = (*answer.told, "answered from the results of an earlier search; nothing was run")
+    known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
+    return evolve(known, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
+
+
+@contextmanager
+def names_meant(inquiry: Inquiry) -> Iterator[None]:
+    """Say which package was probably meant where the index has no project of a name.
+
+    Raises `UnknownProject` again, with a name that is required or is the subject of some repro.
+    """
+    try:
+        yield
+    except UnknownProject as error:
+        close = similar_package(error.project, (*inquiry.repro.dependencies, *inquiry.with_))
+        if close in (None, normalized_name(error.project)):
+            raise
+        raise UnknownProject(error.project, hint=f"did you mean {close}?") from error

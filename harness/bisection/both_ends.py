@@ -1,0 +1,512 @@
+"""Runs the two ends of a question between worlds, and finds what newly fails, also if it fails only in some runs."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Collection, Iterator, Sequence
+from datetime import timedelta
+
+from attrs import define, evolve, field
+from packaging.version import Version
+
+from harness.bisection.advice import advice_on_limits, again, cut_short, last_words
+from harness.bisection.failures import (
+    Group,
+    Groups,
+    fails,
+    fails_alike,
+    failures_between,
+    packages_named,
+    some_of_each,
+)
+from harness.bisection.observing import MOST_PASSES, Observer, passes_needed
+from harness.errors import UserMistake
+from harness.model import Observation, Outcome, Repro, Verdict
+from harness.model.signature import last_exception
+from harness.model.text import counted, listed, one_line
+from harness.probing import Judge
+from harness.question.question import EndKind, day_end, release_end
+from harness.question.worlds import NoSolution, World, Worlds
+from harness.run.commands import NO_TESTS, only
+
+_PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
+RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare
+RATE_FAILURES = 4
+_SHOWN = 120  # characters of an error in a sentence
+_NAMED = 3  # tests that a sentence names
+_FEW = 4  # a step back runs some of the failing tests first, if the suite has so many times more tests
+_SUSPECTS = 3  # packages that are put back to older releases
+# Fixed time limits, so that the same question asked again gets the same limit and finds its answers in the store.
+_LIMITS_S = (60.0, 120.0, 240.0)
+_TIMES_LONGER = 10
+
+
+def only_tests(repro: Repro, tests: tuple[str, ...]) -> Repro:
+    """Return the repro with its command restricted to these tests; unchanged without tests."""
+    if not tests:
+        return repro
+    argv = only(repro.argv, tests)
+    digest = hashlib.sha256("\0".join([repro.digest, *argv]).encode()).hexdigest()[:16]
+    return evolve(repro, argv=argv, digest=digest)
+
+
+def soon_stopped(repro: Repro, seconds: float) -> Repro:
+    """Return the repro with a limit of at least ten times `seconds`, its duration at the good end.
+
+    The limit is 1, 2 or 4 minutes, and never longer than the repro's own. A new limit changes the digest, because a
+    run that timed out says nothing about a longer limit.
+    """
+    limit = next((step for step in _LIMITS_S if step >= _TIMES_LONGER * seconds), repro.timeout)
+    if limit >= repro.timeout:
+        return repro
+    return evolve(repro.within(limit, is_own=False), digest=f"{repro.digest}-{limit:g}")
+
+
+@define
+class BothEnds:
+    """The two ends of a question and their runs; `good` is None until it is found further and further back.
+
+    `steps` is the way back if no good end was named; `newer` are the runs of each good end from which it went further
+    back, for tests that fail there, too. `unlike` says how an environment that is the good end differs from the one
+    that is built from its lock. `unjudged` says how older packages fail with another error than the bug's, and `alike`
+    are runs of older ones that show it. `together` are tests that had another result without the tests that run before
+    them.
+    """
+
+    observer: Observer
+    repro: Repro
+    worlds: Worlds
+    bad: World
+    good: World | None
+    newer: list[list[Observation]] = field(factory=list, init=False)
+    steps: StepsBack | None = field(default=None, init=False)
+    unjudged: str = field(default="", init=False)
+    alike: list[Observation] = field(factory=list, init=False)
+    unlike: str = field(default="", init=False)
+    together: frozenset[str] = field(default=frozenset(), init=False)
+    good_runs: list[Observation] = field(factory=list, init=False)
+    bad_runs: list[Observation] = field(factory=list, init=False)
+
+    def run_bad(self) -> bool:
+        """Run the bad end until it fails; returns whether it did. Raises `UserMistake` if it can't be run."""
+        label, probe = f"the bad end, {self.bad.end.text}", self.bad.itself()
+        run = self.observer.observe(label, probe)
+        self.bad_runs = [run]
+        if not self._fails(run):
+            confirm = self.observer.policy.confirm
+            again = range(1, _PASSES if confirm is None else confirm + 1)
+            self.bad_runs += self.observer.observe_again(label, probe, again, self._fails)
+            if not self._fails(self.bad_runs[-1]):
+                return False
+            self.note_flaky(1, len(self.bad_runs))
+        run = self.bad_runs[-1]
+        refuse_mistake(run, self.repro, self.observer.typed)
+        if not run.outcome.ran or run.outcome in (Outcome.OUT_OF_MEMORY, Outcome.DECLINED):
+            raise UserMistake(f"the bad end ({self.bad.end.text}) can't be run: {run.detail}")
+        return True
+
+    def _fails(self, run: Observation) -> bool:
+        return fails(run, self.observer.prober.store, self.repro.signature)
+
+    def run_good(self) -> bool:
+        """Run the good end; without one, worlds before the bad one until one passes more. Returns whether there is one.
+
+        Raises `UserMistake`.
+        """
+        if self.good is not None:
+            self._run_given(self.good)
+            return True
+        self.steps = StepsBack(self.worlds.building_only(self.bad.sources), self.bad)
+        return self._step_back(self.steps, self.repro) or self._one_package_back()
+
+    def further_back(self, tests: tuple[str, ...]) -> bool:
+        """Step further back with only these tests, which fail in the good end that was found; it is replaced by one in
+        which one of them passes. Returns whether there is one.
+        """
+        if self.steps is None:
+            return False
+        bad_runs, self.bad_runs = self.bad_runs, [next(run for run in self.bad_runs if self._fails(run))]
+        self.newer.append(self.good_runs)
+        if self._step_back(self.steps, only_tests(self.repro, tests), tests):
+            return True
+        self.bad_runs = bad_runs
+        self.newer.pop()
+        return False
+
+    def _step_back(self, steps: StepsBack, repro: Repro, tests: tuple[str, ...] = ()) -> bool:
+        """Take the next world in which something passes that fails at the bad end as the good end."""
+        few = self._few(tests)
+        seen = {self.bad.lock.id: ""}  # how each lock fails with another error, "" if it fails with the bug's
+        others: dict[str, str] = {}  # the same by day
+        doubted: list[tuple[str, World]] = []
+        for name, world in steps:
+            if world.lock.id not in seen:
+                run = self.observer.observe(name, world.itself(few or repro))
+                is_good = self._passes_more(run)
+                if is_good and few is None:
+                    self.good, self.good_runs = world, [run]
+                    return True
+                if is_good and self._is_good_end(f"{name}, all tests", world, repro):
+                    return True
+                if differs := self._differs(run):
+                    doubted += [(name, world)] if few is not None else []
+                else:
+                    self.alike.append(run)
+                seen[world.lock.id] = one_line(run.detail, _SHOWN) if differs else ""
+            others[world.end.text] = seen[world.lock.id]
+            steps.differs = bool(others[world.end.text])
+        # Alone, a test may fail because it needs the tests that run before it.
+        if any(self._is_good_end(f"{name}, all tests", world, repro) for name, world in doubted):
+            return True
+        oldest = min((day for day, other in others.items() if not other), default=self.bad.end.text)
+        unjudged = max((day for day, other in others.items() if other and day < oldest), default="")
+        self.unjudged = f"as of {unjudged}: {others[unjudged]}" if unjudged else ""
+        return False
+
+    def _few(self, tests: tuple[str, ...]) -> Repro | None:
+        """Return the command with some tests of each failure of the bad end; None if the whole suite is as small.
+
+        `tests` are those to choose from; none means all.
+        """
+        run = self.bad_runs[-1]
+        few = some_of_each(run, tests)
+        is_worth_it = bool(few) and len(few) * _FEW <= len(tests or run.tests)
+        return only_tests(self.repro, few) if is_worth_it else None
+
+    def _passes_more(self, run: Observation) -> bool:
+        return run.outcome.ran and bool(self.newly_failing([run], self.bad_runs[-1:]).groups)
+
+    def _is_good_end(self, label: str, world: World, repro: Repro) -> bool:
+        """Run a world with the whole command, and take it as the good end if something passes that fails now."""
+        run = self.observer.observe(label, world.itself(repro))
+        if not self._passes_more(run):
+            return False
+        self.good, self.good_runs = world, [run]
+        return True
+
+    def _one_package_back(self) -> bool:
+        """Take an older release of one package beside the newest of all others as the good end.
+
+        So if older packages fail with another error, or none can be installed. Only packages that the failure names are
+        tried.
+        """
+        if self.steps is None or self.bad.as_of is None or (self.alike and not self.unjudged):
+            return False
+        unjudged = self.unjudged
+        there = tuple(pin.name for pin in self.bad.lock.pins)
+        for name in packages_named(self.bad_runs[-1], there)[:_SUSPECTS]:
+            if self._step_back(StepsBack(self.worlds, self.bad, name), self.repro):
+                self.unjudged = ""
+                return True
+        self.unjudged = unjudged
+        return False
+
+    def _differs(self, run: Observation) -> bool:
+        """Whether a run says nothing about the bug: nothing in it fails as it fails now, or at a newer good end."""
+        signature = self.repro.signature
+        if signature is None:
+            newer = self.newer[-1] if self.newer else []
+            alike = fails_alike if run.tests else self._ends_alike
+            return not any(alike(run, seen) for seen in (*self.bad_runs[-1:], *newer))
+        return Judge(signature, self.observer.prober.store)(run).verdict is Verdict.SKIP
+
+    def _ends_alike(self, run: Observation, seen: Observation) -> bool:
+        """Whether a command that is judged as a whole fails twice with one exit code and the same type of exception."""
+        raised = [last_exception(self.observer.prober.store.log(one)) for one in (run, seen)]
+        one, other = (error.type if error is not None else "" for error in raised)
+        return fails_alike(run, seen) or (not seen.tests and (run.exit_code, one) == (seen.exit_code, other))
+
+    def _run_given(self, good: World) -> None:
+        """Run a good end that was named. An environment runs as it is, then as it is rebuilt from its lock."""
+        label = f"the good end, {good.end.text}"
+        if good.inside is None:
+            self.good_runs = [self._run_end(label, good)]
+            return
+        itself = self._run_end(f"{label}, as it is", good)
+        self.good_runs = [itself]
+        wanted = self.newly_failing([itself], self.bad_runs[-1:])
+        if not wanted.groups:
+            return
+        # Everything else is made from the lock, so its environment has to be good, too.
+        self.good = evolve(good, inside=None)
+        rebuilt = self._run_end(f"{label}, rebuilt", self.good)
+        if rebuilt.lock is not None and self.newly_failing([rebuilt], self.bad_runs[-1:]).groups:
+            self.good_runs = [rebuilt]
+            return
+        told = f"{good.end.text} passes as it is, and fails when it is rebuilt for Python {self.good.lock.python}"
+        self.unlike = f"{told}: {self.last_words(rebuilt)}"
+        self.good_runs = [itself, rebuilt]
+
+    @property
+    def not_rebuilt(self) -> str:
+        """Why a failure of the good end may not be its own: what was changed about it; "" if nothing was."""
+        if self.unlike or self.good is None or self.good.inside is not None:
+            return self.unlike
+        return "; ".join(self.good.changed)
+
+    def _run_end(self, label: str, world: World) -> Observation:
+        run = self.observer.observe(label, world.itself())
+        if not run.outcome.ran:
+            why = "can't be run" if run.outcome is not Outcome.UNINSTALLABLE else "could not be rebuilt"
+            raise UserMistake(f"the good end ({world.end.text}) {why}: {run.detail}")
+        refuse_mistake(run, self.repro, self.observer.typed)
+        return run
+
+    def newly_failing(self, good: Sequence[Observation], bad: Sequence[Observation]) -> Groups:
+        """Return what passes in the runs of the good end and fails in those of the bad one."""
+        return failures_between(good, bad, self.observer.prober.store, self.repro.signature)
+
+    def left_in(self, run: Observation) -> Groups:
+        """Return what passes at the good end, or at a newer one for other tests, and fails in a run."""
+        left = [self.newly_failing(runs, [run]) for runs in (self.good_runs, *self.newer[::-1])]
+        return next((groups for groups in left if groups.groups), left[-1])
+
+    def between(self) -> Groups:
+        """Return what newly fails, after the failing tests have run again at both ends.
+
+        A test with another result alone may depend on those that run before it: then the whole command is run. It is a
+        flaky regression if it fails only in some of these runs at the bad end, and in none at the good end.
+        """
+        groups = self.newly_failing(self.good_runs, self.bad_runs[-1:])
+        if not groups.groups or self.good is None or not (groups.tests or self.observer.is_flaky):
+            return groups
+        if groups.tests and not self.observer.is_flaky:
+            repro = self.only(groups.tests)
+            again = self.observer.observe("the failing tests again, at the bad end", self.bad.itself(repro))
+            good_again = self.observer.observe("the failing tests again, at the good end", self.good.itself(repro))
+            found = self.newly_failing((*self.good_runs, good_again), (*self.bad_runs[-1:], again))
+            if not found.flaky:
+                self.bad_runs.append(again)
+                self.good_runs.append(good_again)
+                return found
+            self.together |= frozenset(found.flaky).intersection(groups.tests)
+        groups = self.flaky(groups, self.only(groups.tests), self.good)
+        self.together -= frozenset(groups.flaky)
+        return groups
+
+    @property
+    def _older(self) -> World | None:
+        """The good end, or the oldest world that was reached without finding one."""
+        return self.good if self.good is not None or self.steps is None else self.steps.oldest
+
+    @property
+    def not_kept(self) -> tuple[str, ...]:
+        """The project's bounds that could not be kept on the way back."""
+        return tuple(self._older.lifted) if self._older is not None else ()
+
+    @property
+    def not_asked(self) -> str:
+        """Why older packages could not be tried; "" if they were, as far as there are any."""
+        steps = self.steps
+        if steps is None or (self.alike and not steps.is_blocked):
+            return ""
+        if self.alike:
+            return f"it fails back to {steps.reached or 'the bad end'}, and before that {steps.limit}"
+        if not steps.reached:
+            return f"no older packages could be tried: {steps.limit}"
+        return f"no older packages could be tried: the same are installed back to {steps.reached} ({steps.limit})"
+
+    @property
+    def told(self) -> tuple[str, ...]:
+        """What the user has to know about the ends, and about tests that depend on others."""
+        older = self._older
+        told = (*(older.told if older is not None else ()), *self.bad.told)
+        told = (*told, *cut_short("the good end", self.good_runs[:1]), *cut_short("the bad end", self.bad_runs[:1]))
+        if not self.together or self.observer.is_flaky:
+            return told
+        names, depends = listed(sorted(self.together), _NAMED), "depends" if len(self.together) == 1 else "depend"
+        order = f"{names} {depends} on the tests that run before: alone, the result differs, so all tests were run"
+        return (*told, order)
+
+    def flaky(self, groups: Groups, repro: Repro, good: World) -> Groups:
+        """Estimate how often it fails at the bad end, and run the good end as often as that needs to be sure."""
+        observer = self.observer
+        judges = [group.judge(observer.prober.store) for group in groups.groups]
+        seen = {run.key: run for run in self.bad_runs[-1:]}
+
+        def failures(runs: Collection[Observation]) -> list[int]:
+            return [sum(judge(run).verdict is Verdict.BAD for run in runs) for judge in judges]
+
+        def tells_the_rate(run: Observation) -> bool:
+            seen[run.key] = run
+            count = run.attempt + 1
+            return count >= RATE_RUNS[0] - 1 and min(failures(seen.values())) >= RATE_FAILURES
+
+        observer.observe_again("the bad end", self.bad.itself(repro), range(RATE_RUNS[1] - 1), tells_the_rate)
+        bad_runs, failed = list(seen.values()), failures(seen.values())
+        needed = [passes_needed(number, len(bad_runs)) for number in failed]
+        times = max((passes for passes in needed if passes <= MOST_PASSES), default=0)
+        good_runs = [*self.good_runs]
+
+        def all_fail(run: Observation) -> bool:
+            good_runs.append(run)
+            return all(failures(good_runs))
+
+        observer.observe_again("the good end", good.itself(repro), range(times), all_fail)
+        kept: list[Group] = []
+        unstable: list[Group] = []
+        for group, at_good, passes in zip(groups.groups, failures(good_runs), needed, strict=True):
+            # Too rare a failure can't be told from none: it would name an innocent package.
+            (unstable if at_good or passes > MOST_PASSES else kept).append(group)
+        rates = [number for group, number in zip(groups.groups, failed, strict=True) if group in kept]
+        if rates and min(rates) == len(bad_runs):
+            # Only tests that fail at both ends were flaky.
+            self.observer = evolve(observer, policy=self.worlds.scope.policy)
+        elif rates:
+            self.note_flaky(min(rates), len(bad_runs))
+        self.bad_runs += bad_runs[1:]
+        flaky = tuple(test for group in unstable for test in group.tests)
+        return evolve(groups, groups=tuple(kept), flaky=flaky)
+
+    def note_flaky(self, failures: int, runs: int) -> None:
+        """Note that one run does not tell good from bad: it failed in `failures` of `runs` runs of the bad end."""
+        self.observer = self.observer.flaky(failures, runs)
+
+    def only(self, tests: tuple[str, ...]) -> Repro:
+        """Return the command with only these tests, and with a shorter time limit."""
+        repro = self.narrowed(tests)
+        return soon_stopped(repro, self.good_runs[0].duration_s) if tests else repro
+
+    def narrowed(self, tests: tuple[str, ...]) -> Repro:
+        """Return the command with only these tests; the whole one if a result depends on the tests that run before."""
+        return self.repro if self.together.intersection(tests) else only_tests(self.repro, tests)
+
+    def last_words(self, run: Observation) -> str:
+        """Describe how a whole command failed."""
+        return last_words(self.observer.prober.store.log(run)) or run.detail
+
+    def check_different(self, good: World) -> None:
+        """Raise `UserMistake` if both ends install the same packages."""
+        if good.lock.diff(self.bad.lock):
+            return
+        limits = self.worlds.limits_of(self.bad)
+        hint = advice_on_limits(limits) or "choose ends that are further apart"
+        raise UserMistake(
+            f"both ends install the same packages: {good.end.text} and {self.bad.end.text} resolve to the same "
+            f"{counted(len(good.lock.pins), 'release')}",
+            hint=hint,
+        )
+
+
+def refuse_mistake(run: Observation, repro: Repro, typed: tuple[str, ...] = ()) -> None:
+    """Raise `UserMistake` if a run of `repro` failed because of a mistake in the command."""
+    no_package_did_it = run.mistake.startswith(("SyntaxError", "IndentationError", "TabError", "no such "))
+    if not run.mistake or (run.tests and not no_package_did_it):
+        return
+    hint = f"to see the run: {again(run, typed)}"
+    if run.mistake == NO_TESTS and not repro.project:
+        hint = "there is no project here: go to its folder, or name it with --project"
+    raise UserMistake(f"the command fails for a reason that is not a bug: {run.mistake}", hint=hint)
+
+
+def _day_before(world: World, days: int) -> str:
+    """Name the world of a day so many days before the bad end."""
+    ago = counted(days, "day") if days % _WEEK else counted(days // _WEEK, "week")
+    return f"as of {world.end.text}, {ago} before"
+
+
+_STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
+_WEEK = 7
+
+
+@define
+class StepsBack:
+    """The worlds before the bad one, each with its name; an iterator that several searches may go on with.
+
+    `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it; "" until the
+    steps end, and `hint` what to do about it; with `is_blocked`, requirements are the reason. `oldest` is the world of
+    `reached`. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its packages.
+    `differs` is set by who runs a world that fails with another error than the bug's: it may have worked between it and
+    the world before. With `package` the worlds before are those of its older releases beside the bad end's others.
+    """
+
+    worlds: Worlds
+    bad: World
+    package: str = ""
+    reached: str = field(default="", init=False)
+    oldest: World | None = field(default=None, init=False)
+    limit: str = field(default="", init=False)
+    hint: str = field(default="", init=False)
+    is_blocked: bool = field(default=False, init=False)
+    way_on: tuple[str, str] | None = field(default=None, init=False)
+    differs: bool = field(default=False, init=False)
+    _steps: Iterator[tuple[str, World]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        is_days = self.bad.end.kind is not EndKind.RELEASE and not self.package
+        self._steps = self._days() if is_days else self._releases()
+
+    def __iter__(self) -> Iterator[tuple[str, World]]:
+        """Yield the worlds that are left. Raises `UserMistake` if the bad end has no day."""
+        return self._steps
+
+    def _days(self) -> Iterator[tuple[str, World]]:
+        """Yield the worlds of one, two, four ... weeks before.
+
+        Before the first that has no solution, or that fails with another error, also some in the gap.
+        """
+        if self.bad.as_of is None:
+            raise UserMistake("the good end is missing", hint="--good DAY, FILE or PYTHON says where it worked")
+        before = 0
+        for step in range(_STEPS_BACK):
+            days = _WEEK * 2**step
+            if (world := self._of_day(days)) is None:
+                yield from self._in_the_gap(before, days)
+                return
+            was_different = self.differs
+            yield _day_before(world, days), world
+            if not self.differs:
+                before = days
+            elif not was_different:
+                yield from self._in_the_gap(before, days)
+                self.differs = True
+        self.limit = "older packages were not tried"
+
+    def _in_the_gap(self, before: int, without: int) -> Iterator[tuple[str, World]]:
+        """Yield worlds between the last day that shows the bug and the first that can't show it."""
+        while without - before > 1:
+            middle = (before + without) // 2
+            if (world := self._of_day(middle)) is None:
+                without = middle
+                continue
+            yield _day_before(world, middle), world
+            before, without = (before, middle) if self.differs else (middle, without)
+
+    def _of_day(self, days: int) -> World | None:
+        if self.bad.as_of is None:
+            return None
+        try:
+            end = day_end(self.bad.as_of - timedelta(days=days))
+            world = self.worlds.of(end)
+        except (UserMistake, OverflowError) as error:
+            self.limit, self.hint = str(error), error.hint if isinstance(error, UserMistake) else ""
+            self.is_blocked = isinstance(error, NoSolution) and not error.is_for_wheels
+            self.way_on = (end.text, error.python) if isinstance(error, NoSolution) and error.python else None
+            return None
+        if not self.reached or end.text < self.reached:
+            self.reached, self.oldest = end.text, world
+        return world
+
+    def _releases(self) -> Iterator[tuple[str, World]]:
+        """Yield the worlds one, two, four ... releases back, without releases that can't be installed with the rest."""
+        worlds, bad = self.worlds, self.bad
+        if self.package:
+            worlds = evolve(worlds, subject=self.package)
+        newest = bad.lock.version_of(self.package) if self.package else bad.end.text
+        older = [
+            str(release.version)
+            for release in worlds.index.releases(worlds.subject)
+            if newest is not None
+            and release.version < Version(Version(newest).public)
+            and release.left_out_because(worlds.interpreter.target) is None
+        ]
+        positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
+        for position in positions:
+            version = older[-position]
+            try:
+                world = worlds.at_release(release_end(version), bad)
+            except UserMistake:
+                continue
+            self.reached = f"{worlds.subject} {version}"
+            yield self.reached, evolve(world, end=release_end(self.reached)) if self.package else world
+        self.limit = f"{worlds.subject} has no older release that can be installed here"

@@ -1,0 +1,237 @@
+"""Goes below a search over a line, and turns it into a boundary; the same for releases, commits and Pythons."""
+
+from __future__ import annotations
+
+import contextlib
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.bisection.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty, Status
+from harness.bisection.wording import sentence_for
+from harness.culprit.axis import AxisSearch, Searched, count_proofs
+from harness.culprit.descent import fault_in_words
+from harness.culprit.sides import Side, Sides
+from harness.culprit.trials import Trials
+from harness.errors import HarnessError, UserMistake
+from harness.model import Change, Release, Verdict
+from harness.model.verdict import verdicts_around
+from harness.probing.lanes import Task
+from harness.run.process import Cancelled
+from harness.search import BisectionStatus
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from harness.environment import Index
+    from harness.model import Observation
+    from harness.model.culprit import Culprit
+    from harness.probing.probe import Probe, Probing
+    from harness.question.inquiry import Scope
+    from harness.search import Trial
+
+
+_PROOFS = 2  # on each side: of the package, and of its lines
+Find = Callable[[Trials, Sides, Searched], "Culprit | None"]
+
+
+def search_line(
+    line: AxisSearch,
+    scope: Scope,
+    index: Index,
+    announced: tuple[str, tuple[str, ...]],
+    find: Find | None,
+    *,
+    known: Mapping[Trial, Observation] | None = None,
+    repeating: Probing | None = None,
+) -> OnLine:
+    """Search a line, then what is below its change with `find`, whose proofs are further runs of the two sides.
+
+    The repetitions that will be missing then run where what is below leaves a lane free. No culprit is returned if
+    single runs, with which it was found, turn out not to tell good from bad. `known` are runs that were made before;
+    `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
+    `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
+    """
+    begun, ran_now, culprit, beside, fault = time.monotonic(), 0, None, list[Task[str]](), ""
+    searched = line.begin(known, patient=find is not None, captured_from="the bad end")
+    line.announce(*announced, searched)
+    searched = line.run(searched)
+    mistakes = {run.mistake for run in searched.record.observations.values()}
+    if len(mistakes) == 1 and (mistake := mistakes.pop()):
+        raise UserMistake(f"this failure is not a bug: {mistake}, in every run")
+    sides, judge = sides_of(searched), searched.record.judge
+    is_steady = repeating is not None or not searched.search.is_noisy
+    with contextlib.ExitStack() as stack:
+        if find is not None and sides is not None and judge.signature is not None and is_steady:
+            missing = iter(searched.search.repetitions(_PROOFS, _PROOFS))
+
+            def repeat_beside(leave: int) -> None:
+                if line.lanes.free > leave and (trial := next(missing, None)) is not None:
+                    beside.append(line.lanes.submit(partial(_repeated, line.prober, line.axis.probe(trial))))
+                    stack.callback(beside[-1].stop)
+
+            if repeating is not None:  # one run of it is enough
+                scope = evolve(scope, policy=evolve(scope.policy, flaky=False, confirm=0))
+            trials = Trials(
+                scope,
+                repeating or line.prober,
+                line.lanes,
+                index,
+                judge,
+                line.reporter,
+                known=tuple(searched.record.observations.values()),
+                repeat_beside=repeat_beside,
+            )
+            if repeating is None:
+                trials.tally.seen.update(run.key for run in searched.record.observations.values())
+            try:
+                culprit = find(trials, sides, searched)
+            except Exception as error:  # noqa: BLE001 - the release stands, whatever went wrong below it
+                fault = fault_in_words(line.prober.store, error)
+            ran_now = trials.tally.ran_now
+            if repeating is None:
+                count_proofs(searched, sides, culprit, trials.tally.failed)
+        searched.search.insist()
+        if not searched.search.done:
+            searched = line.run(searched, {task.result() for task in beside if not task.cancel()})
+    culprit = None if searched.search.is_noisy and repeating is None else culprit
+    return OnLine(searched, culprit, ran_now, time.monotonic() - begun, fault)
+
+
+def _repeated(prober: Probing, probe: Probe) -> str:
+    """Run a repetition that may be missing, and return its key; "" if it was known, or could not be run."""
+    with contextlib.suppress(Cancelled, HarnessError):  # a search that needs it runs it again
+        prepared = prober.prepare(probe)
+        if prepared.observation is None:
+            return prober.execute(prepared).key
+    return ""
+
+
+@frozen
+class OnLine:
+    """A finished search over a line, with the culprit below its change, which took `ran_now` runs; `wall_s` seconds.
+
+    `fault` says which internal error ended the search below the change, "" if none did.
+    """
+
+    searched: Searched
+    culprit: Culprit | None
+    ran_now: int = 0
+    wall_s: float = 0.0
+    fault: str = ""
+
+    def answer(self, asked: Asked, boundary: Boundary) -> Answer:
+        """Return the answer."""
+        searched, status = self.searched, status_of(self.searched)
+        boundary = evolve(boundary, fault=self.fault)
+        found = (Guilty(boundary, self.culprit),) if status.is_change else ()
+        signature = searched.record.signature
+        failure = Failure((), signature, status, found, boundary=None if found else boundary)
+        answer = Answer(
+            asked,
+            status,
+            failures=(failure,),
+            constraints=tuple(one.constraint for one in found if one.constraint),
+            constraints_verified=any(one.boundary.constraint for one in found),
+            probes=searched.record.ran,
+            culprit_probes=self.ran_now,
+            wall_s=self.wall_s,
+        )
+        names = dict(enumerate(searched.axis.names))
+        return evolve(answer, sentence=sentence_for(answer, searched.search.result, names))
+
+
+_ABOUT_END = {
+    BisectionStatus.NO_FAILURE: Verdict.BAD,
+    BisectionStatus.NOT_A_REGRESSION: Verdict.GOOD,
+    BisectionStatus.NOT_FIXED: Verdict.GOOD,
+}
+
+
+def status_of(searched: Searched) -> Status:
+    """Return how the search over a line ended.
+
+    It is not sure if the levels below were to decide, and could not, or if the answer is about an end that could not be
+    judged, such as "no failure" where the bad end fails in another way.
+    """
+    ended = searched.search.result.status
+    is_unsure = ended in (BisectionStatus.OPEN, BisectionStatus.FLAKY) or _is_end_unjudged(searched)
+    return Status.INCONCLUSIVE if is_unsure else Status(ended.value)
+
+
+def _is_end_unjudged(searched: Searched) -> bool:
+    """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
+    axis, result = searched.axis, searched.search.result
+    about = _ABOUT_END.get(result.status)
+    moved = next((one for one in result.moved_ends if one.end is about), None)
+    if moved is None:
+        return False
+    if (axis.bad if about is Verdict.BAD else axis.good) is not None:
+        return True
+    runs = (run for trial, run in searched.record.observations.items() if trial.position == moved.asked)
+    return result.status is not BisectionStatus.NOT_A_REGRESSION and any(run.outcome.ran for run in runs)
+
+
+def candidates_of(releases: tuple[Release, ...]) -> tuple[Candidate, ...]:
+    """Return releases as the candidates of a line."""
+    return tuple(
+        Candidate(str(release.version), release.uploaded.date().isoformat() if release.uploaded else "")
+        for release in releases
+    )
+
+
+def boundary_of(
+    searched: Searched, candidates: tuple[Candidate, ...] = (), left_out: Mapping[str, str] | None = None
+) -> Boundary:
+    """Return what the search over a line found; without `candidates` they are the names of its axis.
+
+    `left_out` maps candidates of the range that were not tried to the reason.
+    """
+    axis, record, result = searched.axis, searched.record, searched.search.result
+
+    def name(position: int | None) -> str | None:
+        return axis.names[position] if position is not None else None
+
+    sides = searched.sides
+    boundary = Boundary(
+        subject=axis.subject,
+        unit=axis.unit,
+        candidates=candidates or tuple(map(Candidate, axis.names)),
+        before=name(result.last_bad if axis.find_fix else result.last_good),
+        after=name(result.first_good if axis.find_fix else result.first_bad),
+        is_fix=axis.find_fix,
+        suspects=searched.suspects,
+        sides=sides,
+        steps=tuple(record.steps),
+        confidence=result.confidence,
+        good_side=result.good_side,
+        bad_side=result.bad_side,
+        effect=result.effect,
+        is_flaky=searched.search.is_noisy,
+        left_out=dict(left_out or {}),
+        drift={axis.names[trial.position]: seen.drift for trial, seen in record.observations.items() if seen.drift},
+        altered={
+            axis.names[trial.position]: seen.altered for trial, seen in record.observations.items() if seen.altered
+        },
+        moved=_moved(searched),
+    )
+    return boundary.with_untried() if status_of(searched).is_change else boundary
+
+
+def sides_of(searched: Searched) -> Sides | None:
+    """Return the two sides of the change, the older one first; None if there is no certain change."""
+    locks = [side.lock for side in searched.sides if side.lock is not None]
+    if not status_of(searched).is_change or len(locks) != 2:
+        return None
+    return Sides(*map(Side, locks, verdicts_around(is_fix=searched.axis.find_fix), searched.sides))
+
+
+def _moved(searched: Searched) -> tuple[Change, ...]:
+    """Return the difference of the locks of both sides, the largest version step first."""
+    locks = [side.lock for side in searched.sides if side.lock is not None]
+    if len(locks) != 2:
+        return ()
+    return tuple(sorted(locks[0].diff(locks[1]), key=lambda change: (change.step, change.name)))

@@ -1,0 +1,303 @@
+"""Answers a question between two commits of the subject's repository, such as a tag and `main`.
+
+Each commit runs in the environment of the newest release tagged up to the newer commit, with the requirements that the
+newer commit declares. Only the package's files change, so a pure Python package needs no build.
+"""
+
+from __future__ import annotations
+
+import shlex
+import time
+from datetime import UTC
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+
+from harness.bisection.answer import Answer, Asked
+from harness.bisection.boundaries import OnLine, boundary_of
+from harness.culprit.commit import (
+    CommitFiles,
+    CommitSource,
+    blobs_of,
+    builds_of,
+    finding_of,
+    inside_merge,
+    is_compiled,
+    open_repository,
+    pair_of,
+    repository_of,
+    search_among,
+)
+from harness.culprit.sides import PackageFiles, Side, Sides
+from harness.culprit.trials import Trials
+from harness.environment import Environment
+from harness.environment.resolve import ERA_MARGIN
+from harness.errors import BadRepository, UserMistake
+from harness.events import SearchBegan
+from harness.model import Change, Combination, Lock, Release, name_of, normalized_name
+from harness.model.culprit import Commit, Culprit, Finding, Level
+from harness.model.lock import AsOf
+from harness.model.verdict import verdicts_around
+from harness.probing import Judge, Probe
+from harness.question.parsing import as_of, required_name
+from harness.question.question import End, EndKind
+from harness.question.releases import releases_on_line, scope_of, told_holds
+from harness.repository.declared import declared_requirements, project_files, project_folder
+from harness.repository.releases import Layout, ReleaseSource, find_source, tagged_up_to, tags_of
+
+if TYPE_CHECKING:
+    from harness.question.inquiry import Inquiry, Scope
+    from harness.question.question import Policy
+    from harness.repository.git import Repository
+    from harness.session import Session
+
+
+def ask_commits(session: Session, question: Inquiry) -> Answer:
+    """Search the commits between two ends.
+
+    Raises `BadRepository`, `UserMistake`, `UnknownProject`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    begun = time.monotonic()
+    device, why = session.device_for(question.repro)
+    span = find_range(session, question)
+    base = f"environment: {span.base.project} {span.base.version}, with the requirements of {span.newer.short}"
+    subject = normalized_name(question.subject)
+    scope = scope_of(question, session.interpreter.version, device, subject)
+    day = as_of(question.as_of or _day_of(span))
+    headline = (
+        f"looking for the commit that broke {question.repro.name}: {subject} {span.older.short} to {span.newer.short}"
+    )
+    session.reporter.report(SearchBegan(headline, (base, *told_holds(scope.holds, question.hold), *question.told, why)))
+    depth = Level.COMMIT.value
+    asked = Asked.of(scope, question.good, question.bad, as_of=str(day), depth=depth, typed=question.typed)
+    with session.lanes(device, question.repro) as lanes:
+        judge = Judge(question.repro.signature, session.store)
+        trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
+        source = _source(session, trials, span, day, question)
+        answer = _answer(asked, source, span.chain, question.policy)
+    if answer.culprit is not None:
+        answer = evolve(answer, advice=_what_next(asked, span.repository, answer.suspects[0]))
+    return evolve(answer, wall_s=time.monotonic() - begun)
+
+
+def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: Policy) -> Answer:
+    """Search a chain of commits (hashes, the oldest first) after the source's base, and return the answer.
+
+    Raises `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    commits = (source.base, *chain)
+    searched = search_among(source, commits, policy)
+    source = evolve(source, trials=evolve(source.trials, judge=searched.record.judge))
+    boundary, culprit = boundary_of(searched), None
+    pair = pair_of(source, commits, searched)
+    if not isinstance(pair, str):
+        pair = inside_merge(source, pair, policy)
+        before, after = (sha[:10] for sha in pair)
+        moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
+        culprit = Culprit((finding_of(source, pair, moved, len(chain)),))
+        sides = tuple(source.runs.judged[sha][1] for sha in pair)
+        boundary = evolve(boundary, before=before, after=after, suspects=(after,), sides=sides, moved=())
+    return OnLine(searched, culprit).answer(asked, boundary)
+
+
+def _what_next(asked: Asked, repository: Repository, commit: str) -> str:
+    """Return a sentence with the command that runs the found commit again; "" if `harness probe` lacks its options."""
+    if {"--project", "--extra", "--group", "--unpin"}.intersection(asked.typed):
+        return ""
+    typed = [word for word in asked.typed if word != "--repro"]
+    if not {"--repro", "--run"}.intersection(asked.typed):
+        typed = [shlex.quote(asked.repro.name), *typed]
+    folder = shlex.quote(f"{asked.subject} @ {repository.folder}@{commit}")
+    return f"To run that commit again: harness probe {' '.join(typed)} --with {folder}"
+
+
+def _known(end: End | None) -> End:
+    if end is None:
+        raise ValueError("the bad end of a question between commits is known")
+    return end
+
+
+@frozen
+class CommitRange:
+    """Two commits in the order of history, and the release whose environment all commits between them run in."""
+
+    repository: Repository
+    older: Commit
+    newer: Commit
+    base: Release
+
+    @property
+    def chain(self) -> tuple[str, ...]:
+        """The hashes of the commits after the start up to the newer one, the oldest first, along first parents."""
+        return self.repository.first_parents(self.start, self.newer.sha)
+
+    @property
+    def start(self) -> str:
+        """The merge base: the older commit itself, unless it is on another branch."""
+        return self.repository.merge_base(self.older.sha, self.newer.sha)
+
+
+def find_range(session: Session, question: Inquiry) -> CommitRange:
+    """Find the range between two ends. Raises `BadRepository`, `UserMistake`, `UnknownProject` and `NoNetwork`."""
+    url = _own_repository(session, question) if question.policy.git == "auto" else ""
+    repository = open_repository(question.policy.git, url, session.workspace.clones)
+    tags = repository.tags()
+    subject = normalized_name(question.subject)
+    bad = _commit(repository, tags, _known(question.bad), subject)
+    good = _commit(repository, tags, question.good, subject) if question.good is not None else None
+    newer = good if question.policy.find_fix and good is not None else bad
+    if question.policy.find_fix and good is None:
+        newer = repository.commit("HEAD")
+    base, tagged = _base(session, question, repository, newer)
+    older = bad if question.policy.find_fix else good or repository.describe(tagged)
+    if older.sha == newer.sha:
+        raise UserMistake(f"both ends are commit {older.short}; there is nothing between them")
+    if repository.is_ancestor(newer.sha, older.sha):
+        names = ("--bad", "--good") if question.policy.find_fix else ("--good", "--bad")
+        raise UserMistake(
+            f"{names[0]} {older.short} is newer than {names[1]} {newer.short}",
+            hint="swap them, or add --find-fix to find the commit that fixed it",
+        )
+    return CommitRange(repository, older, newer, base)
+
+
+def _own_repository(session: Session, question: Inquiry) -> str:
+    """Return the URL of the repository in the metadata of the subject's newest release, "" for none.
+
+    Installs that release without its dependencies.
+    """
+    usable = _usable(session, question)
+    if not usable:
+        return ""
+    newest = max(usable, key=lambda release: release.version)
+    combination = Combination(
+        python=session.interpreter.version,
+        requirements=(f"{question.subject}=={newest.version}",),
+        prereleases=(question.subject,) if newest.version.is_prerelease else (),
+        only_named=True,
+    )
+    lock = session.local.resolve(Probe(question.repro, combination)).lock
+    built = session.local.builder.build(lock) if lock is not None else None
+    if not isinstance(built, Environment):
+        return ""
+    return repository_of(PackageFiles.of(built, [normalized_name(question.subject)]))
+
+
+def _usable(session: Session, question: Inquiry) -> tuple[Release, ...]:
+    """Return the releases of the subject that can be installed on this machine."""
+    releases = session.index.releases(normalized_name(question.subject))
+    return releases_on_line(releases, question, session.interpreter, (None, None))[0]
+
+
+def _commit(repository: Repository, tags: dict[str, str], end: End, subject: str) -> Commit:
+    """Return the commit of an end, which is a release with a tag or a revision."""
+    if end.kind is EndKind.COMMIT:
+        return repository.commit(end.text)
+    if end.kind is not EndKind.RELEASE:
+        raise UserMistake(f"{end.text} is a {end.kind.value}, the other end is a commit", hint="give two commits")
+    if named := tags_of(end.text, tags, subject):
+        return repository.describe(tags[named[0]])
+    try:
+        return repository.commit(end.text)
+    except BadRepository as error:
+        raise BadRepository(f"{repository.folder} has no tag for {subject} {end.text}", hint=error.hint) from error
+
+
+def _base(session: Session, question: Inquiry, repository: Repository, newer: Commit) -> tuple[Release, str]:
+    """Return the newest installable release with a tag up to a commit, and the hash of the tagged commit."""
+    subject = normalized_name(question.subject)
+    tagged = tagged_up_to(repository, subject, newer.sha)
+    before = [release for release in _usable(session, question) if release.version in tagged]
+    if not before:
+        raise BadRepository(
+            f"no release of {subject} that can be installed has a tag up to commit {newer.short}",
+            hint="get the tags with git fetch --tags, or choose another interpreter with --python",
+        )
+    newest = max(before, key=lambda release: release.version)
+    return newest, tagged[newest.version][1]
+
+
+def _source(session: Session, trials: Trials, span: CommitRange, day: AsOf, question: Inquiry) -> CommitSource:
+    """Run the newer commit, whose failure can become the signature, and return the source that runs the others.
+
+    To find a fix, the failure is that of the oldest commit. Raises `UserMistake` if the commits can't be run.
+    """
+    scope, repository = trials.scope, span.repository
+    combination = _combination(scope, day, span, question, span.newer)
+    lock = _lock(session, scope, combination)
+    built = session.local.builder.build(lock)
+    if not isinstance(built, Environment):
+        raise UserMistake(f"the environment of {scope.subject} can't be installed: {built.words}")
+    files = PackageFiles.of(built, [scope.subject])
+    builds = builds_of(trials, scope.subject)
+    if is_compiled(files) and builds is None:
+        raise UserMistake(
+            f"{scope.subject} has compiled parts, so its commits would have to be built",
+            hint=f"--build {scope.subject} allows that; a build runs code of the commit",
+        )
+    release = blobs_of(files)
+    found = find_source(repository, scope.subject, str(span.base.version), release)
+    as_in = CommitFiles(repository, found.layout, release, builds if is_compiled(files) else None, scope.subject)
+    plain = Probe(scope.repro, combination, lock=lock)
+    seen = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.newer.sha)))
+    bad = seen
+    if scope.policy.find_fix:
+        bad = trials.prober.execute(trials.prober.prepare(as_in.put_into(plain, span.start)))
+    trials = evolve(trials, judge=trials.judge.or_captured(bad))
+    verdicts = verdicts_around(is_fix=scope.policy.find_fix)
+    source = CommitSource(
+        trials,
+        Sides(*(Side(lock, verdict, seen) for verdict in verdicts)),
+        ReleaseSource(found.version, found.tag, span.newer.sha, found.layout),
+        ReleaseSource("", span.older.short, span.older.sha, Layout({})),
+        as_in,
+        repository_of(files),
+        lock_of=lambda sha: (
+            _lock(session, scope, _combination(scope, day, span, question, repository.describe(sha)))
+            if day.is_era
+            else None
+        ),
+    )
+    source.runs.judged[span.newer.sha] = (trials.judge(seen), seen)
+    return source
+
+
+def _lock(session: Session, scope: Scope, combination: Combination) -> Lock:
+    resolution = session.local.resolve(Probe(scope.repro, combination))
+    if resolution.lock is None:
+        raise UserMistake(
+            f"no environment for the commits: {resolution.words}",
+            hint="--as-of none takes today's packages, not those of the commit's day; --with pins some of them",
+        )
+    return resolution.lock
+
+
+def _combination(scope: Scope, day: AsOf, span: CommitRange, question: Inquiry, commit: Commit) -> Combination:
+    """Combine the base release with the requirements that a commit declares.
+
+    The date is `day`; with "era" it is the day of the commit itself, and the base release is only held.
+    """
+    repository = span.repository
+    folder = project_folder(repository, commit.sha, scope.subject)
+    declared = declared_requirements(project_files(repository, repository.tree(commit.sha), folder))
+    said = {required_name(text) for text in question.with_} | {scope.subject}
+    own = tuple(text for text in declared or () if name_of(text) not in said)
+    moment = repository.dates([commit.sha])[commit.sha].astimezone(UTC)
+    is_era = day.is_era
+    base = f"{scope.subject}=={span.base.version}"
+    return Combination(
+        python=scope.python,
+        requirements=(*scope.requirements, scope.subject if is_era else base, *own),
+        # The base release may be newer than the commit, and a hold is allowed to be newer than the date.
+        holds=(*scope.holds, base) if is_era else scope.holds,
+        as_of=day.of(moment),
+        device=scope.device,
+        # Only the commits are built; the release whose files they replace has a wheel.
+        from_source=tuple(name for name in scope.from_source if normalized_name(name) != scope.subject),
+    )
+
+
+def _day_of(span: CommitRange) -> str:
+    """Return the day of the newer commit, or that of the release if it is later."""
+    day = span.repository.dates([span.newer.sha])[span.newer.sha].astimezone(UTC)
+    return str(max(day, span.base.uploaded + ERA_MARGIN) if span.base.uploaded is not None else day)

@@ -1,0 +1,84 @@
+"""Adds evidence to culprits: how the public APIs of two releases explain the failure. Runs nothing."""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING
+
+from attrs import evolve
+
+from harness.bisection.answer import Answer, Failure, Guilty
+from harness.bisection.failures import Group, seen_by
+from harness.culprit.api_evidence import api_evidence
+from harness.environment import Environment
+from harness.environment.workspace import site_packages
+from harness.errors import HarnessError
+from harness.model import Lock, Outcome, RaisedException
+from harness.model.signature import last_exception
+
+if TYPE_CHECKING:
+    from collections.abc import Collection
+    from pathlib import Path
+
+    from harness.model.culprit import Evidence
+    from harness.probing.probe import Probing
+
+
+def with_evidence(answer: Answer, prober: Probing) -> Answer:
+    """Add evidence to each culprit that is one package and has runs of both of its releases."""
+    failures = tuple(
+        evolve(
+            failure,
+            culprits=tuple(
+                evolve(culprit, evidence=_evidence(culprit, _exceptions(culprit, failure, answer, prober), prober))
+                for culprit in failure.culprits
+            ),
+        )
+        for failure in answer.failures
+    )
+    return evolve(answer, failures=failures)
+
+
+def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
+    """Return the exceptions of the failure at the bad end and on the bad side of the culprit, each once."""
+    found: dict[tuple[str, str], RaisedException] = {}
+    side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
+    for observation in (*answer.ends[-1:], *side):
+        group = Group(failure.tests, failure.signature) if failure.signature is not None else None
+        one = seen_by(observation, group) if group is not None else observation
+        raised = one.exception
+        if raised is None and one.outcome is Outcome.EXITED:
+            raised = last_exception(prober.store.log(observation))
+        if raised is not None:
+            found[raised.type, raised.message] = raised
+    return found.values()
+
+
+def _evidence(culprit: Guilty, exceptions: Collection[RaisedException], prober: Probing) -> tuple[Evidence, ...]:
+    locks = [side.lock for side in culprit.boundary.sides if side.lock is not None]
+    if len(locks) != 2 or len(culprit.packages) != 1:
+        return ()
+    package = culprit.packages[0].name
+    older, newer = (lock.version_of(package) for lock in locks)
+    if older is None or newer is None or not exceptions:
+        return ()
+    before, after = (_place(lock, prober) for lock in locks)
+    if before is None or after is None:
+        return ()
+    found: dict[tuple[str, str], Evidence] = {}
+    with contextlib.suppress(OSError):  # another process removed the environment
+        for raised in exceptions:
+            told = api_evidence(raised, package, older=(older, before), newer=(newer, after))
+            found |= {(one.kind, one.name): one for one in told}
+    return tuple(found.values())
+
+
+def _place(lock: Lock, prober: Probing) -> Path | None:
+    """Return the folder where a lock is installed, or None if it can't be built: missing evidence is no error."""
+    try:
+        built = prober.builder.build(lock, recent=True)
+    except HarnessError:
+        return None
+    if not isinstance(built, Environment) or built.folder is None:
+        return None
+    return site_packages(built.folder)

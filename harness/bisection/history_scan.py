@@ -1,0 +1,284 @@
+"""Scans for windows: plans the range and the interval; stored verdicts come first, then what still matters runs."""
+
+from __future__ import annotations
+
+import time
+from itertools import groupby, pairwise
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from packaging.version import Version
+
+from harness.arguments import check_between, with_types
+from harness.bisection.ask import names_meant
+from harness.bisection.history import (
+    BrokenWindow,
+    History,
+    HistoryStatus,
+    ReleaseRow,
+    RowState,
+    UntestedGaps,
+    advice_for,
+    notes_for,
+    sentence_for,
+)
+from harness.culprit.axis import Axis, RunLog, left_out_words
+from harness.errors import UserMistake
+from harness.events import Judged, Progress, Reporter, SearchBegan
+from harness.model import Device, Judgement, Observation, Verdict, normalized_name
+from harness.model.repro import Bounds
+from harness.probing import Judge
+from harness.probing.lanes import Engine
+from harness.probing.probe import Probing, known_attempts
+from harness.question.parsing import version_of
+from harness.question.releases import Plan, check_ends, fill_plan, told_packages
+from harness.search import ByNumber, SureScan, Trial, Window, WindowScan, WindowsResult
+from harness.search.bisection import gaps_of
+from harness.search.windows import stride_for
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping, Sequence
+
+    from harness.environment import Index, Interpreter
+    from harness.probing.lanes import Lanes
+    from harness.question.inquiry import Inquiry
+    from harness.session import Session
+
+
+@frozen(field_transformer=with_types)
+class Range:
+    """The range of a scan: the oldest and newest release, and the largest allowed gap between runs."""
+
+    since: str | None = None
+    until: str | None = None
+    max_gap: int | None = None
+
+    def __attrs_post_init__(self) -> None:
+        check_between("max_gap", self.max_gap, 1)
+
+
+def make_history_plan(
+    question: Inquiry, wanted: Range, *, index: Index, interpreter: Interpreter, device: Device
+) -> Plan:
+    """Make the plan of a scan. By default it goes from the repro's older bound to the newest release,
+    if possible with under a third of them run.
+
+    The plan's bad end is the release whose other packages
+    are kept for all probes; None: the newest release that can be resolved. Raises the same errors as `make_plan`.
+    """
+    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    choices: list[str] = []
+    since, until = wanted.since, wanted.until
+    if since is None:
+        since = _older_bound(bounds, until)
+        where = f"{since} (from the repro" if since else "the oldest release (the repro has no bounds"
+        choices.append(f"from {where}; --from changes it)")
+    if until is None:
+        choices.append("up to the newest release (--to changes it)")
+    check_ends(index, question.subject, (since, until))
+    if since is not None and until is not None and version_of(since) > version_of(until):
+        raise UserMistake(f"--from {since} is newer than --to {until}", hint="swap them")
+    plan = fill_plan(question, since, until, choices, index=index, interpreter=interpreter, device=device)
+    # A bisection keeps other packages near the repro's bad bound, too, so the two share their runs.
+    bad = str(version_of(bounds.bad)) if bounds.bad is not None else None
+    near = bad if bad in plan.names else None
+    choices = [*plan.choices, *told_packages(plan, near or until or "the newest release")]
+    stride = wanted.max_gap or stride_for(len(plan.releases))
+    if wanted.max_gap is None and stride > 1:
+        choices.append(f"at least one of every {stride} adjacent releases is run or known (--max-gap changes it)")
+    anchored = plan.names.index(near) if near is not None else None
+    return evolve(plan, good=None, bad=anchored, stride=stride, choices=tuple(choices))
+
+
+def _older_bound(bounds: Bounds, until: str | None) -> str | None:
+    """Return the older of the repro's bounds if it is before `until`, else None."""
+    known = sorted((end for end in (bounds.good, bounds.bad) if end is not None), key=Version)
+    return known[0] if known and (until is None or Version(known[0]) < version_of(until)) else None
+
+
+_BETWEEN = {Verdict.GOOD: RowState.BETWEEN_GOOD, Verdict.BAD: RowState.BETWEEN_BAD}
+
+
+def ask(session: Session, question: Inquiry, wanted: Range = Range()) -> tuple[Plan, History]:
+    """Plan and run a scan for windows. Raises the same errors as `harness.bisection.ask.ask`."""
+    device, why = session.device_for(question.repro)
+    with names_meant(question):
+        plan = make_history_plan(question, wanted, index=session.index, interpreter=session.interpreter, device=device)
+    plan = evolve(plan, choices=(*plan.choices, why))
+    with session.lanes(device, question.repro) as lanes:
+        return plan, scanned(plan, session.prober, lanes, session.reporter)
+
+
+def scanned(plan: Plan, prober: Probing, lanes: Lanes, reporter: Reporter) -> History:
+    """Scan the releases of a plan. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
+    begun = time.monotonic()
+    signature = plan.repro.signature
+    record = RunLog(Judge(signature, prober.store), reporter=reporter)
+    axis = Axis(plan.subject, plan.names, plan.probes(prober))
+    scan: WindowScan | SureScan
+    search: ByNumber | SureScan
+    if signature is not None and signature.metric is not None:
+        scan = WindowScan(len(plan.releases), max_gap=plan.stride)
+        search = ByNumber(scan, lambda trial: record.judge.reading(record.observations[trial]))
+    else:
+        scan = search = SureScan(len(plan.releases), max_gap=plan.stride)
+
+    def progress() -> Progress:
+        return Progress(scan.states, search.remaining())
+
+    headline = (
+        f"looking for every window in which {plan.repro.name} was broken: {plan.subject} {axis.names[0]} to "
+        f"{axis.names[-1]}, {len(axis.names)} releases, Python {plan.scope.python}, {plan.scope.device.value}"
+    )
+    recognised = (f"the bug is recognised by: {signature}",) if signature is not None else ()
+    reporter.report(SearchBegan(headline, (*plan.choices, *recognised, *left_out_words(plan.left_out)), progress()))
+
+    def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
+        return record.take(trial, axis.names[trial.position], observation, cached=cached)
+
+    engine = Engine(prober, lanes, axis.probe, axis.label_of, judged, reporter, progress)
+    # Without a signature, it is captured from the first failure. Before, the order must not depend on the store,
+    # or the same question could be judged differently the next time.
+    engine.drive(search, width=1, until=lambda: record.signature is not None)
+    known = []
+    for position in reversed(range(len(axis.names))):
+        for attempt, observation in enumerate(known_attempts(axis.probe(Trial(position)), prober)):
+            trial = Trial(position, attempt)
+            if trial not in record.observations and not search.is_settled(position):
+                known.append((trial, observation, judged(trial, observation, cached=True)))
+                search.tell(trial, known[-1][2].verdict)
+    for trial, observation, judgement in known:
+        reporter.report(Judged(axis.label_of(trial), judgement, observation, cached=True, progress=progress()))
+    engine.drive(search)
+    return history_of(plan, scan.result, record, search.is_settled, time.monotonic() - begun)
+
+
+@frozen
+class ReleaseRuns:
+    """The verdict on a release from all its runs, the first of them with that verdict, and whether others passed."""
+
+    judgement: Judgement
+    observation: Observation
+    is_flaky: bool = False
+
+
+def _together(judge: Judge, runs: Sequence[Observation]) -> ReleaseRuns:
+    """The verdict on all runs of a release: bad if one of them is, unless they were judged by numbers."""
+    judgement, first = judge.together(runs)
+    bad = [seen for seen in runs if judge(seen).verdict is Verdict.BAD]
+    judged = [seen for seen in runs if judge(seen).verdict is not Verdict.SKIP]
+    if judge.reading(first) is not None or len(bad) in (0, len(judged)):
+        return ReleaseRuns(judgement, first)
+    one = judge(bad[0])
+    return ReleaseRuns(evolve(one, reason=f"{one.reason} (in {len(bad)} of {len(judged)} runs)"), bad[0], is_flaky=True)
+
+
+def history_of(
+    plan: Plan, result: WindowsResult, record: RunLog, is_settled: Callable[[int], bool], wall_s: float
+) -> History:
+    """Build the history of a finished scan; `is_settled` says which positions have a verdict, `wall_s` is seconds."""
+    seen_at: dict[int, list[Observation]] = {}
+    for trial, seen in sorted(record.observations.items()):
+        if is_settled(trial.position):
+            seen_at.setdefault(trial.position, []).append(seen)
+    runs = {position: _together(record.judge, seen) for position, seen in seen_at.items()}
+    verdicts = {position: run.judgement.verdict for position, run in runs.items()}
+    drift = {plan.names[trial.position]: seen.drift for trial, seen in record.observations.items() if seen.drift}
+    ran = {seen.key for seen in record.observations.values() if seen.outcome.ran}
+    altered = {plan.names[trial.position]: seen.altered for trial, seen in record.observations.items() if seen.altered}
+    windows = tuple(_window(plan, window, result.doubtful) for window in result.windows)
+    history = History(
+        subject=plan.subject,
+        repro=plan.repro.name,
+        status=_status(windows, verdicts),
+        sentence="",
+        signature=record.signature,
+        windows=windows,
+        unseen=tuple(_unseen(plan, verdicts)),
+        rows=_rows(plan, verdicts, runs),
+        steps=tuple(record.steps),
+        device=plan.scope.device.value,
+        python=plan.scope.python,
+        platform=plan.interpreter.platform,
+        as_of=plan.as_of,
+        stride=plan.stride,
+        drift=drift,
+        altered=altered,
+        flaky=tuple(plan.names[position] for position, run in runs.items() if run.is_flaky),
+        probes=len({step.release for step in record.steps if not step.cached and step.observation in ran}),
+        wall_s=wall_s,
+    )
+    history = evolve(history, sentence=sentence_for(history), notes=notes_for(history))
+    return evolve(history, advice=advice_for(history, plan.question.typed))
+
+
+def _status(windows: tuple[BrokenWindow, ...], verdicts: Mapping[int, Verdict]) -> HistoryStatus:
+    if windows:
+        certain = all(window.is_certain for window in windows)
+        return HistoryStatus.BROKEN if certain else HistoryStatus.UNSURE
+    return HistoryStatus.NEVER_BROKEN if Verdict.GOOD in verdicts.values() else HistoryStatus.UNSURE
+
+
+def _window(plan: Plan, window: Window, doubtful: Sequence[int]) -> BrokenWindow:
+    def name(position: int | None) -> str | None:
+        return None if position is None else plan.names[position]
+
+    # A release that was left out may come just before the first bad or the first good one.
+    edges = [(window.started_after, window.first_bad), (window.last_bad, window.fixed_at)]
+    left_out: dict[str, str] = {}
+    for old, new in edges:
+        if old is not None and new is not None:
+            low, high = plan.releases[old].version, plan.releases[new].version
+            left_out |= {name: why for name, why in plan.left_out.items() if low < Version(name) < high}
+    return BrokenWindow(
+        first_bad=plan.names[window.first_bad],
+        last_bad=plan.names[window.last_bad],
+        last_good=name(window.started_after),
+        fixed_in=name(window.fixed_at),
+        unsure_before=tuple(plan.names[p] for p in window.suspects if p < window.first_bad),
+        unsure_after=tuple(plan.names[p] for p in window.suspects if p > window.last_bad),
+        left_out=left_out,
+        unconfirmed=tuple(
+            plan.names[p]
+            for p in doubtful
+            if p in (window.started_after, window.fixed_at) or window.first_bad <= p <= window.last_bad
+        ),
+    )
+
+
+def _unseen(plan: Plan, verdicts: Mapping[int, Verdict]) -> list[UntestedGaps]:
+    """Return one entry for each sequence of runs with the same verdict that has gaps."""
+    found: list[UntestedGaps] = []
+    testable = sorted(position for position, verdict in verdicts.items() if verdict is not Verdict.SKIP)
+    for verdict, same in groupby(testable, key=verdicts.__getitem__):
+        between = [range(old + 1, new) for old, new in pairwise(same)]
+        between = [inside for inside in between if not verdicts.keys() >= set(inside)]
+        gaps = [gap for inside in between for gap in gaps_of(p for p in inside if p not in verdicts)]
+        if gaps:
+            named = tuple(tuple(plan.names[p] for p in gap) for gap in gaps)
+            found.append(UntestedGaps(verdict, named, max(map(len, between))))
+    return found
+
+
+def _rows(plan: Plan, verdicts: Mapping[int, Verdict], runs: Mapping[int, ReleaseRuns]) -> tuple[ReleaseRow, ...]:
+    rows = [ReleaseRow(name, RowState.LEFT_OUT, why) for name, why in plan.left_out.items()]
+    for position, release in enumerate(plan.releases):
+        name = str(release.version)
+        day = release.uploaded.date().isoformat() if release.uploaded else ""
+        if (run := runs.get(position)) is not None:
+            state, seen = RowState(run.judgement.verdict.value), run.observation
+            rows.append(ReleaseRow(name, state, run.judgement.reason, day, seen.key, seen.measured))
+        else:
+            rows.append(_not_run(plan, name, day, position, verdicts))
+    return tuple(sorted(rows, key=lambda row: Version(row.release)))
+
+
+def _not_run(plan: Plan, name: str, day: str, position: int, verdicts: Mapping[int, Verdict]) -> ReleaseRow:
+    testable = [p for p, verdict in verdicts.items() if verdict is not Verdict.SKIP]
+    before = max((p for p in testable if p < position), default=None)
+    after = min((p for p in testable if p > position), default=None)
+    if before is None or after is None or verdicts[before] is not verdicts[after]:
+        return ReleaseRow(name, RowState.UNKNOWN, "not run", day)
+    verdict = verdicts[before].value
+    words = f"not run: {plan.names[before]} and {plan.names[after]} around it are {verdict}"
+    return ReleaseRow(name, _BETWEEN[verdicts[before]], words, day)

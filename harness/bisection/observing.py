@@ -1,0 +1,142 @@
+"""Runs the probes of a question between two worlds, and trusts a pass as far as the bug is known to be flaky.
+
+If a bug shows only in some runs, a single pass says little. A prober that repeats counts a run as passed only once it
+has passed often enough, and as failed at the first failure, so a search over sets needs no noise model of its own.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness.bisection.failures import FailureJudge
+from harness.culprit.trials import Tally
+from harness.events import Judged, Reporter, Started, run_label
+from harness.model import Observation, Signature, Verdict
+from harness.probing import Judge, Prepared, Probe, next_attempt
+from harness.probing.probe import Around, Probing
+from harness.question.question import Policy
+
+if TYPE_CHECKING:
+    from harness.environment import Index
+    from harness.probing.lanes import Lanes
+
+
+_DOUBT = 1e-3  # that a bug passes by luck where it is counted as passed; a search asks up to ten such questions
+MOST_PASSES = 20
+
+
+def passes_needed(failures: int, runs: int) -> int:
+    """Return how many runs must pass before a bug counts as gone that failed in `failures` of `runs` runs.
+
+    The failure rate is estimated with the prior of Jeffreys (half a success, half a failure). More than `MOST_PASSES`
+    are too many for a search.
+    """
+    rate = (failures + 0.5) / (runs + 1)
+    return math.ceil(math.log(_DOUBT) / math.log(1 - rate))
+
+
+@frozen
+class Repeating(Around):
+    """A prober whose runs count as passed only after `passes` of them passed; `judge` says what passed."""
+
+    prober: Probing
+    judge: Judge
+    passes: int
+
+    def prepare(self, probe: Probe) -> Prepared:
+        """Prepare the first repetition that has no observation, or return what the known ones decide."""
+        prepared = first = self.prober.prepare(probe)
+        for _ in range(1, self.passes):
+            if prepared.observation is None or not self._passed(prepared.observation):
+                return prepared
+            probe = next_attempt(probe)
+            prepared = self.prober.prepare(probe)
+        is_decided = prepared.observation is not None and self._passed(prepared.observation)
+        return first if is_decided else prepared
+
+    def execute(self, prepared: Prepared) -> Observation:
+        """Run a probe until it fails, or has passed often enough; returns the failed run, or else the last one."""
+        while True:
+            seen = self.prober.execute(prepared)
+            if not self._passed(seen) or prepared.probe.attempt + 1 >= self.passes:
+                return seen
+            prepared = self.prober.prepare(next_attempt(prepared.probe))
+            if prepared.observation is not None:
+                return prepared.observation
+
+    def _passed(self, observation: Observation) -> bool:
+        return self.judge(observation).verdict is Verdict.GOOD
+
+
+@frozen
+class Observer:
+    """Runs the probes of a question between two worlds.
+
+    `policy` says how sure searches over a line have to be. `failures` and `runs` are those of the bad end, once it
+    is known that the bug does not show in every run (0 and 0: it does, as far as is known). `tally` counts the runs of
+    all levels, `typed` are the words of the question for printed commands.
+    """
+
+    prober: Probing
+    lanes: Lanes
+    index: Index
+    reporter: Reporter
+    policy: Policy = Policy()
+    failures: int = 0
+    runs: int = 0
+    tally: Tally = field(factory=Tally)
+    typed: tuple[str, ...] = ()
+
+    @property
+    def is_flaky(self) -> bool:
+        """Whether one run does not tell good from bad."""
+        return self.policy.flaky
+
+    @property
+    def passes(self) -> int:
+        """How often a run has to pass before the bug counts as gone; 1 if one run tells good from bad."""
+        return passes_needed(self.failures, max(self.runs, self.failures)) if self.is_flaky else 1
+
+    def flaky(self, failures: int, runs: int) -> Observer:
+        """Return the observer for a bug that showed in `failures` of `runs` runs of the bad end."""
+        return evolve(self, policy=evolve(self.policy, flaky=True), failures=failures, runs=runs)
+
+    def repeating(self, judge: Judge) -> Probing:
+        """Return the prober for a search over sets."""
+        if not self.is_flaky:
+            return self.prober
+        return Repeating(self.prober, judge, self.passes)
+
+    def observe(self, label: str, probe: Probe, judge: Judge | None = None) -> Observation:
+        """Run one probe, or take its observation from the store; `judge` determines the reported verdict.
+
+        Without `judge` the run is that of an end, and it runs once. Without a signature, any failure of it is bad.
+        """
+        self.reporter.report(Started(label))
+        prober = self.repeating(judge) if judge is not None else self.prober
+        prepared = prober.prepare(probe)
+        observation = prepared.observation or prober.execute(prepared)
+        self.tally.ran_now += not prepared.cached and observation.outcome.ran
+        judgement = (judge or self._judge_of_ends(probe.repro.signature))(observation)
+        self.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
+        return observation
+
+    def observe_again(
+        self, label: str, probe: Probe, attempts: Iterable[int], until: Callable[[Observation], bool]
+    ) -> Sequence[Observation]:
+        """Run these attempts of a probe until one of the runs is as wanted; returns these runs."""
+        found: list[Observation] = []
+        for number in attempts:
+            found.append(self.observe(run_label(label, number), evolve(probe, attempt=number)))
+            if until(found[-1]):
+                break
+        return found
+
+    def _judge_of_ends(self, signature: Signature | None) -> Judge:
+        """Return the judge of an end's run: any failure is bad if there is no signature."""
+        differing = Verdict.SKIP if signature is not None else Verdict.BAD
+        return FailureJudge(signature, self.prober.store, differing=differing)

@@ -1,0 +1,333 @@
+"""The package and release levels between two worlds: what must be held back for a failure to go, and since when.
+
+A search for the packages that must be held back takes about 2 log2(r) runs if the culprit is the r-th most likely: one
+if the failure names the package that it is about.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from packaging.version import Version
+
+from harness.bisection.answer import Boundary, Guilty
+from harness.bisection.boundaries import boundary_of, candidates_of, search_line
+from harness.bisection.failures import FailureJudge, Group, seen_by
+from harness.culprit.axis import Axis, AxisSearch, Searched
+from harness.culprit.descent import find_culprit
+from harness.culprit.pursuit import Pursuit
+from harness.culprit.ranking import packages_of_frames, packages_of_log
+from harness.culprit.sides import Sides
+from harness.culprit.trials import Trials
+from harness.model import Change, Observation, Release, Repro, Verdict, name_of
+from harness.model.culprit import Level
+from harness.model.text import counted, listed
+from harness.probing import Probe
+from harness.question.releases import releases_on_line
+from harness.question.worlds import Versions, World
+from harness.search import Trial
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from harness.bisection.observing import Observer
+    from harness.model.culprit import Culprit
+
+
+_FEW = 4
+_STEPS = 3
+Names = frozenset[str]
+
+
+class FlakyError(Exception):
+    """One run did not tell good from bad, though the search had assumed that; it has to begin again.
+
+    `failures` of `runs` runs of the bad side failed.
+    """
+
+    def __init__(self, failures: int, runs: int) -> None:
+        super().__init__(failures, runs)
+        self.failures, self.runs = failures, runs
+
+
+@frozen
+class PackageSearch:
+    """The search for the culprits of one failure.
+
+    `held` are the versions that are also held back in every run. `alone` is what runs below the release, down to
+    `depth`. `units` are the changes by package, and `order` the packages with the most likely first.
+    """
+
+    observer: Observer
+    group: Group
+    bad: World
+    good: World
+    repro: Repro
+    alone: Repro
+    held: Versions
+    depth: Level
+    order: Sequence[str] = ()
+    units: Mapping[str, Change] = field(init=False)
+
+    @units.default
+    def _changes(self) -> Mapping[str, Change]:
+        return {
+            change.name: change
+            for change in self.good.lock.diff(self.bad.lock)
+            if change.name not in self.held
+            and self.bad.scope.subject in ("", change.name)
+            # One that only the bad end has can be left out unless that end is a day.
+            and (change.before is not None or self.bad.near is not None)
+        }
+
+    @property
+    def judge(self) -> FailureJudge:
+        """The judge for which only the failure of the bad end is bad."""
+        return self.group.judge(self.observer.prober.store)
+
+    def observe(self, label: str, probe: Probe) -> Observation:
+        """Run one probe of the failure."""
+        return self.observer.observe(label, probe, self.judge)
+
+    def passes(self, versions: Versions) -> Observation | None:
+        """Run the bad world with these versions held back; returns the run if the tests pass in it, else None."""
+        probe = self.bad.at({**self.held, **versions}, self.repro)
+        names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
+        run = self.observe(f"held back: {names}", probe)
+        return run if self.judge(run).verdict is Verdict.GOOD else None
+
+    def held_back(self) -> dict[str, str | None] | None:
+        """Return the fewest packages that must be held back for the tests to pass, each with its version.
+
+        None if holding back all of them is not enough.
+        """
+        told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
+        observer = self.observer
+        trials = Trials(
+            self.bad.scope,
+            observer.repeating(self.judge),
+            observer.lanes,
+            observer.index,
+            self.judge,
+            observer.reporter,
+            tally=observer.tally,
+        )
+        trials.begin(Level.PACKAGE, told)
+
+        def probe_of(names: Names) -> Probe:
+            return self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro)
+
+        def label_of(names: Names) -> str:
+            return f"held back: {listed(sorted(names))}"
+
+        reduced = Pursuit(
+            trials=trials,
+            flipped=Verdict.GOOD,
+            weights=dict.fromkeys(self.order, 1.0),
+            probe_of=probe_of,
+            label_of=label_of,
+            most=math.inf,
+            sets_at_once=None,
+            leaves_out=False,  # each is left out once its release is known
+        ).run()
+        if reduced.shown is None:  # the search assumed that all of them are enough
+            run = self.observe(label_of(reduced.units), probe_of(reduced.units))
+            if self.judge(run).verdict is not Verdict.GOOD:
+                return None
+        return {name: self.units[name].before for name in self.order if name in reduced.units}
+
+    # -- since which release
+
+    def boundary(self, change: Change, others: Versions) -> tuple[Guilty, Culprit | None]:
+        """Find the two neighbouring releases of a package between which the tests began to fail, and what is below.
+
+        Everything else stays unchanged. Versions are ordered by number, not by upload: a backport released after the
+        culprit comes before it. The first bad release may fail with another message. Raises `FlakyError`.
+        """
+        observer, group, name = self.observer, self.group, change.name
+        line = self._line(change, {**self.held, **others})
+        if line is None:
+            suspects = (change.after,) if change.after else ()
+            return Guilty(Boundary(name, before=change.before, after=change.after, suspects=suspects)), None
+        axis, releases, left_out = line
+        span = f"{name}, from {axis.names[0]} to {axis.names[-1]}"
+        judge = evolve(self.judge, differing=Verdict.BAD if group.signature.captured else Verdict.SKIP)
+        scope = evolve(
+            self.bad.scope,
+            repro=self.repro if self.depth is Level.RELEASE else self.alone,
+            subject=name,
+            requirements=tuple(text for text in self.bad.requirements if text != name),
+        )
+        on_line = search_line(
+            AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, observer.policy),
+            scope,
+            observer.index,
+            (f"{counted(len(axis.names), 'release')} of {span}: which broke it?", ()),
+            self._below,
+            known=self._likely(axis, judge),
+            repeating=observer.repeating(self.judge) if observer.is_flaky else None,
+        )
+        searched, below = on_line.searched, on_line.culprit
+        observer.tally.ran_now += searched.record.ran + on_line.ran_now
+        if searched.search.is_noisy and not observer.is_flaky:
+            bad = searched.search.result.bad_side
+            raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
+        found = evolve(boundary_of(searched, candidates_of(releases), left_out), fault=on_line.fault)
+        if None in found.ends:
+            return Guilty(evolve(found, before=change.before, after=change.after)), None
+        judgement = self.judge(found.sides[-1])
+        found = evolve(found, message=judgement.reason if judgement.differs else "")
+        is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
+        return Guilty(found, below if is_wanted else None), below
+
+    def _below(self, trials: Trials, sides: Sides, _: Searched) -> Culprit | None:
+        """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
+        good, bad = sides.before, sides.after
+        is_same = self.judge(bad.observation).verdict is Verdict.BAD
+        until = self.depth if is_same else Level.RELEASE
+        if until is Level.RELEASE and len(good.lock.diff(bad.lock)) > 1:
+            until = Level.PACKAGE
+        bad = evolve(bad, observation=seen_by(bad.observation, self.group))
+        sides = Sides(bad, good) if self.observer.policy.find_fix else Sides(good, bad)
+        # If that release fails differently from the bad end, any failure counts.
+        trials = evolve(trials, judge=self.judge) if is_same else trials
+        return find_culprit(trials, sides, until, are_neighbours=True)
+
+    def _line(self, change: Change, held: Versions) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
+        """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
+
+        Also returns the releases themselves, and the reasons why others are left out.
+        """
+        if change.before is None or change.after is None:
+            return None
+        name, observer, bad = change.name, self.observer, self.bad
+        scope = evolve(bad.scope, from_source=(*bad.scope.from_source, *bad.sources))
+        interpreter, known = observer.prober.builder.interpreter, observer.index.known_releases(name)
+        releases, left_out = releases_on_line(known, scope, interpreter, (change.before, change.after), self._until)
+        if len(releases) < 2:
+            return None
+        names = tuple(str(release.version) for release in releases)
+
+        def probe(trial: Trial) -> Probe:
+            found = bad.near_versions({name: names[trial.position]}, held, self.repro, observer.prober)
+            return evolve(found, attempt=trial.attempt)
+
+        def label(position: int) -> str:
+            return f"{name} {names[position]}"
+
+        return Axis(name, names, probe, good=0, bad=len(names) - 1, label=label), releases, left_out
+
+    @property
+    def _until(self) -> datetime | None:
+        """The day after which no release is tried: that of the newer end."""
+        days = (self.bad.until, self.good.until)
+        return self.bad.as_of or (max(filter(None, days)) if all(days) else None)
+
+    def _likely(self, axis: Axis, judge: FailureJudge) -> dict[Trial, Observation]:
+        """Run both sides of each step to another major version, from the newest on, until one is not bad.
+
+        Most changes come with such a step. Of many steps only the newest is run: a bisection takes fewer runs then.
+        """
+        count = len(axis.names)
+        if count <= _FEW or self.observer.is_flaky:
+            return {}
+        major = [Version(name).major for name in axis.names]
+        steps = [at for at in range(1, count) if major[at] != major[at - 1]]
+        found: dict[Trial, Observation] = {}
+        few = steps if len(steps) <= _STEPS else steps[-1:]
+        for position in [position for at in reversed(few) for position in (at, at - 1)]:
+            run = self.observer.observe(axis.label_of(Trial(position)), axis.probe(Trial(position)), judge)
+            found[Trial(position)] = run
+            if judge(run).verdict is not Verdict.BAD:
+                break
+        return found
+
+    # -- which of them are culprits
+
+    def culprits(self, versions: Mapping[str, str | None]) -> list[Guilty]:
+        """Find the culprits among packages that must be held back together; with `versions` the tests pass.
+
+        Raises `FlakyError`.
+        """
+        held, found = dict(versions), dict[str, Guilty]()
+        while (name := next((name for name in held if name not in found), None)) is not None:
+            others = {other: version for other, version in held.items() if other != name}
+            culprit = self._culprit(self.units[name], others, frozenset(found))
+            found[culprit.package] = culprit
+            held[culprit.package] = culprit.boundary.before
+            for other in [other for other in held if other != culprit.package]:
+                rest = {one: version for one, version in held.items() if one != other}
+                run = self.passes(rest)
+                there = run.lock.version_of(other) if run is not None and run.lock is not None else None
+                # One that the others hold back may be a culprit, unless another was found in its place.
+                if run is not None and (other == name or there == self.units[other].after):
+                    held = rest
+        return self._with_companions([found[name] for name in held])
+
+    def _culprit(self, change: Change, others: Versions, known: Names) -> Guilty:
+        """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
+
+        Packages in `known` are not searched again. A package that changed along with this one is searched with this one
+        held back, because the two may break the tests one after the other.
+        """
+        found, below = self.boundary(change, others)
+        boundary = found.boundary
+        instead = self._instead(boundary, below)
+        if instead is None or instead.name in {*known, *others}:
+            return found
+        held = {**others, boundary.subject: boundary.before}
+        return self._culprit(evolve(self.units[instead.name], before=instead.before), held, known | {boundary.subject})
+
+    def _instead(self, boundary: Boundary, below: Culprit | None) -> Change | None:
+        """Return the package that changed with the first bad release and breaks the tests, unless that release does.
+
+        It is also the requested package that pins exactly this release: neither can be upgraded without the other.
+        """
+        along = [
+            change
+            for change in sorted(boundary.moved, key=lambda change: change.name)
+            if change.name in self.units and change.name != boundary.subject and change.before and change.after
+        ]
+        prober, asked = self.observer.prober, set(map(name_of, self.bad.requirements))
+        for change in along if boundary.subject not in asked else ():
+            other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.after}")
+            if change.name in asked and prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
+                return change
+        package = below.findings[0] if below is not None else None
+        names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()
+        return next((change for change in along if names == {change.name}), None)
+
+    def _with_companions(self, culprits: Sequence[Guilty]) -> list[Guilty]:
+        """Return the culprits without packages that only have to be held back along with one of them.
+
+        The bad side of such a package fails in that culprit's code, and never as the bad end does, while the culprit's
+        does: its older releases don't work with the newer ones of the package.
+        """
+        found = {culprit.package: culprit for culprit in culprits}
+        other_errors = {
+            one.package: one.boundary.sides[-1]
+            for one in culprits
+            if one.boundary.message and not self._fails_as_the_bad_end(one.boundary)
+        }
+        for name, run in other_errors.items():
+            code, one = self._code_in(run), found[name]
+            mains = (main for main in found.values() if main.package in code and main.boundary.sides)
+            main = next((main for main in mains if main.package not in other_errors), None)
+            if main is not None:
+                del found[name]
+                found[main.package] = evolve(main, companions=(*main.companions, one.boundary))
+        return list(found.values())
+
+    def _fails_as_the_bad_end(self, boundary: Boundary) -> bool:
+        """Whether a release that the search over a package ran fails as the bad end does."""
+        runs = (self.observer.prober.store.get(step.observation) for step in boundary.steps)
+        return any(self.judge(run).verdict is Verdict.BAD for run in runs if run is not None)
+
+    def _code_in(self, run: Observation) -> frozenset[str]:
+        """Return the packages in the traceback of a run, from its log if nothing else has one."""
+        raised = seen_by(run, self.group).exception
+        frames = packages_of_frames(list(raised.chain())) if raised is not None else []
+        return frozenset(frames) or packages_of_log(self.observer.prober.store.log(run))

@@ -1,0 +1,178 @@
+"""Answers a question about Python itself: since which Python it fails, and whether that is Python or its packages.
+
+Each Python resolves the requirements for itself, so two Pythons may have other packages. The packages of the older one
+are put into the newer one: if it still fails there, Python made the difference, else the packages did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING
+
+from attrs import evolve, frozen
+from packaging.version import InvalidVersion, Version
+
+from harness.bisection.answer import Answer, Asked
+from harness.bisection.boundaries import boundary_of, search_line
+from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
+from harness.culprit.descent import find_culprit
+from harness.culprit.sides import Side, Sides
+from harness.culprit.trials import Trials
+from harness.environment.interpreter import meets
+from harness.errors import UserMistake
+from harness.model import Change, Lock, is_prerelease
+from harness.model.culprit import Culprit, Finding, Level
+from harness.probing import Judge, Probe
+from harness.probing.probe import Probers
+from harness.question.inquiry import Inquiry, Scope
+from harness.question.parsing import as_of
+from harness.question.question import End, EndKind
+from harness.question.releases import check_order, scope_of
+from harness.session import Session, at_python
+
+if TYPE_CHECKING:
+    from harness.question.question import Question
+
+SUBJECT = "python"
+_MINORS = tuple(f"3.{minor}" for minor in range(9, 15))
+
+
+@frozen
+class _Python:
+    """One Python: the session that runs with it, the question as it is there, and what all its probes share."""
+
+    session: Session
+    inquiry: Inquiry
+    scope: Scope
+
+    @property
+    def minor(self) -> str:
+        """The version that users name, such as 3.12."""
+        return self.session.interpreter.minor
+
+    def probe(self, attempt: int = 0) -> Probe:
+        """Return the probe with this Python, with the packages that the requirements resolve to."""
+        day = as_of(self.inquiry.as_of).moment
+        return Probe(self.scope.repro, self.scope.combination(self.scope.requirements, day), attempt=attempt)
+
+    def with_packages(self, lock: Lock) -> Probe:
+        """Return the probe with this Python and the versions of another Python's packages, as far as they fit."""
+        scope, named = self.scope, {pin.name: pin.version.partition("+")[0] for pin in lock.pins}
+        pins = tuple(f"{name}=={version}" for name, version in named.items())
+        held = evolve(scope, holds=(*scope.holds, *pins))
+        prereleases = tuple(name for name, version in named.items() if is_prerelease(version))
+        combination = evolve(held.combination(scope.requirements, None), prereleases=prereleases)
+        return Probe(scope.repro, combination)
+
+
+def ask_pythons(session: Session, question: Question, inquire: Callable[[Session], Inquiry]) -> Answer:
+    """Search the Pythons of this machine; `inquire` looks up what the question names for one Python.
+
+    Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    good, bad = _minor(question.good, "--good"), _minor(question.bad, "--bad")
+    find_fix = question.policy.find_fix
+    check_order(good, bad, find_fix=find_fix, key=Version)
+    pythons, left_out = _pythons(session, sorted(filter(None, (good, bad)), key=Version), inquire)
+    minors = tuple(python.minor for python in pythons)
+    newest = pythons[-1]
+    scope, depth = newest.scope, newest.inquiry.depth
+    axis = Axis(
+        SUBJECT,
+        minors,
+        lambda trial: pythons[trial.position].probe(trial.attempt),
+        minors.index(good) if good is not None else None,
+        minors.index(bad) if bad is not None else None,
+        find_fix=find_fix,
+        unit="Python",
+        label=lambda position: f"Python {pythons[position].scope.python}",
+    )
+    verb = "fixed" if find_fix else "broke"
+    headline = (
+        f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
+    )
+
+    def find(trials: Trials, sides: Sides, searched: Searched) -> Culprit | None:
+        older, newer = (pythons[position] for position in searched.search.result.boundary or ())
+        return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, depth)
+
+    judge = Judge(scope.repro.signature, session.store)
+    probers = Probers({one.scope.python: one.session.prober for one in pythons})
+    with session.lanes(scope.device, scope.repro) as lanes:
+        line = AxisSearch(axis, judge, probers, lanes, session.reporter, question.policy)
+        announced = headline, (*newest.inquiry.told, *left_out_words(left_out))
+        found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
+    named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))
+    asked = Asked.of(scope, *named, depth=depth.value, typed=newest.inquiry.typed)
+    answer = found.answer(asked, boundary_of(found.searched, left_out=left_out))
+    return evolve(answer, told=newest.inquiry.told)
+
+
+def _pythons(
+    session: Session, given: Sequence[str], inquire: Callable[[Session], Inquiry]
+) -> tuple[tuple[_Python, ...], dict[str, str]]:
+    """Return the Pythons between the ends that this machine has, the oldest first, and why others are left out."""
+    first, last = given if len(given) == 2 else (_MINORS[0], _MINORS[-1])
+    found: list[_Python] = []
+    left_out: dict[str, str] = {}
+    for minor in sorted({*_MINORS, *given}, key=Version):
+        if minor not in given and not Version(first) <= Version(minor) <= Version(last):
+            continue
+        try:
+            one = at_python(session, minor)
+        except UserMistake:
+            if minor in given:
+                raise
+            left_out[minor] = f"not on this machine; uv python install {minor} installs it"
+            continue
+        inquiry = inquire(one)
+        repro, version = inquiry.repro, one.interpreter.version
+        if meets(repro.requires_python, version):
+            found.append(_Python(one, inquiry, scope_of(inquiry, version, one.device_for(repro)[0], SUBJECT)))
+        elif minor in given:
+            raise UserMistake(f"Python {minor} can't be used: the repro requires Python {repro.requires_python}")
+        else:
+            left_out[minor] = f"the repro requires Python {repro.requires_python}"
+    if len(found) < 2:
+        raise UserMistake(
+            f"only {len(found)} Python of {first} to {last} can be used here",
+            hint="install one, for example with uv python install 3.12",
+        )
+    return tuple(found), left_out
+
+
+def _minor(text: str | None, option: str) -> str | None:
+    if text is None:
+        return None
+    try:
+        version = Version(text)
+    except InvalidVersion as error:
+        raise UserMistake(f"{option} {text} is not a Python", hint="for example 3.12") from error
+    return f"{version.major}.{version.minor}"
+
+
+def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level) -> Culprit:
+    """Tell Python itself from the packages that it resolves to, by running each Python with the other's packages."""
+    before, after, was, now = sides.before, sides.after, older.scope.python, newer.scope.python
+    with_older = newer.with_packages(before.lock)
+    swapped = trials.proof(f"Python {now} with the packages of {was}", with_older, after.verdict)
+    seen = swapped.observation
+    if swapped.verdict is before.verdict and seen is not None and seen.lock is not None:
+        own = evolve(trials, scope=newer.scope, prober=newer.session.local)
+        inside = Sides(Side(seen.lock, before.verdict, seen), after)
+        found = find_culprit(own, inside, until)
+        if found is not None:
+            return found
+    with_newer = older.with_packages(after.lock)
+    back = trials.proof(f"Python {was} with the packages of {now}", with_newer, before.verdict)
+    finding = Finding(Level.PACKAGE, (Change(SUBJECT, was, now),), proofs=(back, swapped), runs=2)
+    differ = [
+        str(change)
+        for proof, lock in ((swapped, before.lock), (back, after.lock))
+        if proof.observation is not None and proof.observation.lock is not None
+        for change in lock.diff(proof.observation.lock)
+    ]
+    if differ:
+        notes = (f"not every package could be the same with both Pythons: {', '.join(sorted(set(differ)))}",)
+        finding = evolve(finding, notes=notes)
+    return Culprit((finding,))

@@ -1,0 +1,405 @@
+"""The sentences of an answer: what was found, how sure it is, and the next command."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterable, Mapping
+
+from attrs import evolve
+
+from harness.bisection.answer import Answer, Boundary, Failure, Guilty, Status
+from harness.bisection.failures import failing_of
+from harness.model import Change, Verdict
+from harness.model.culprit import Culprit, Finding, Region
+from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
+from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
+from harness.question.question import End, EndKind
+from harness.question.worlds import end_words
+from harness.search import BisectionResult, BisectionStatus, Effect
+from harness.search.rates import CONFIDENCE
+
+
+def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    """Return the sentences that answer a question over a line and say how certain the answer is.
+
+    `name` are the names of the candidates by their position.
+    """
+    subject, unit = answer.subject, answer.boundary.unit
+    tried = {step.release for step in answer.steps if step.verdict is not Verdict.SKIP}
+    judged = [candidate for candidate in name.values() if candidate in tried] or [name[0]]
+    oldest, newest = judged[0], judged[-1]
+    match answer.status:
+        case Status.FOUND | Status.FIXED:
+            text = found_in_words(answer)
+        case Status.NOT_A_REGRESSION:
+            is_named = oldest == (answer.asked.ends.get("good") or {}).get("text")
+            which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
+            text = f"Not a regression in {subject}: {oldest}, {which}, fails in the same way."
+        case Status.NO_FAILURE:
+            runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
+            text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
+        case Status.NOT_FIXED:
+            text = f"Not fixed: {subject} {newest}, the newest {unit} that could be tested here, still fails."
+        case Status.INCONCLUSIVE:
+            text = _inconclusive(answer, result, name)
+    moved = [
+        f"{name[end.asked]} could not be tested, so {name[end.used]} was taken as the {end.end.value} end"
+        for end in result.moved_ends
+    ]
+    text += _how_sure(answer, result) + _how_far(answer)
+    return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
+
+
+def _how_sure(answer: Answer, result: BisectionResult) -> str:
+    """Say how probable the answer is and from how many runs; "" if it is not flaky and certain enough."""
+    good, bad = result.good_side, result.bad_side
+    if answer.status not in (Status.FOUND, Status.FIXED) or good is None or bad is None or result.confidence is None:
+        return ""
+    if not result.flaky and result.confidence >= CONFIDENCE:
+        return ""
+    sure = f"{math.floor(1000 * result.confidence) / 1000:g} sure"
+    if not result.flaky:
+        return f" That is {sure}, from {good.runs} runs that passed and {bad.runs} that failed; --confirm runs more."
+    where = f"up to {answer.last_bad}" if answer.status is Status.FIXED else f"from {answer.first_bad} on"
+    given = ", if the bug really never shows at the good end" if result.trusts_ends else ""
+    other = "after" if answer.status is Status.FIXED else "before"
+    return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}{given}."
+
+
+def _how_far(answer: Answer) -> str:
+    """Say how a metric differs between the two sides, and in how many runs; "" without a metric."""
+    effect = answer.boundary.effect
+    if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
+        return ""
+    newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
+    older = effect.bad if answer.first_good else effect.good
+    runs = effect.good_runs + effect.bad_runs
+    goes = f" {answer.signature.metric} goes from {older:g} to {side:g} with {newer}"
+    if effect.spread == 0:
+        return f"{goes}, the same in all {runs} runs."
+    return f"{goes} (medians of {runs} runs): {_difference(effect, flip=answer.first_good is not None)}."
+
+
+def _difference(effect: Effect, *, flip: bool = False) -> str:
+    """Describe the difference and its interval, from the good side to the bad one; reversed with `flip`."""
+    difference, low, high = effect.difference, effect.low, effect.high
+    if flip:
+        difference, low, high = -difference, -high, -low
+    what = f"{effect.confidence:.0%} interval" if effect.confidence else "in all pairs of runs"
+    return f"a difference of {difference:+.3g}, {what} {low:+.3g} to {high:+.3g}"
+
+
+def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    effect, unit = result.effect, answer.boundary.unit
+    if result.moved_ends and result.boundary is None and not result.suspects:
+        return _unjudged_end(answer, result, name)
+    if effect is not None and answer.signature is not None and not effect.is_clear:
+        return (
+            f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
+            f"tell {listed(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
+            f"({effect.bad_runs}) show {_difference(effect)}."
+        )
+    if result.flaky and result.bad_side is not None:
+        runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
+        at_best = f"; the likeliest has {100 * result.confidence:.0f} %" if result.confidence is not None else ""
+        return f"Not sure: it is flaky, and after {runs} runs it can be any of {ranged(answer.suspects)}{at_best}."
+    if result.status is BisectionStatus.FLAKY:
+        which = ", ".join(name[position] for position in result.flaky)
+        return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
+    if result.suspects:
+        old, new = answer.boundary.ends
+        if answer.steps and all(step.verdict is Verdict.SKIP for step in answer.steps):
+            first = answer.steps[0]
+            none = f"none of the {counted(len(answer.suspects), unit)} of {answer.subject} could be tested"
+            other = _otherwise(answer, first.release, first.reason)
+            return f"Not sure: {other}; {none}." if other else f"Not sure: {none}."
+        if not old or not new:
+            return f"Not sure which: the suspects are {ranged(answer.suspects)}, which could not be tested."
+        return (
+            f"Not sure which: the change came after {answer.subject} {old} and not later than {new}; "
+            f"suspects are {ranged(answer.suspects)}, because those between could not be tested."
+        )
+    if not answer.steps:
+        return f"Not sure: no {unit} of {answer.subject} could be tested."
+    first = answer.steps[0]
+    return (
+        f"Not sure: no two {unit}s of {answer.subject} could be judged; "
+        f"the first, {first.release}, was {first.verdict.word}: {first.reason}."
+    )
+
+
+def _unjudged_end(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+    """Say why the answer is open: the end that it is about could not be judged."""
+    is_about_bad = result.status is BisectionStatus.NO_FAILURE
+    end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
+    asked, used = (f"{subject_of(answer.boundary)} {name[position]}" for position in (end.asked, end.used))
+    reason = next((step.reason for step in answer.steps if step.release == name[end.asked]), "")
+    why = _otherwise(answer, name[end.asked], reason) or f"{asked} could not be tested: {reason}"
+    return f"Not sure: {why}; {used} is {'good' if is_about_bad else 'bad'}."
+
+
+def _otherwise(answer: Answer, candidate: str, reason: str) -> str:
+    """Say that a candidate fails in another way than the given signature says; "" if it does not."""
+    signature = answer.signature
+    if signature is None or signature.captured or not reason.startswith(FAILED_DIFFERENTLY):
+        return ""
+    how = reason.removeprefix(FAILED_DIFFERENTLY)
+    return f"{subject_of(answer.boundary)} {candidate} fails, but not as the signature says ({signature}): {how}"
+
+
+def runs_made(answer: Answer) -> str:
+    """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
+    if answer.ends:  # most of these runs are of more than one package
+        return counted(answer.probes, "run") if answer.probes else "all runs known already"
+    told = runs_of(answer.probes, answer.steps, answer.boundary.unit)
+    if answer.culprit is None or not answer.culprit_probes:
+        return told
+    return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
+
+
+def packages_of(finding: Finding) -> str:
+    """Name the packages of a finding with their releases."""
+    return listed(map(_named, finding.packages))
+
+
+def _named(change: Change) -> str:
+    return f"{change.name} {change.after or '(removed)'}"
+
+
+def state_of(finding: Finding) -> str:
+    """A phrase for how well one level is proved."""
+    if finding.is_proved:
+        return "proved both ways"
+    if finding.proofs and all(proof.holds for proof in finding.proofs):
+        return "shown both ways"
+    return "shown one way only" if finding.is_shown_one_way else "not proved"
+
+
+def _located(regions: Iterable[Region], finding: Finding) -> list[str]:
+    """Name the functions of regions, with their files and lines in brackets."""
+    told = []
+    older = finding.packages[0].before if len(finding.packages) == 1 else None
+    for (file, function, is_there), found in _by_place(regions).items():
+        at = f"{file}, {numbered_lines(found)}" + (f" of {older}" if older and not is_there else "")
+        told.append(f"{function} ({at})" if function else at)
+    return told
+
+
+def _places(finding: Finding) -> str:
+    """Name the regions of a finding; without regions its files."""
+    return listed(_located(finding.regions, finding) or finding.files)
+
+
+def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tuple[int, int]]]:
+    """The first and last lines of regions by their file and function, and whether the newer release has them.
+
+    Lines that it removed are numbered as in the older release.
+    """
+    found: dict[tuple[str, str, bool], list[tuple[int, int]]] = {}
+    for region in regions:
+        is_there = region.after[1] >= region.after[0]
+        lines = region.after if is_there else region.before
+        found.setdefault((region.file, region.function, is_there), []).append(lines)
+    return found
+
+
+def sentence_between(answer: Answer) -> str:
+    """Return one sentence that answers the question; it says which of the project's own bounds were lifted."""
+    lifted = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: " if answer.lifted else ""
+    return lifted + _sentence_between(answer)
+
+
+def _sentence_between(answer: Answer) -> str:
+    match answer.status:
+        case Status.NO_FAILURE:
+            return f"No failure: {answer.repro} passes {_end(answer, 'bad')}."
+        case Status.NOT_A_REGRESSION if answer.flaky:
+            return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
+        case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is None:
+            maybe = "it may never have worked, or it needs something that is not installed"
+            if not answer.back_to:
+                return f"{answer.repro} fails {_end(answer, 'bad')}, and no older packages could be tried: {maybe}."
+            tried = f"every older set of packages that was tried, too, back to {answer.back_to}"
+            return f"{answer.repro} fails with {tried}: {maybe}."
+        case Status.NOT_A_REGRESSION:
+            return (
+                f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "
+                f"{listed(answer.failing_at_both) or answer.repro} fails at both ends."
+            )
+        case Status.FOUND | Status.FIXED:
+            return found_in_words(answer)
+        case Status.INCONCLUSIVE if answer.not_rebuilt:
+            return f"The good end could not be rebuilt: {answer.not_rebuilt}."
+        case _:
+            notes = "; ".join(dict.fromkeys(group.note for group in answer.failures if group.note))
+            return f"Not sure which package it is: {notes or 'no culprit could be proved'}."
+
+
+def _end(answer: Answer, which: str) -> str:
+    named = answer.asked.ends[which]
+    if named is None:
+        return ""
+    end = End(EndKind(named["kind"]), named["text"])
+    release = f"{answer.asked.subject} {end.text}".strip()  # without a subject, the end names the package
+    return f"with {release}" if end.kind is EndKind.RELEASE else end_words(end)
+
+
+def found_in_words(answer: Answer) -> str:
+    """Say since when it fails, or in what it is fixed.
+
+    `14 tests fail: 9 since numpy 2.0.0 (np.asfarray was removed), 3 since pandas 2.2.0, 2 are flaky`.
+    """
+    alike: dict[object, list[Failure]] = {}
+    for group in answer.failures:
+        releases = frozenset((one.package, one.boundary.ends[1]) for one in group.culprits)
+        alike.setdefault(releases or group.note, []).append(group)
+    told = [
+        (max(map(_since, groups), key=len), len({test for one in groups for test in one.tests}))
+        for groups in alike.values()
+    ]
+    count = len({test for failure in answer.failures for test in failure.tests})
+    is_fix = answer.status is Status.FIXED
+    if not count:
+        return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for since, _ in told)}."
+    parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
+    if answer.flaky:
+        parts.append(f"{len(answer.flaky)} are flaky")
+    verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
+    subject = f"{counted(count, 'test')} {verb}"
+    return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
+
+
+def _since(group: Failure) -> str:
+    if not group.culprits:
+        return f"for an unknown reason ({group.note})"
+    joined = dict.fromkeys(_culprit(culprit, group.tests) for culprit in group.culprits)
+    return f"{'in' if group.culprits[0].boundary.is_fix else 'since'} {' and '.join(joined)}"
+
+
+def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
+    boundary = culprit.boundary
+    along = [_named(change) for change in culprit.packages if change.name != culprit.package]
+    notes = [evidence.did for evidence in culprit.evidence[:1] if evidence.did]
+    if len(along) == len(culprit.packages):
+        notes.append(f"the {_label(culprit).lower()} is {listed(along)}")
+        along = []
+    text = _newer(culprit) + (f" together with {' and '.join(along)}" if along else "")
+    if culprit.companions:
+        held = [one.constraint or one.subject for one in culprit.companions]
+        notes.append(f"{boundary.constraint or culprit.package} needs {listed(held)} alongside")
+    reasons = {release: re.split(r": | \(--", why)[0] for release, why in boundary.left_between.items()}
+    for why in dict.fromkeys(reasons.values()):
+        which = [release for release, reason in reasons.items() if reason == why]
+        notes.append(f"{ranged(which)} before it not run: {why}")
+    if boundary.message:
+        failing = failing_of(boundary.sides[-1], tests) if boundary.sides else tests
+        some = f", {len(failing)} of them" if len(failing) < len(tests) else ""
+        notes.append(f"there with another message{some}: {one_line(boundary.message, 120)}")
+    return f"{text} ({'; '.join(notes)})" if notes else text
+
+
+def _newer(culprit: Guilty) -> str:
+    """Name the candidate with which users meet the change."""
+    boundary, (older, newer) = culprit.boundary, culprit.boundary.ends
+    who = subject_of(boundary)
+    if newer is None:
+        return f"{who} {older} is no longer installed"
+    if len(boundary.suspects) > 1:
+        return f"one of {who} {ranged(boundary.suspects)}"
+    commits = culprit.deeper.finest.commits if culprit.deeper is not None and boundary.unit == "commit" else ()
+    return f"{who} commit {commits[0].described}" if commits else f"{who} {newer}"
+
+
+def head_of(answer: Answer) -> list[tuple[str, str]]:
+    """Return label and text of each row; last good and first bad only if there are not several culprits."""
+    if answer.status not in (Status.FOUND, Status.FIXED, Status.INCONCLUSIVE):
+        return []
+    culprits, boundary = answer.culprits, answer.boundary
+    rows: list[tuple[str, str]] = []
+    if len(culprits) < 2:
+        labels = ("Last bad", "Fixed in") if boundary.is_fix else ("Last good", "First bad")
+        absent = f"{boundary.subject} (absent)" if culprits else ""
+        rows = [
+            (label, f"{subject_of(boundary)} {candidate}" if candidate else absent)
+            for label, candidate in zip(labels, boundary.ends, strict=True)
+        ]
+    if len(culprits) == 1 and boundary.untried:
+        rows[1] = (labels[1], _newer(culprits[0]))
+        rows += _rows_of(culprits[0]) if culprits[0].deeper is not None else ()
+    elif len(culprits) < 2 and len(boundary.suspects) > 1:
+        rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
+    else:
+        rows += [row for culprit in culprits for row in _rows_of(culprit)]
+    rows += [(f"{step.replace('_', ' ').capitalize()}", by) for step, by in answer.asked.files.items() if step != "run"]
+    is_written = "read_by" in answer.asked.files and answer.constraints
+    rows.append(("Workaround", f"write with {_workaround(answer)}" if is_written else _workaround(answer)))
+    advice = _advice_of(answer)
+    return [*rows, *(("Advice", said if len(advice) == 1 else f"{who}: {said}") for said, who in advice.items())]
+
+
+def subject_of(boundary: Boundary) -> str:
+    """Return what the candidates of a search are candidates of, in words."""
+    return boundary.unit if boundary.unit == "Python" else boundary.subject
+
+
+def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
+    """Return the rows of a culprit: what is proved, lines that are only suspected apart from it, and what changed."""
+    findings = culprit.deeper.findings if culprit.deeper is not None else ()
+    proved = tuple(finding for finding in findings if finding.is_proved)
+    is_told = any(evidence.did for evidence in culprit.evidence)
+    changes = [("Change", cause) for cause in (findings[-1].causes if findings and not is_told else ())]
+    if culprit.is_proved or not proved:
+        return [(_label(culprit), cause_of(culprit)), *changes]
+    known = evolve(culprit, deeper=Culprit(proved))
+    return [
+        (_label(known), cause_of(known)),
+        ("Suspect", f"its change of {_places(findings[-1])}, {state_of(findings[-1])}"),
+        *changes,
+    ]
+
+
+def _label(culprit: Guilty) -> str:
+    if not culprit.is_proved:
+        return "Suspect"
+    return "Fix" if culprit.boundary.is_fix else "Culprit"
+
+
+def _workaround(answer: Answer) -> str:
+    """The constraints; between two worlds also whether the newest packages that they allow were run."""
+    if not answer.constraints or not answer.ends:
+        return answer.constraint
+    them = "it" if len(answer.constraints) == 1 else "them"
+    sure = f"nothing else newly fails with {them}" if answer.failing_at_both else f"a run with {them} passed"
+    return f"{answer.constraint} ({sure if answer.constraints_verified else 'not confirmed by a run'})"
+
+
+def cause_of(culprit: Guilty) -> str:
+    """Say in one sentence what the culprit did: "shop 1.2 changed sell (shop/money.py, lines 10-11)"."""
+    boundary = culprit.boundary
+    did = next((evidence.did for evidence in culprit.evidence if evidence.did), "")
+    if culprit.deeper is None:
+        if len(boundary.suspects) > 1:
+            return f"{boundary.subject}, one of {listed(boundary.suspects)}"
+        return f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'} {did}".rstrip()
+    finest = culprit.deeper.finest
+    is_range = bool(boundary.untried) and [one.name for one in finest.packages] == [boundary.subject]
+    who = _newer(culprit) if is_range else packages_of(finest)
+    if finest.commits:
+        told = f"commit {listed(commit.described for commit in finest.commits)}"
+        return f"{boundary.subject} {told}" if boundary.unit == "commit" else f"{who}, {told}"
+    where = _places(finest)
+    if did:
+        return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"
+    return f"{who} changed {where}" if where else who
+
+
+def _advice_of(answer: Answer) -> dict[str, str]:
+    """What the releases themselves say to use instead, and the release that says it."""
+    found: dict[str, str] = {}
+    for culprit in answer.culprits:
+        said = next((evidence.advice for evidence in culprit.evidence if evidence.advice), "")
+        if said and not culprit.boundary.is_fix:
+            names = listed(change.name for change in culprit.packages)
+            found.setdefault(said, f"{names} {culprit.boundary.ends[1] or ''}".rstrip())
+    return found

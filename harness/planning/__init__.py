@@ -1,1 +1,0 @@
-"""Turns a question into a plan: releases to try, ends, other packages."""

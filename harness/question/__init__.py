@@ -1,0 +1,1 @@
+"""What is asked: repro files, projects and their requirements, days, releases to try, ends, other packages."""

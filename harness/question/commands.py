@@ -1,0 +1,252 @@
+"""Turns `--run`, `--repro`, `--project` and `--with` into a repro with requirements.
+
+`--with` takes requirements, `-r FILE`, and folders in place of releases: `.`, `peft @ ./clone`, or a commit
+`peft @ ./clone@1a2b3c4`.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness.arguments import as_path, as_tuple, with_types
+from harness.errors import UserMistake
+from harness.model import Repro, normalized_name
+from harness.model.repro import command_repro
+from harness.question.lockfiles import environment_of, read_requirement_file
+from harness.question.parsing import required_name
+from harness.question.project import Project, Projects, find_project, last_commit
+from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras, plugin_of_option, unpinned
+from harness.question.repros import chosen_repro, digest_of, parameters, unwrapped
+from harness.repository.git import Repository
+from harness.run.commands import recognised
+
+if TYPE_CHECKING:
+    from harness.settings import Settings
+
+_INSTALLERS = ("setuptools", "pip", "wheel")
+_NAMED_FOLDER = re.compile(r"^(?P<name>[A-Za-z0-9][\w.-]*)\s*(\[[^]]*\])?\s*@\s*(?P<path>[.~/].*|file://.*)$")
+
+
+@frozen
+class ChosenCommand:
+    """The repro that the options name, the requirements of `--with`, and the choices made for the user.
+
+    `replaced` are the projects of which `--with` gives a folder.
+    """
+
+    repro: Repro
+    with_: tuple[str, ...]
+    told: tuple[str, ...] = ()
+    replaced: tuple[str, ...] = ()
+
+
+def chosen_command(
+    repro: str | None,
+    run: str | None,
+    subject: str | None,
+    settings: Settings,
+    project: ChosenProject,
+    projects: Projects,
+) -> ChosenCommand:
+    """Return the repro of a question; a command runs in a copy of its project. Raises `UserMistake` and `BadRepro`."""
+    beside = read_beside(settings.with_, projects)
+    replaced = tuple(folder.name for folder in beside.folders)
+    if not run:
+        if project.folder is not None:
+            raise UserMistake("--project goes with --run", hint='for example --project . --run "pytest"')
+        found = chosen_repro(repro, run, subject, settings.params, settings.timeout)
+        return ChosenCommand(with_folders(found, beside.folders), beside.requirements, beside.told, replaced)
+    if repro:
+        raise UserMistake("give either --repro or --run")
+    chosen = read_command(run, beside, projects, project, start=Path.cwd())
+    asked = chosen.repro.with_params(parameters(settings.params)).within(settings.timeout)
+    return evolve(chosen, repro=asked, replaced=replaced)
+
+
+@frozen
+class Beside:
+    """The values of `--with`: requirements, the user's own folders, and sentences about what was left out.
+
+    `has_file` says that a requirements file was named.
+    """
+
+    requirements: tuple[str, ...] = ()
+    folders: tuple[Project, ...] = ()
+    told: tuple[str, ...] = ()
+    has_file: bool = False
+
+    @property
+    def asked(self) -> tuple[str, ...]:
+        """All requirements, including those of the folders, which add to the project's."""
+        return (*self.requirements, *(text for folder in self.folders for text in folder.requirements))
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether they list everything that the tests need: a file, or pytest and at least one other package.
+
+        Such a list replaces the requirements in the project's files, whose pins would hide what upgrades change.
+        """
+        given = _names(self.requirements)
+        others = (name for name in given if not name.startswith("pytest") and name not in _INSTALLERS)
+        return self.has_file or ("pytest" in given and any(others))
+
+
+def read_beside(given: Sequence[str], projects: Projects) -> Beside:
+    """Read `--with` values: requirements, `-r FILE`, folders (`.`, `peft @ ./clone`, `peft @ ./clone@1a2b3c4`).
+
+    Raises `UserMistake`, and `BadRepository` for a missing commit.
+    """
+    requirements: list[str] = []
+    folders: list[Project] = []
+    told: list[str] = []
+    environment = environment_of(projects.interpreter.version)
+    for text in given:
+        if text.startswith("-r"):
+            lines = read_requirement_file(Path(text.removeprefix("-r").strip(" =")).expanduser(), environment)
+            requirements += lines.requirements
+            told += lines.told
+        elif (named := folder_of(text)) is not None:
+            folder, name = named
+            project = read_folder(folder, projects, name)
+            folders.append(project)
+            told += [f"{project.name or folder}: {one}" for one in project.told]
+        else:
+            requirements.append(text)
+    has_file = any(text.startswith("-r") for text in given)
+    return Beside(tuple(requirements), tuple(folders), tuple(told), has_file)
+
+
+@frozen(field_transformer=with_types)
+class ChosenProject:
+    """The project that the options choose: its folder, and the extras and dependency groups to install.
+
+    `unpin` ignores the versions of its exact pins; `good_day` (ISO 8601) is a day on which it worked, for a folder
+    without a git history.
+    """
+
+    folder: Path | None = field(default=None, converter=as_path)
+    extras: tuple[str, ...] = field(default=(), converter=as_tuple)
+    groups: tuple[str, ...] = field(default=(), converter=as_tuple)
+    unpin: bool = False
+    good_day: str = ""
+
+    @property
+    def typed(self) -> tuple[str, ...]:
+        """The options that choose it, quoted for a shell."""
+        words = ["--project", str(self.folder)] if self.folder is not None else []
+        words += [word for extra in self.extras for word in ("--extra", extra)]
+        words += [word for group in self.groups for word in ("--group", group)]
+        return tuple(map(shlex.quote, [*words, *(["--unpin"] if self.unpin else [])]))
+
+
+def read_command(
+    run: str,
+    beside: Beside,
+    projects: Projects,
+    chosen: ChosenProject = ChosenProject(),
+    *,
+    start: Path,
+) -> ChosenCommand:
+    """Read a command that runs in a copy of the chosen project, or of the nearest one from `start` upwards.
+
+    Without a project it runs in an empty folder.
+
+    Raises `UserMistake` and `BadRepro`.
+    """
+    root = chosen.folder or find_project(start)
+    run = unwrapped(run, root)
+    if root is None:
+        repro = command_repro(run, content_digest=digest_of(run))
+        repro = with_folders(_with_tool(repro, _names(beside.asked)), beside.folders)
+        return ChosenCommand(repro, beside.requirements, beside.told)
+    day = last_commit(root.expanduser()) or chosen.good_day
+    project = projects.read(root, RequestedExtras(chosen.extras, chosen.groups, find=not beside.is_whole), day)
+    own = tuple(map(unpinned, project.requirements)) if chosen.unpin else project.requirements
+    inside = start.relative_to(root).as_posix() if chosen.folder is None else "."
+    repro = evolve(
+        command_repro(run, content_digest=f"{project.digest} {inside}"),
+        dependencies=tuple(text for text in own if required_name(text) != project.name),
+        project=str(project.tree),
+        inside=inside,
+        search_path=project.search_path,
+    )
+    repro = _with_tool(repro, _names(beside.asked) | {project.name})
+    told = [f"project: {root}, a fresh copy for each run (--project changes it)", *project.told, *beside.told]
+    if beside.requirements:
+        what = "all that the tests require (other files of the project are not read)" if beside.is_whole else "added"
+        told.append(f"--with: {', '.join(beside.requirements)}: {what}")
+    return ChosenCommand(with_folders(repro, beside.folders), beside.requirements, tuple(told))
+
+
+def with_folders(repro: Repro, folders: Sequence[Project]) -> Repro:
+    """Return the repro with the user's own folders in place of releases of these projects."""
+    if not folders:
+        return repro
+    own = {folder.name for folder in folders}
+    paths: list[str] = []
+    for folder in folders:
+        built = [str(folder.built)] if folder.built is not None else []
+        paths += built or [str(folder.tree), str(folder.tree / "src")]
+    return evolve(
+        repro,
+        digest=f"{repro.digest}-{'-'.join(folder.digest[:8] for folder in folders)}",
+        dependencies=(
+            *(text for text in repro.dependencies if required_name(text) not in own),
+            *(text for folder in folders for text in folder.requirements if required_name(text) not in own),
+        ),
+        search_path=tuple(dict.fromkeys((*paths, *repro.search_path))),
+    )
+
+
+def _with_tool(repro: Repro, given: frozenset[str]) -> Repro:
+    """Return the repro with pytest, and what its options are of, among the dependencies if its command runs pytest."""
+    command = recognised(repro.argv)
+    if command is None or command.tool != "pytest":
+        return repro
+    known = _names(repro.dependencies) | given
+    needed = dict.fromkeys(("pytest", *filter(None, map(plugin_of_option, repro.argv[1:]))))
+    return evolve(repro, dependencies=(*repro.dependencies, *(name for name in needed if name not in known)))
+
+
+def _names(requirements: Iterable[str]) -> frozenset[str]:
+    return frozenset(map(required_name, requirements))
+
+
+def folder_of(text: str) -> tuple[str, str] | None:
+    """Return the folder that a `--with` value names, with `@REVISION` if it has one, and the project name or "".
+
+    None for a requirement.
+    """
+    if (named := _NAMED_FOLDER.match(text)) is not None:
+        return named.group("path").removeprefix("file://"), named.group("name")
+    return (text, "") if text.startswith((".", "/", "~")) else None
+
+
+def read_folder(text: str, projects: Projects, name: str = "") -> Project:
+    """Read the project in a folder, or in a commit of its repository, with its requirements.
+
+    Raises `UserMistake` and `BadRepository`.
+    """
+    path = Path(text).expanduser()
+    folder, at, revision = text.rpartition("@")
+    if path.is_dir():
+        project = projects.read(path, OWN_REQUIREMENTS)
+    elif not at or not folder:
+        raise UserMistake(f"--with {text}: there is no such folder")
+    else:
+        repository = Repository.open(Path(folder))
+        commit = repository.commit(revision)
+        project = projects.read_commit(repository, commit, name)
+        project = evolve(project, told=(f"commit {commit.described}", *project.told))
+    if name and project.name and normalized_name(name) != normalized_name(project.name):
+        raise UserMistake(
+            f"--with {name} @ {text}: the project in that folder is {project.name}",
+            hint="name the folder of the project itself, the one with its pyproject.toml",
+        )
+    return project

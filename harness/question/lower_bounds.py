@@ -1,0 +1,141 @@
+"""The lower bounds and pins of a project on an earlier day: which of them are newer than the day and are lifted.
+
+They are written by tools that add the newest release as a bound, and say nothing about what worked before. Upper bounds
+and exclusions stay.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from attrs import field, frozen
+from packaging.requirements import Requirement
+from packaging.specifiers import Specifier, SpecifierSet
+
+from harness.environment.source_builds import exact_version
+from harness.model import Verdict, name_of, parsed_version
+from harness.model.text import listed
+from harness.search import Narrowing
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Mapping, Sequence
+    from datetime import datetime
+
+    from harness.environment import Index
+    from harness.question.question import End
+
+_LOWER = (">", ">=", "~=", "==", "===")
+
+
+def without_lower_bound(text: str) -> str:
+    """Return a requirement without its lower bounds: `==1.2` becomes `<=1.2`, `~=1.2` and `==1.*` become `<2`.
+
+    Unchanged if it has none.
+    """
+    requirement = Requirement(text)
+    if all(one.operator not in _LOWER for one in requirement.specifier):
+        return text
+    requirement.specifier = SpecifierSet(",".join(filter(None, map(_upper_part, requirement.specifier))))
+    return str(requirement)
+
+
+def at_least(text: str, version: str | None) -> str:
+    """Return a requirement with a version as its lower bound; None sets none."""
+    requirement, lowest = Requirement(text), parsed_version(version)
+    if lowest is not None:
+        requirement.specifier &= SpecifierSet(f">={lowest.public}")
+    return str(requirement)
+
+
+def _upper_part(specifier: Specifier) -> str:
+    """Return what a specifier says about newer releases, "" if that is nothing."""
+    operator, text = specifier.operator, specifier.version
+    if operator not in _LOWER:
+        return str(specifier)
+    version = parsed_version(text.removesuffix(".*"))
+    if operator in (">", ">=") or version is None:
+        return ""
+    if operator == "~=" or text.endswith(".*"):
+        fixed = version.release if text.endswith(".*") else version.release[:-1]
+        epoch = f"{version.epoch}!" if version.epoch else ""
+        return f"<{epoch}{'.'.join(map(str, (*fixed[:-1], fixed[-1] + 1)))}"
+    return f"<={version.public}"
+
+
+def is_newer(text: str, day: datetime, index: Index) -> bool:
+    """Whether a requirement has its first release after a day, as far as the index has upload times.
+
+    Raises `NoNetwork`.
+    """
+    specifier = Requirement(text).specifier
+    fitting = [one for one in index.known_releases(name_of(text)) if specifier.contains(one.version, prereleases=True)]
+    return bool(fitting) and all(one.uploaded is not None and one.uploaded > day for one in fitting)
+
+
+def fewest(items: Sequence[str], is_enough: Callable[[Collection[str]], bool]) -> tuple[str, ...] | None:
+    """Return few items that are enough, the first ones if possible; None if all are too few."""
+    if not is_enough(items):
+        return None
+    if not items or is_enough(()):
+        return ()
+    search = Narrowing(items, leaves_out=False)
+    while candidates := search.ask():
+        search.tell(candidates[0], Verdict.BAD if is_enough(candidates[0]) else Verdict.GOOD)
+    return tuple(text for text in items if text in search.result.minimal)
+
+
+@frozen
+class Lifting:
+    """The requirements of an earlier day without the bounds that could not be kept.
+
+    `lifted` maps each of those to what is left of it; `told` are sentences about them.
+    """
+
+    requirements: tuple[str, ...]
+    lifted: Mapping[str, str] = field(factory=dict)
+    told: tuple[str, ...] = ()
+
+
+def lift_bounds(
+    requirements: Sequence[str],
+    own: Collection[str],
+    day: End,
+    index: Index,
+    has_solution: Callable[[tuple[str, ...]], bool],
+) -> Lifting:
+    """Lift the lower bounds and pins that are newer than a day, and the fewest others with which it has no solution.
+
+    Only those in `own`, the project's, are lifted; those of its tests, which stand last, come first. A pinned project
+    that did not exist then is left out: a freeze also lists what other packages require today. All are lifted if even
+    that is not enough. Raises `NoNetwork`.
+    """
+    moment = day.moment
+    looser = {
+        text: bare for text in reversed(requirements) if text in own and (bare := without_lower_bound(text)) != text
+    }
+    newer = tuple(text for text in looser if moment is not None and is_newer(text, moment, index))
+    absent = {text for text in newer if exact_version(text) and not existed(name_of(text), moment, index)}
+
+    def without(others: Collection[str]) -> tuple[str, ...]:
+        lifted = {*newer, *others}
+        return tuple(looser[text] if text in lifted else text for text in requirements if text not in absent)
+
+    left = tuple(text for text in looser if text not in newer)
+    enough = fewest(left, lambda some: has_solution(without(some)))
+    others = left if enough is None else enough
+    told = (
+        *_not_kept(newer, "newer than that day", day),
+        *_not_kept(enough or (), "in conflict with that day's packages", day),
+    )
+    return Lifting(without(others), {text: looser[text] for text in (*newer, *others)}, told)
+
+
+def existed(name: str, day: datetime | None, index: Index) -> bool:
+    """Whether a project had a release on a day, as far as the index has upload times. Raises `NoNetwork`."""
+    dates = [release.uploaded for release in index.known_releases(name) if release.uploaded is not None]
+    return not dates or day is None or min(dates) <= day
+
+
+def _not_kept(bounds: Sequence[str], why: str, day: End) -> tuple[str, ...]:
+    verb, they = ("was", "it is") if len(bounds) == 1 else ("were", "they are")
+    return (f"{listed(bounds)} {verb} not kept as of {day.text}: {they} {why}",) if bounds else ()

@@ -1,0 +1,471 @@
+"""Finds what a project requires: its own requirements, with the chosen extras and groups, and those of its tests.
+
+There is no standard place for what tests need, so all places are read together: extras and dependency groups for tests,
+tox, requirements files for tests, `tests_require`. Of extras, groups and files for development and other requirements
+files only what the tests import is taken; everything, where nothing is declared for tests. A conda environment file is
+read where there is no requirements file. Tools that the project does not use are left out, because they could only
+conflict with others. The versions of exact pins are ignored, because they would hide what upgrades change.
+"""
+
+from __future__ import annotations
+
+import ast
+import email.parser
+import re
+import shlex
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from attrs import define, field, frozen
+from packaging.requirements import InvalidRequirement, Requirement
+from packaging.specifiers import SpecifierSet
+
+from harness.errors import UserMistake
+from harness.model import name_of, normalized_name
+from harness.model.text import listed
+from harness.question.lockfiles import read_requirement_file, requirements_of_conda
+from harness.question.parsing import required_name
+from harness.repository.declared import Declared, declared_in, nodes_in, of_poetry, read_ini, read_toml, text_of
+
+_KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8"))
+_CALLED, _OPTIONS, _SETTINGS = _KNOWN["called"], _KNOWN["options"], _KNOWN["settings"]
+_WORKERS = re.compile(r"-n\d+")
+_FIXTURES, _MARKS, MODULES = _KNOWN["fixtures"], _KNOWN["marks"], _KNOWN["modules"]
+_FOR_TESTS = frozenset({"test", "tests", "testing", "unittest", "unittests"})
+_FOR_DEVELOPMENT = frozenset({"dev", "devel", "develop", "development"})
+_CONDITION = re.compile(r"^(?P<factors>[\w.,{}!-]+)\s*:\s+(?P<rest>\S.*)$")
+_REFERENCE = re.compile(r"^\{\[([^]]+)\](\w+)\}$")  # {[section]key}
+_OWN_EXTRAS = re.compile(r"^(?:-e\s*)?(?:\.|\{toxinidir\})/?(?=\[)")
+_BOUND = re.compile(r",<[\d.]+$")  # the upper bound of Poetry's ^ and ~, which would hide what upgrades change
+_WORD = re.compile(r"[\w-]+")
+_ITSELF = "this-project"  # names the project in a requirement of its extras
+_BETWEEN_WORDS = re.compile(r"[\W_]+")
+_TOOLS = re.compile("|".join(_KNOWN["tools"]))
+
+
+@frozen
+class RequestedExtras:
+    """The requested extras and groups of a project; with `find` also everything else that its tests need.
+
+    Without `for_tests` nothing is chosen for tests automatically.
+    """
+
+    extras: tuple[str, ...] = ()
+    groups: tuple[str, ...] = ()
+    find: bool = False
+    for_tests: bool = True
+
+
+OWN_REQUIREMENTS = RequestedExtras(for_tests=False)
+
+
+@frozen
+class Requires:
+    """A project's name, its requirements, and sentences about the choices made.
+
+    `for_tests` are the requirements that were found for the tests rather than named by the user.
+    """
+
+    name: str
+    requirements: tuple[str, ...]
+    told: tuple[str, ...] = ()
+    for_tests: tuple[str, ...] = ()
+
+
+@frozen
+class _Source:
+    """A place that lists requirements, and its lines; one that is not a requirement is ignored."""
+
+    where: str = ""
+    lines: tuple[str, ...] = ()
+
+
+def requirements_of(
+    tree: Path, built: Path | None, wanted: RequestedExtras, environment: Mapping[str, str]
+) -> Requires:
+    """Return the requirements of a project. Raises `UserMistake` if it lacks a named extra or group."""
+    pyproject = read_toml(tree / "pyproject.toml")
+    project = _of_metadata(tree, built) or declared_in(tree)
+    groups: Mapping[str, Any] = pyproject.get("dependency-groups", {})
+    found = _Found(tree, project, environment, list(dict.fromkeys(_applying(project, environment))))
+    if wanted.extras or wanted.groups:
+        found.more += _asked_for(project, groups, wanted, environment)
+    elif wanted.find:
+        found.read_all(pyproject, groups)
+    elif wanted.for_tests:
+        found.take(_named(project.extras, groups, _FOR_TESTS))
+    if wanted.find:
+        found.add_plugins()
+    if found.unused:
+        found.told.append(f"without tools that no test uses ({listed(dict.fromkeys(found.unused))})")
+    more = tuple(text for text in dict.fromkeys(found.more) if text not in found.own)
+    told = (f"requirements: {'; '.join(found.told)}",) if found.told else ()
+    name = normalized_name(project.name) if project.name else ""
+    return Requires(name, (*found.own, *more), told, () if wanted.extras or wanted.groups else more)
+
+
+@define
+class _Found:
+    """The requirements found so far: the project's own, those for its tests, and what to tell about them."""
+
+    tree: Path
+    project: Declared
+    environment: Mapping[str, str]
+    own: list[str]
+    more: list[str] = field(factory=list)
+    told: list[str] = field(factory=list)
+    unused: list[str] = field(factory=list)
+
+    def read_all(self, pyproject: Mapping[str, Any], groups: Mapping[str, Any]) -> None:
+        """Read every place: those for tests, the project's own files, and what the tests import of the others."""
+        tools = {**_tool_groups(pyproject), **groups}
+        files = _requirements_files(self.tree)
+
+        def places(kinds: frozenset[str], *more: _Source) -> list[_Source]:
+            of_files = (_of_file(path, self.environment) for name, path in files.items() if _is_for(name, kinds))
+            return [*_named(self.project.extras, tools, kinds), *more, *of_files]
+
+        self.take(places(_FOR_TESTS, _of_tox(self.tree, pyproject, self.environment)))
+        self.take([_Source("tests_require of the setup file", declared_in(self.tree).tests)])
+        others = places(_FOR_DEVELOPMENT)
+        only = _imported(self.tree) if self.more else None
+        if only is None:
+            self.take(others)
+        if not self.own:
+            self._take_own_files(files)
+        if only is not None:
+            self.take([*others, *(_of_file(path, self.environment) for path in files.values())], only=only)
+
+    def take(self, sources: Iterable[_Source], *, only: frozenset[str] | None = None) -> None:
+        """Add the requirements of some places, without tools that no test uses; `only` names those to take."""
+        for source in sources:
+            there = {required_name(text) for text in (*self.own, *self.more)}
+            found = lifted(_applying(self.project, self.environment, lifted(source.lines)))
+            found = tuple(text for text in found if required_name(text) not in there)
+            where = source.where
+            if only is None:
+                found = self._without_tools(found)
+            else:
+                found = tuple(text for text in found if required_name(text) in only)
+                where = f"{listed(map(required_name, found))} of {where}"
+            if found:
+                self.more += found
+                self.told.append(where)
+
+    def _take_own_files(self, files: Mapping[str, Path]) -> None:
+        own = [path for name, path in files.items() if _words_in(name) <= {"base"}]
+        others = [path for name, path in files.items() if name.startswith("requirements") and "/" not in name]
+        for file in own or ([] if self.more else others[:1]):
+            lines = read_requirement_file(file, self.environment)
+            self.own += [text for text in self._without_tools(lines.requirements) if text not in self.own]
+            self.told += [f"{file.relative_to(self.tree)} (--with changes it)", *lines.told]
+        if not own and not others:
+            paths = (self.tree / f"environment{end}" for end in (".yml", ".yaml"))
+            self.take(_of_conda(path, self.environment) for path in paths if path.is_file())
+
+    def _without_tools(self, requirements: Iterable[str]) -> tuple[str, ...]:
+        """Return the requirements without tools that the project does not use, which are noted.
+
+        A tool is used if a file imports it or a text in a test contains its name.
+        """
+        named = {text: name_of(text) for text in requirements}
+        tools = {text: name for text, name in named.items() if _TOOLS.fullmatch(name)}
+        used = _used(self.tree) if tools else frozenset()
+        unused = {text: name for text, name in tools.items() if used.isdisjoint((name, name.replace("-", "_")))}
+        self.unused += unused.values()
+        return tuple(text for text in named if text not in unused)
+
+    def add_plugins(self) -> None:
+        """Add the well-known test tools that the project uses without declaring them."""
+        there = {required_name(text) for text in (*self.own, *self.more)} | {normalized_name(self.project.name)}
+        used = {tool: shown for tool, shown in plugins_in_use(self.tree).items() if tool not in there}
+        self.more += used
+        self.told += [f"{tool} ({shown} is used)" for tool, shown in used.items()]
+
+
+def _asked_for(
+    project: Declared, groups: Mapping[str, Any], wanted: RequestedExtras, environment: Mapping[str, str]
+) -> Iterator[str]:
+    """Yield the requirements with the extras and groups that the user named. Raises `UserMistake` if one is missing."""
+    for kind, names, known in (("extra", wanted.extras, project.extras), ("group", wanted.groups, groups)):
+        for one in names:
+            if normalized_name(one) not in {normalized_name(name) for name in known}:
+                raise UserMistake(
+                    f"{project.name or 'the project'} has no {kind} {one!r}",
+                    hint=f"it has: {', '.join(known) or 'none'}",
+                )
+    lines = [text for group in wanted.groups for text in _group_requirements(groups, group)]
+    return _applying(project, environment, [*(f"{_ITSELF}[{extra}]" for extra in wanted.extras), *lines])
+
+
+def _of_metadata(tree: Path, built: Path | None) -> Declared | None:
+    """Return what the metadata of the wheel declares, else that of a source distribution.
+
+    None if that has no requirements, which older ones lack.
+    """
+    wheels = list(built.glob("*.dist-info/METADATA")) if built is not None else []
+    for path in (*wheels, *tree.glob("PKG-INFO")):
+        message = email.parser.HeaderParser().parsestr(path.read_text(encoding="utf-8", errors="replace"))
+        requires = tuple(message.get_all("Requires-Dist") or ())
+        if wheels or requires:
+            return Declared(str(message["Name"]), requires, dict.fromkeys(message.get_all("Provides-Extra") or [], ()))
+    return None
+
+
+def _applying(project: Declared, environment: Mapping[str, str], more: Iterable[str] = ()) -> Iterator[str]:
+    """Yield the requirements, and `more`, that apply on this machine, with the extras of the project that they name."""
+    of_extras = {normalized_name(extra): lines for extra, lines in project.extras.items()}
+    pending = [*project.requires, *more]
+    every, seen = list(pending), {""}
+    while pending:
+        text = pending.pop(0)
+        try:
+            requirement = Requirement(text)
+        except InvalidRequirement as error:
+            raise UserMistake(f"the project requires {text!r}, which is not a requirement") from error
+        marker = requirement.marker
+        if marker is not None and not any(marker.evaluate({**environment, "extra": extra}) for extra in seen):
+            continue
+        requirement.marker = None
+        if normalized_name(requirement.name) not in (_ITSELF, normalized_name(project.name or _ITSELF)):
+            yield str(requirement)
+        elif new := {normalized_name(extra) for extra in requirement.extras} - seen:
+            seen |= new
+            pending += [*(line for extra in sorted(new) for line in of_extras.get(extra, ())), *every]
+
+
+def _named(extras: Iterable[str], groups: Mapping[str, Any], kinds: frozenset[str]) -> Iterator[_Source]:
+    """Yield the extras and the dependency groups that are named after one of these kinds."""
+    for name in extras:
+        if _is_for(name, kinds):
+            yield _Source(f"extra {name} (--extra changes it)", (f"{_ITSELF}[{name}]",))
+    for name in groups:
+        if _is_for(name, kinds):
+            yield _Source(f"group {name} (--group changes it)", _group_requirements(groups, name))
+
+
+def _words_in(name: str) -> set[str]:
+    """Return the words in the name of an extra, a group or a requirements file that say what it is for."""
+    return set(_BETWEEN_WORDS.split(name.lower())) - {"requirements", ""}
+
+
+def _is_for(name: str, kinds: frozenset[str]) -> bool:
+    words = _words_in(name)
+    return bool(words) and words <= kinds
+
+
+def _group_requirements(groups: Mapping[str, Any], name: str) -> tuple[str, ...]:
+    """Return a dependency group with the groups that it includes (PEP 735). Raises `UserMistake`."""
+    from packaging.dependency_groups import resolve_dependency_groups
+
+    try:
+        return tuple(resolve_dependency_groups(groups, name))
+    except (LookupError, ValueError, TypeError) as error:
+        raise UserMistake(f"the project's dependency group {name!r} can't be read: {error}") from error
+
+
+def _tool_groups(pyproject: Mapping[str, Any]) -> dict[str, list[str]]:
+    """Return the dependency groups of Poetry, PDM, uv and Hatch from before PEP 735."""
+    tool = pyproject.get("tool", {})
+    poetry, hatch = tool.get("poetry", {}), tool.get("hatch", {}).get("envs", {})
+    tables = {**hatch, **poetry.get("group", {})}
+    found = {name: table.get("dependencies", ()) for name, table in tables.items() if isinstance(table, dict)}
+    if "default" in found and _FOR_TESTS.isdisjoint(found):
+        found["dev"] = found.pop("default")
+    found |= tool.get("pdm", {}).get("dev-dependencies", {})
+    for of in (tool.get("uv", {}), poetry):
+        found |= {"dev": of["dev-dependencies"]} if "dev-dependencies" in of else {}
+    lines = {
+        name: [_BOUND.sub("", of_poetry(*one)) for one in listed.items()] if isinstance(listed, dict) else listed
+        for name, listed in found.items()
+    }
+    return {name: [text for text in texts if isinstance(text, str) and text] for name, texts in lines.items()}
+
+
+def _of_tox(tree: Path, pyproject: Mapping[str, Any], environment: Mapping[str, str]) -> _Source:
+    """Return `deps` and `extras` of tox's base environment, from any file that tox reads."""
+    native = pyproject.get("tool", {}).get("tox", {})
+    base = {**read_toml(tree / "tox.toml").get("env_run_base", {}), **native.get("env_run_base", {})}
+    settings = read_ini(tree / "tox.ini")
+    if not settings.has_section("testenv"):
+        settings = read_ini(tree / "setup.cfg")
+        settings.read_string(str(native.get("legacy_tox_ini", "")))
+    section = settings["testenv"] if settings.has_section("testenv") else {}
+    lines = [line for line in base.get("deps", ()) if isinstance(line, str)]
+    for line in section.get("deps", "").splitlines():
+        named = _REFERENCE.match(line.strip())
+        lines += settings.get(named[1], named[2], fallback="").splitlines() if named else [line]
+    extras = [*base.get("extras", ()), *section.get("extras", "").replace(",", "\n").splitlines()]
+    found = [f"{_ITSELF}[{str(extra).strip()}]" for extra in extras]
+    for line in lines:
+        found += _of_line(_OWN_EXTRAS.sub(_ITSELF, line.split(" #")[0].strip()), tree, environment)
+    return _Source("the deps of tox (--with changes them)", tuple(found))
+
+
+def _of_line(line: str, tree: Path, environment: Mapping[str, str]) -> tuple[str, ...]:
+    """Return the requirements of one line of tox's `deps`; a line for particular environments is ignored."""
+    if line.startswith("-r"):
+        path = tree / line.removeprefix("-r").strip().removeprefix("{toxinidir}").lstrip("/")
+        source = path.with_suffix(".in")  # the input of pip-compile
+        return _of_file(source if source.is_file() else path, environment).lines
+    if not line or line.startswith(("-", "#", ".", "{")) or _CONDITION.match(line):
+        return ()
+    return (line,)
+
+
+def _requirements_files(tree: Path) -> dict[str, Path]:
+    """Return the requirements files of a project by name; the input of pip-compile, NAME.in, replaces NAME.txt."""
+    patterns = ["*requirements*", "requirements/*"]
+    patterns += [f"{kind}/requirements*" for kind in (*_FOR_TESTS, *_FOR_DEVELOPMENT)]
+    paths = [path for end in (".txt", ".in") for one in patterns for path in sorted(tree.glob(f"{one}{end}"))]
+    return {path.relative_to(tree).with_suffix("").as_posix(): path for path in paths}
+
+
+def declaring(tree: Path, modules: Iterable[str]) -> dict[str, tuple[str, str]]:
+    """Return the project that has each module, as far as the names tell, and the file that declares it.
+
+    The file is "" if none does; modules that are called like their project and not declared are left out.
+    """
+    files = [path for name in ("pyproject.toml", "setup.cfg", "setup.py", "tox.ini") if (path := tree / name).is_file()]
+    texts = {path: path.read_text("utf-8", errors="replace") for path in (*files, *_requirements_files(tree).values())}
+    found = {}
+    for module in modules:
+        project = _CALLED.get(module, MODULES.get(module, module))
+        name = re.sub(r"[-_.]", "[-_.]", normalized_name(project))
+        line = re.compile(rf"(?im)(?:^|[\s\"'\[,]){name}(?![\w.-])")
+        where = next((path.relative_to(tree).as_posix() for path, text in texts.items() if line.search(text)), "")
+        if where or project != module:
+            found[module] = (project, where)
+    return found
+
+
+def _of_file(path: Path, environment: Mapping[str, str]) -> _Source:
+    try:
+        found = read_requirement_file(path, environment).requirements
+    except UserMistake:  # nobody named this file
+        return _Source()
+    return _Source(f"{path.name} (--with changes it)", found)
+
+
+def _of_conda(path: Path, environment: Mapping[str, str]) -> _Source:
+    try:
+        return _Source(f"{path.name} (--with changes it)", requirements_of_conda(path, environment))
+    except UserMistake:  # nobody named this file
+        return _Source()
+
+
+def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
+    """Return the requirements without exact versions, addresses and duplicates; invalid ones are left out."""
+    found: dict[str, None] = {}
+    for text in requirements:
+        try:
+            found[unpinned(text.partition("@")[0])] = None
+        except InvalidRequirement:
+            continue
+    return tuple(found)
+
+
+def unpinned(text: str) -> str:
+    """Return a requirement without its version if that is exact; otherwise unchanged."""
+    requirement = Requirement(text)
+    exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
+    if exact:
+        requirement.specifier = SpecifierSet()
+    return str(requirement) if exact else text
+
+
+def _used(tree: Path) -> frozenset[str]:
+    """Return the top-level modules that any file of the project imports, and the words in strings of its tests."""
+    tests = set(test_files(tree))
+    found: set[str] = set()
+    for path in tree.rglob("*.py"):
+        nodes = nodes_of(path)
+        found.update(_modules(nodes))
+        if path in tests:
+            texts = (node.value for node in nodes if isinstance(node, ast.Constant) and isinstance(node.value, str))
+            found |= {word for text in texts for word in _WORD.findall(text)}
+    return frozenset(found)
+
+
+def _imported(tree: Path) -> frozenset[str]:
+    """Return the projects (normalised names) whose modules the tests import, as far as the names tell."""
+    modules = {module for path in test_files(tree) for module in _modules(nodes_of(path))}
+    return frozenset(normalized_name(MODULES.get(module, module)) for module in modules)
+
+
+def _modules(nodes: Iterable[ast.AST]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, ast.Import):
+            yield from (alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
+            yield node.module.split(".")[0]
+
+
+def plugin_of_option(word: str) -> str:
+    """Return the well-known pytest plugin that an option is of, such as --cov=mine; "" if none is known."""
+    option = word.split("=")[0]
+    exact = _OPTIONS.get(option) or ("pytest-xdist" if _WORKERS.fullmatch(option) else "")
+    return exact or next((project for name, project in _OPTIONS.items() if option.startswith(f"{name}-")), "")
+
+
+def plugins_in_use(tree: Path) -> dict[str, str]:
+    """Return the well-known test tools that a project uses, each with the name that shows it."""
+    found: dict[str, str] = {}
+    for word in _words_of_settings(tree):
+        known = plugin_of_option(word) or _SETTINGS.get(word.lower())
+        if known:
+            found.setdefault(known, word)
+    nodes = [node for path in test_files(tree) for node in nodes_of(path)]
+    own = {node.name for node in nodes if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef))}
+    for node in nodes:
+        for name, project in _shown_by(node):
+            if name not in own:
+                found.setdefault(project, name)
+    naming = (path for path in tree.rglob("*.py") if path.name != "setup.py" and "pkg_resources" in text_of(path))
+    if any("pkg_resources" in _modules(nodes_of(path)) for path in naming):
+        found.setdefault("setuptools", "pkg_resources")
+    return found
+
+
+def _words_of_settings(tree: Path) -> Iterator[str]:
+    """Yield the names of pytest's settings, and the words of `addopts`."""
+    sections: list[dict[str, Any]] = [read_toml(tree / "pyproject.toml").get("tool", {}).get("pytest", {})]
+    sections[0] = sections[0].get("ini_options", sections[0])
+    for name, section in (("pytest.ini", "pytest"), ("tox.ini", "pytest"), ("setup.cfg", "tool:pytest")):
+        settings = read_ini(tree / name)
+        if settings.has_section(section):
+            sections.append(dict(settings[section]))
+    for settings_of_file in sections:
+        yield from settings_of_file
+        given = settings_of_file.get("addopts", "")
+        words = " ".join(map(str, given)) if isinstance(given, list) else str(given)
+        try:
+            yield from shlex.split(words)
+        except ValueError:
+            continue
+
+
+def test_files(tree: Path) -> Iterator[Path]:
+    """Yield the Python files of a project's tests."""
+    for path in sorted(tree.rglob("*.py")):
+        inside = path.relative_to(tree)
+        is_test = path.name.startswith("test") or path.stem.endswith(("_test", "_tests")) or path.name == "conftest.py"
+        if is_test or {"test", "tests"} & set(inside.parts[:-1]):
+            yield path
+
+
+def nodes_of(path: Path) -> list[ast.AST]:
+    """Return all nodes of a file's syntax tree; empty if it can't be parsed."""
+    return nodes_in(text_of(path))
+
+
+def _shown_by(node: ast.AST) -> Iterator[tuple[str, str]]:
+    """Yield the names in one node of a test file that show a tool in use, each with its project."""
+    yield from ((name, MODULES[name]) for name in _modules([node]) if name in MODULES)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+        if node.name.startswith("test") or node.decorator_list:
+            yield from ((arg.arg, _FIXTURES[arg.arg]) for arg in node.args.args if arg.arg in _FIXTURES)
+    elif isinstance(node, ast.Attribute) and node.attr in _MARKS and getattr(node.value, "attr", "") == "mark":
+        yield node.attr, _MARKS[node.attr]

@@ -1,0 +1,402 @@
+"""The releases of a subject as a line: those that can be tried, its ends, and what is installed beside them."""
+
+from __future__ import annotations
+
+import difflib
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+from attrs import evolve, frozen
+from packaging.version import Version
+
+from harness.environment.index import public_version
+from harness.environment.resolve import ERA_MARGIN
+from harness.environment.source_builds import exact_version
+from harness.errors import UnknownRelease, UserMistake
+from harness.model import (
+    Combination,
+    Device,
+    Lock,
+    Release,
+    Repro,
+    is_prerelease,
+    name_of,
+    normalized_name,
+    parsed_version,
+)
+from harness.model.lock import AsOf
+from harness.model.repro import Bounds
+from harness.probing import Probe
+from harness.question.inquiry import Inquiry, Scope
+from harness.question.parsing import as_of, required_name, version_of
+from harness.question.project_requirements import unpinned
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Collection, Container, Iterable, Sequence
+
+    from harness.environment import Index, Interpreter
+    from harness.probing.probe import Probing
+    from harness.search import Trial
+
+
+NO_HOLDS = "none"  # --hold none
+
+
+@frozen
+class Plan:
+    """Everything that a search over the releases of a subject needs before its first probe.
+
+    `releases` are those that can be tried, in version order; `good` and `bad` are positions in it, or None if the
+    search has to find that end; `left_out` maps releases inside the range that are not tried to the reason; `choices`
+    are sentences about defaults, with the option that changes each. Of `stride` neighbouring releases, a scan for
+    windows runs at least one or knows it.
+    """
+
+    question: Inquiry
+    scope: Scope
+    interpreter: Interpreter
+    releases: tuple[Release, ...]
+    good: int | None
+    bad: int | None
+    left_out: dict[str, str]
+    as_of: str
+    choices: tuple[str, ...] = ()
+    stride: int = 1
+
+    @property
+    def subject(self) -> str:
+        """The project that is bisected over, normalised."""
+        return self.scope.subject
+
+    @property
+    def repro(self) -> Repro:
+        """What runs."""
+        return self.scope.repro
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The versions of the releases."""
+        return tuple(str(release.version) for release in self.releases)
+
+    def combination(self, position: int, near: Lock | None) -> Combination:
+        """Return the combination for one release, resolved near a lock."""
+        release = self.releases[position]
+        versions = {self.subject: str(release.version)}
+        return self.scope.at(versions, self.scope.requirements, self._date_for(release), near)
+
+    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
+        """Return the probe of one release."""
+        return Probe(self.repro, self.combination(position, near), near, attempt)
+
+    def probes(self, prober: Probing) -> Callable[[Trial], Probe]:
+        """Return a function that makes the probe of a trial, near the plan's anchor.
+
+        Raises `UnknownRelease` if no release can be resolved.
+        """
+        lock, anchor = find_anchor(self, prober)
+
+        def probe(trial: Trial) -> Probe:
+            near = None if trial.position == anchor else lock  # the lock was made for that release
+            return self.probe(trial.position, near, trial.attempt)
+
+        return probe
+
+    def _date_for(self, release: Release) -> datetime | None:
+        return AsOf.read(self.as_of).of(release.uploaded + ERA_MARGIN if release.uploaded else None)
+
+
+def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
+    """Plan a question: fill in what it leaves open from the repro's metadata and the index.
+
+    Raises `UnknownProject`, `UnknownRelease`, `UserMistake` and `NoNetwork`.
+    """
+    bounds = question.repro.subjects.get(normalized_name(question.subject), Bounds())
+    choices: list[str] = []
+    if tells_of_a_fix(question, bounds):
+        question = evolve(question, policy=evolve(question.policy, find_fix=True))
+        choices.append("looking for the fix: the repro's bad release is older than its good one")
+    good, bad = ends_of(question, bounds, choices)
+    check_ends(index, question.subject, (good, bad))
+    check_order(good, bad, find_fix=question.policy.find_fix)
+    plan = fill_plan(question, good, bad, choices, index=index, interpreter=interpreter, device=device)
+    return evolve(plan, choices=(*plan.choices, *told_packages(plan, "the bad end")))
+
+
+def fill_plan(
+    question: Inquiry,
+    good: str | None,
+    bad: str | None,
+    choices: Iterable[str] = (),
+    *,
+    index: Index,
+    interpreter: Interpreter,
+    device: Device,
+) -> Plan:
+    """Make a plan between two ends that are known to exist; without an end (None) the range is open there.
+
+    `choices` say how the ends were chosen. Raises the same errors as `make_plan`.
+    """
+    subject = normalized_name(question.subject)
+    repro = question.repro
+    bounds = repro.subjects.get(subject, Bounds())
+    # Exact versions are those of the bad end; another release's own day has others.
+    is_own_day = question.as_of is None and bounds.as_of == "era"
+    own = tuple(map(unpinned, repro.dependencies)) if is_own_day else repro.dependencies
+    day = str(as_of(question.as_of or bounds.as_of))
+    scope = scope_of(question, interpreter.version, device, subject, own)
+    ends = (bad, good) if question.policy.find_fix else (good, bad)
+    releases, left_out = releases_on_line(index.releases(subject), question, interpreter, ends)
+    for release in releases:
+        why = why_left_out(release, question, interpreter)
+        # A user who names a pre-release or a yanked release as an end wants it tried.
+        if why is not None and not why.startswith(("pre-release", "yanked")):
+            raise UnknownRelease(release.project, str(release.version), why, hint="choose another end")
+    if not releases:
+        reasons = sorted(set(left_out.values())) or ["no releases"]
+        raise UnknownRelease(
+            subject, "(all)", f"no release can be tried: {'; '.join(reasons)}",
+            hint="--python picks another interpreter, --pre includes pre-releases, --build allows source releases",
+        )  # fmt: skip
+    versions = [release.version for release in releases]
+    return Plan(
+        question=question,
+        scope=scope,
+        interpreter=interpreter,
+        releases=releases,
+        good=_position(good, versions),
+        bad=_position(bad, versions),
+        left_out=left_out,
+        as_of=day,
+        choices=(*choices, *told_holds(scope.holds, question.hold)),
+    )
+
+
+def scope_of(question: Inquiry, python: str, device: Device, subject: str, own: tuple[str, ...] | None = None) -> Scope:
+    """Return what all probes of a question share, with the repro's own holds for the subject, which is not required.
+
+    `python` is a full version; `own` are requirements in place of those of the repro.
+    """
+    repro, with_ = question.repro, question.with_
+    requirements = merged_requirements(repro.dependencies if own is None else own, with_, {subject})
+    holds = holds_of(repro, subject, set(map(required_name, with_)), question.hold)
+    return Scope(repro, python, requirements, holds, device, question.from_source, subject, question.policy)
+
+
+def check_ends(index: Index, subject: str, ends: Iterable[str | None]) -> None:
+    """Check that the index has the releases that ends name; None is skipped.
+
+    Raises `UnknownRelease` if it does not have one, and `UserMistake` if an end is not a version.
+    """
+    for end in ends:
+        if end is not None and index.release(subject, str(version_of(end))) is None:
+            hint = _near_releases(end, index.releases(subject))
+            raise UnknownRelease(normalized_name(subject), end, "no such release", hint=hint)
+
+
+def why_left_out(release: Release, asked: Inquiry | Scope, interpreter: Interpreter) -> str | None:
+    """Return why a release can't be tried, or None if it can."""
+    return release.left_out_because(
+        interpreter.target,
+        prereleases=asked.policy.prereleases,
+        build_from_source=normalized_name(release.project) in asked.from_source,
+    )
+
+
+def releases_on_line(
+    known: Iterable[Release],
+    asked: Inquiry | Scope,
+    interpreter: Interpreter,
+    ends: tuple[str | None, str | None],
+    until: datetime | None = None,
+) -> tuple[tuple[Release, ...], dict[str, str]]:
+    """Return the known releases from one end to the other, and the reasons why others between them are left out.
+
+    The ends are kept; without one (None) the line is open there. An end that is a pre-release brings in the others of
+    its version. Other releases that were uploaded after `until` are left out. Both are empty if an end is no version.
+    """
+    named = [version for end in ends if end is not None and (version := parsed_version(end)) is not None]
+    if len(named) < 2 - ends.count(None):
+        return (), {}
+    bounds = [public_version(version) for version in named]
+    low = min(bounds) if ends[0] is not None else None
+    high = max(bounds) if ends[1] is not None else None
+    versions = {end.base_version for end in bounds if end.is_prerelease}
+    with_prereleases = evolve(asked, policy=evolve(asked.policy, prereleases=True))
+    kept: list[Release] = []
+    left_out: dict[str, str] = {}
+    for release in known:
+        if (low is not None and release.version < low) or (high is not None and release.version > high):
+            continue
+        is_later = until is not None and release.uploaded is not None and release.uploaded > until
+        wanted = with_prereleases if release.version.base_version in versions else asked
+        why = why_left_out(release, wanted, interpreter) or (f"uploaded after {_last_day(until)}" if is_later else None)
+        if why is None or release.version in bounds:
+            kept.append(release)
+        else:
+            left_out[str(release.version)] = why
+    return tuple(kept[::-1] if bounds != sorted(bounds) else kept), left_out
+
+
+def _last_day(until: datetime | None) -> str:
+    """The last day before a moment, which is midnight after a day that a user named."""
+    return f"{until - timedelta(microseconds=1):%Y-%m-%d}" if until is not None else ""
+
+
+def merged_requirements(
+    own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
+) -> tuple[str, ...]:
+    """Merge requirements: `own` without those for projects in `left_out`, replaced by `given` for the same project.
+
+    Other given requirements come last. Raises `UserMistake` for an invalid requirement.
+    """
+    said: dict[str, list[str]] = {}
+    for requirement in given:
+        said.setdefault(required_name(requirement), []).append(requirement)
+    merged: list[str] = []
+    replaced = set(said)
+    for text in own:
+        name = name_of(text)
+        if name in said:
+            merged += said.pop(name)
+        elif name not in left_out and name not in replaced:
+            merged.append(text)
+    return (*merged, *(requirement for rest in said.values() for requirement in rest))
+
+
+def told_packages(plan: Plan, near: str) -> tuple[str, ...]:
+    """Return a sentence about the other packages, kept as in `near` without a date; empty if the user chose them."""
+    chosen = {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}
+    told = chosen.get(plan.as_of, f"as they were on {plan.as_of}")
+    return () if plan.question.as_of else (f"other packages: {told} (--as-of changes it)",)
+
+
+def _position(end: str | None, versions: list[Version]) -> int | None:
+    return versions.index(version_of(end)) if end is not None else None
+
+
+def _near_releases(version: str, releases: tuple[Release, ...]) -> str:
+    known = [str(release.version) for release in releases]
+    close = difflib.get_close_matches(version, known, n=3, cutoff=0.5)
+    return f"did you mean {' or '.join(close)}?" if close else f"the newest releases are {', '.join(known[-3:])}"
+
+
+def tells_of_a_fix(question: Inquiry, bounds: Bounds) -> bool:
+    """Whether the user gives no ends and the repro's bad end is older than its good one."""
+    if question.policy.find_fix or question.good is not None or question.bad is not None:
+        return False
+    good, bad = bounds.good, bounds.bad
+    return good is not None and bad is not None and version_of(bad) < version_of(good)
+
+
+def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str | None, str | None]:
+    """Return the good and the bad end: those of the user, else the repro's bounds if they are in the right order.
+
+    Adds a sentence to `choices` for each bound used. None for an end that the search must find.
+    """
+    ends = {"good": question.good, "bad": question.bad}
+    found = {name: end.text if end is not None else None for name, end in ends.items()}
+    line = ("bad", "good") if question.policy.find_fix else ("good", "bad")  # the older end first
+    for name, other in (line, line[::-1]):
+        own = getattr(bounds, name)
+        if found[name] is not None or own is None:
+            continue
+        older, newer = (found[one] or own for one in line)
+        if found[other] is None or version_of(older) < version_of(newer):
+            found[name] = own
+            choices.append(f"{name} end: {own} (from the repro; --{name} changes it)")
+    return found["good"], found["bad"]
+
+
+def check_order(good: str | None, bad: str | None, *, find_fix: bool, key: Callable[[str], Any] = version_of) -> None:
+    """Raise `UserMistake` if the two ends are the wrong way round by `key`."""
+    if good is None or bad is None:
+        return
+    if key(good) == key(bad):
+        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
+    is_older = key(good) < key(bad)
+    if find_fix and is_older:
+        raise UserMistake(
+            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
+            hint="leave out --find-fix to find what broke it",
+        )
+    if not find_fix and not is_older:
+        raise UserMistake(
+            f"--good {good} is newer than --bad {bad}", hint="swap them, or add --find-fix to find what fixed it"
+        )
+
+
+def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
+    """Return the date that `--as-of` means for one probe; for "era" the day of the `pinned` releases.
+
+    None means the newest packages. Raises `UserMistake`, and for "era" also `UnknownProject` and `NoNetwork`.
+    """
+    wanted = as_of(text)
+    return wanted.of(era_of(pinned, index) if wanted.is_era else None)
+
+
+def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
+    """Return the day of the newest release that is pinned with ==, None if the index has no time for any of them.
+
+    Raises `UserMistake` if nothing is pinned, `UnknownProject` and `NoNetwork`.
+    """
+    pinned = [found for text in requirements if (found := exact_version(text)) is not None]
+    if not pinned:
+        raise UserMistake(
+            "as-of era needs a release to take the day from", hint="pin one, such as transformers==4.53.0"
+        )
+    releases = [index.release(project, version) for project, version in pinned]
+    uploaded = [release.uploaded for release in releases if release is not None and release.uploaded is not None]
+    return max(uploaded) + ERA_MARGIN if uploaded else None
+
+
+def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
+    """Return the names of projects that are pinned to a pre-release."""
+    pinned = (found for text in requirements if (found := exact_version(text)) is not None)
+    return tuple(name for name, version in pinned if is_prerelease(version))
+
+
+def subject_of(repro: Repro, named: Iterable[str]) -> str:
+    """Return the first of these projects that is a subject of the repro, else its default one; "" if it has none."""
+    return next((name for name in named if name in repro.subjects), next(iter(repro.subjects), ""))
+
+
+def holds_of(repro: Repro, subject: str, named: Container[str], hold: Sequence[str]) -> tuple[str, ...]:
+    """Return the holds for a subject: `hold` as given by the user, then the repro's own holds for that subject.
+
+    A user's hold, or a requirement of a project in `named`, replaces a hold of the repro; "none" in `hold` leaves out
+    all of the repro's.
+    """
+    given = tuple(text for text in hold if text != NO_HOLDS)
+    if NO_HOLDS in hold:
+        return given
+    said = {required_name(text) for text in given}
+    own = repro.subjects.get(subject, Bounds()).hold
+    return (*given, *(text for text in own if required_name(text) not in said and required_name(text) not in named))
+
+
+def told_holds(holds: Sequence[str], hold: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence about the repro's own holds, those not in `hold`; empty if there are none."""
+    kept = [text for text in holds if text not in hold]
+    return (f"held: {', '.join(kept)} (from the repro; --hold and --with change it)",) if kept else ()
+
+
+def find_anchor(plan: Plan, prober: Probing) -> tuple[Lock | None, int | None]:
+    """Return the lock near which releases are resolved, and the position of the release that it was made for.
+
+    That is the plan's bad end, or the next release that can be resolved; None if other packages come from a date.
+    Raises `UnknownRelease` if none can be resolved.
+    """
+    if plan.as_of != "none":
+        return None, None
+    last = len(plan.releases) - 1
+    start = plan.bad if plan.bad is not None else (0 if plan.question.policy.find_fix else last)
+    older, newer = range(start - 1, -1, -1), range(start + 1, last + 1)
+    words = ""
+    for position in (start, *((*newer, *older) if plan.question.policy.find_fix else (*older, *newer))):
+        resolution = prober.resolve(plan.probe(position, None))
+        if resolution.lock is not None:
+            return resolution.lock, position
+        words = words or resolution.words
+    raise UnknownRelease(
+        plan.subject, "(all)", f"none can be installed: {words}", hint="--with or --hold may conflict with it"
+    )

@@ -1,0 +1,480 @@
+"""A world: the packages of one end of a question, made from a day, a file, a Python or a release.
+
+It is the one place that makes probes with some of its packages changed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Collection, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+from packaging.requirements import Requirement
+
+from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
+from harness.environment.interpreter import target_of
+from harness.environment.resolve import ERA_MARGIN
+from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
+from harness.errors import UserMistake
+from harness.model import Combination, Lock, Release, Repro, is_prerelease, name_of, normalized_name, parsed_version
+from harness.model.lock import NO_SOURCE
+from harness.model.text import listed, one_line
+from harness.probing import Probe
+from harness.question.inquiry import Scope
+from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
+from harness.question.lower_bounds import Lifting, at_least, existed, lift_bounds
+from harness.question.project_requirements import unpinned
+from harness.question.question import TODAY, End, EndKind, Ends, day_end
+from harness.question.releases import check_ends, era_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from harness.environment import Index, Interpreter
+    from harness.environment.resolve import Resolution
+    from harness.probing.probe import Probing
+
+
+Versions = Mapping[str, str | None]
+_UNPIN = "--unpin takes newer releases, "
+
+
+class NoSolution(UserMistake):
+    """The packages of a day can't be installed; `python` is one of this machine that has wheels of them, or "".
+
+    `is_for_wheels` says that wheels are missing, so that requirements are not the reason.
+    """
+
+    def __init__(self, message: str, *, hint: str = "", python: str = "", is_for_wheels: bool = False) -> None:
+        super().__init__(message, hint=hint)
+        self.python = python
+        self.is_for_wheels = is_for_wheels
+
+
+@frozen
+class World:
+    """One end with its lock.
+
+    A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
+    possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
+    about packages that differ from what the end says. `inside` is the interpreter of an existing environment that is
+    the end, to run it as it is. `lifted` maps the project's requirements whose lower bounds were not kept to what is
+    left of them.
+    """
+
+    end: End
+    scope: Scope
+    lock: Lock
+    requirements: tuple[str, ...]
+    as_of: datetime | None = None
+    near: Lock | None = None
+    told: tuple[str, ...] = ()
+    changed: tuple[str, ...] = ()
+    inside: Path | None = None
+    lifted: Mapping[str, str] = field(factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The packages that had to be built.
+
+        Their other releases may be built too, or no search could tell which of those between the ends is the first bad
+        one.
+        """
+        return frozenset(pin.name for pin in self.lock.pins if is_source(pin.wheel))
+
+    @property
+    def until(self) -> datetime | None:
+        """The day of these packages: that of the end, or the upload of the newest one for which the index tells it."""
+        uploads = (datetime.fromisoformat(pin.uploaded) for pin in self.lock.pins if pin.uploaded)
+        return self.as_of or max(uploads, default=None)
+
+    def lifting(self, other: World) -> World:
+        """Return this world, to be changed without the bounds that an older one could not keep.
+
+        The versions of that one take their place, or a resolver would go back to any release that has no limits.
+        """
+        left = {text: at_least(bare, other.lock.version_of(name_of(text))) for text, bare in other.lifted.items()}
+        return evolve(self, requirements=tuple(left.get(text, text) for text in self.requirements))
+
+    def itself(self, repro: Repro | None = None) -> Probe:
+        """Return the probe of this world unchanged."""
+        combination = self.scope.combination(self.requirements, self.as_of)
+        return Probe(repro or self.scope.repro, combination, lock=self.lock, inside=self.inside)
+
+    def at(self, versions: Versions, repro: Repro) -> Probe:
+        """Return the probe of this world with some packages at other versions; None removes a package.
+
+        Packages that conflict with these versions change too; all others keep their versions if possible.
+        """
+        combination = self.scope.at(versions, self.requirements, self.as_of, self.near)
+        near = prereleases_of(self.near) if self.near is not None else ()
+        combination = evolve(
+            combination,
+            prereleases=(*near, *combination.prereleases),
+            from_source=(*self.scope.from_source, *sorted(self.sources)),
+        )
+        return Probe(repro, combination, self.near)
+
+    def near_versions(self, versions: Versions, kept: Versions, repro: Repro, prober: Probing) -> Probe:
+        """Return the probe with some packages at other versions, and those in `kept` if they can be resolved together.
+
+        Else one of those in `kept` is left out, or all of them.
+        """
+        rest = {name: version for name, version in kept.items() if name not in versions}
+        probe = self.at({**rest, **versions}, repro)
+        for left_out in (*([name] for name in rest), list(rest)) if rest else ():
+            if prober.resolve(probe).lock is not None:
+                break
+            fewer = {name: version for name, version in rest.items() if name not in left_out}
+            probe = self.at({**fewer, **versions}, repro)
+        return probe
+
+    def constrained(self, constraints: Sequence[str], repro: Repro) -> Probe:
+        """Return the probe of this world with additional constraints."""
+        probe = self.at({}, repro)
+        requirements = (*probe.combination.requirements, *constraints)
+        return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
+
+
+def end_words(end: End) -> str:
+    """Return an end as part of a sentence."""
+    return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
+
+
+def prereleases_of(lock: Lock) -> tuple[str, ...]:
+    """Return the names of the packages that a lock has at a pre-release."""
+    return tuple(pin.name for pin in lock.pins if is_prerelease(pin.version))
+
+
+@frozen
+class Worlds:
+    """Makes worlds of ends. `newest` is the day whose packages are used if the ends are only releases."""
+
+    scope: Scope
+    prober: Probing
+    index: Index
+    interpreter: Interpreter
+    subject: str
+    newest: End
+
+    def of(self, end: End) -> World:
+        """Make the world of a day, a file or a Python. Raises `UserMistake`."""
+        if end.kind is EndKind.DAY:
+            return self._of_day(end)
+        if end.path is None:
+            raise UserMistake(f"{end.text} is not a day, a lock file or a Python")
+        is_python = end.kind is EndKind.PYTHON
+        pins = installed_pins(end.path) if is_python else read_pins(end.path, self.scope.python)
+        world = self._pinned(end, pins)
+        there = set(map(name_of, pins.requirements))
+        if is_python and there.issuperset(map(name_of, self.scope.requirements)):
+            world = evolve(world, inside=end.path)
+        ours = self.interpreter.minor
+        if pins.python and not pins.python.startswith(ours):
+            told = f"{end.text} has Python {pins.python}; it runs with {self.interpreter.version} (--python changes it)"
+            world = evolve(world, told=(*world.told, told))
+        return world
+
+    def both(self, ends: Ends) -> tuple[World | None, World]:
+        """Make the worlds of the good and the bad end; the good one is None if it was not given.
+
+        A release is the world of the other end with the subject at that release; two releases use the newest packages.
+        Raises `UserMistake` and `UnknownRelease`.
+        """
+        good, bad = ends.good, ends.bad
+        other = good if good is not None and good.kind is not EndKind.RELEASE else self.newest
+        world = self.at_release(bad, self.of(other)) if bad.kind is EndKind.RELEASE else self.of(bad)
+        if good is None:
+            return None, world
+        return (self.at_release(good, world) if good.kind is EndKind.RELEASE else self.of(good)), world
+
+    def building_only(self, names: Collection[str]) -> Worlds:
+        """Worlds for days that the user did not name: only what another end had to build is worth a build."""
+        from_source = (*self.scope.from_source, *sorted(names), NO_SOURCE)
+        return evolve(self, scope=evolve(self.scope, from_source=from_source))
+
+    def required(self) -> tuple[Worlds, World] | None:
+        """Make the world of the exact versions that a repro requires, on the day of the newest of them.
+
+        Also returns what makes the worlds before it, in which these versions are free. None without exact versions.
+        Raises `UserMistake` if they can't be installed together.
+        """
+        requirements = self.scope.requirements
+        loose = tuple(map(unpinned, requirements))
+        if self.scope.repro.argv or loose == requirements:
+            return None
+        exact = [text for text, free in zip(requirements, loose, strict=True) if text != free]
+        moment = era_of(exact, self.index)
+        if moment is None:
+            return None
+        resolution = self._resolved(self.scope.combination(requirements, moment))
+        lock = resolution.lock
+        if lock is None:
+            raise UserMistake(
+                f"the repro's own versions can't be installed ({', '.join(exact)}): {_told(resolution)}",
+                hint="take a version out of its dependencies, or name the ends with --good and --bad",
+            )
+        free = evolve(self, scope=evolve(self.scope, requirements=loose))
+        told = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
+        return free, World(day_end(moment), free.scope, lock, loose, moment, lock, (told,))
+
+    def _resolved(self, combination: Combination, near: Lock | None = None) -> Resolution:
+        return self.prober.resolve(Probe(self.scope.repro, combination, near))
+
+    def _of_day(self, end: End) -> World:
+        """Resolve the packages of a day; what had no wheel then is built.
+
+        On an earlier day than today, bounds of the project that can't be met are lifted. Raises `UserMistake`.
+        """
+        scope = self.scope
+        combination = evolve(scope.combination(scope.requirements, end.moment), from_source=scope.any_source)
+        resolution = self._resolved(combination)
+        lifting = Lifting(scope.requirements)
+        if resolution.lock is None and end.text != TODAY:
+
+            def has_solution(requirements: tuple[str, ...]) -> bool:
+                return self._resolved(evolve(combination, requirements=requirements)).lock is not None
+
+            lifting = lift_bounds(scope.requirements, scope.repro.dependencies, end, self.index, has_solution)
+            resolution = self._resolved(evolve(combination, requirements=lifting.requirements))
+        lock = resolution.lock
+        if lock is None:
+            self._refuse_early_day(end)
+            lacks = lacks_wheels(resolution.words)
+            hint, python = self._hint_for_day(resolution.words, combination) if lacks else ("", "")
+            hint = hint or self._hint_on_bounds(resolution.words, lifting.requirements)
+            what = f"nothing can be installed as of {end.text}: {_told(resolution)}"
+            raise NoSolution(what, hint=hint, python=python, is_for_wheels=lacks)
+        changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
+        return World(
+            end,
+            scope,
+            lock,
+            lifting.requirements,
+            end.moment,
+            told=(*lifting.told, *_built_words(end, lock), *changed),
+            changed=changed,
+            lifted=lifting.lifted,
+        )
+
+    def _refuse_early_day(self, end: End) -> None:
+        """Raise `UserMistake` if a required project did not exist yet."""
+        for name in map(name_of, self.scope.requirements):
+            dates = [release.uploaded for release in self.index.releases(name) if release.uploaded is not None]
+            if dates and not existed(name, end.moment, self.index):
+                raise UserMistake(
+                    f"{name} did not exist on {end.text}: its first release was on {min(dates):%Y-%m-%d}",
+                    hint="choose a later day",
+                )
+
+    def _pinned(self, end: End, pins: Pins) -> World:
+        """Make the world of the packages that a file or an environment lists; what has no wheel is built.
+
+        A pin that is not available is left out, and reported. Without exact versions, it is what the resolver chooses
+        today. Raises `UserMistake` if it can't be installed.
+        """
+        scope = self.scope
+        named = {name_of(text) for text in pins.requirements}
+        missing = [text for text in scope.requirements if name_of(text) not in named]
+        if not pins.is_exact:
+            requirements = (*pins.requirements, *missing)
+            resolution = self._resolved(scope.combination(requirements, None))
+            if (chosen := resolution.lock) is None:
+                raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
+            return World(end, scope, chosen, requirements, None, chosen, pins.told)
+        # A project under test runs from its folder.
+        changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
+        combination = scope.combination(pins.requirements, None)
+        exact = evolve(combination, only_named=True, holds=(), from_source=scope.any_source)
+        resolution = self._resolved(exact)
+        if resolution.lock is None:
+            requirements, more = self._that_can_be_had(exact)
+            changed += more
+            resolution = self._resolved(evolve(exact, requirements=requirements))
+        lock = resolution.lock
+        if lock is None:
+            raise UserMistake(f"{end.text} can't be installed again: {_told(resolution)}")
+        told = (*dict.fromkeys((*pins.told, *changed)), *_built_words(end, lock))
+        if missing:
+            lock, when = self._with_missing(end, lock, missing)
+            told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
+        names = tuple(pin.name for pin in lock.pins)
+        return World(end, scope, lock, names, None, lock, told, changed)
+
+    def at_release(self, end: End, other: World) -> World:
+        """Put the subject of another end's world at a release. Raises `UserMistake` and `UnknownRelease`."""
+        check_ends(self.index, self.subject, [end.text])
+        resolution = self.prober.resolve(other.at({self.subject: end.text}, other.scope.repro))
+        if resolution.lock is None:
+            hint = "name another release, or let other packages be older with --as-of DAY"
+            if lacks_wheels(resolution.words):
+                both = (self.index.release(self.subject, end.text), *self.index.releases(self.subject)[-1:])
+                hint = self._python_hint(both)[0] or hint
+            what = f"{self.subject} {end.text} can't be installed {end_words(other.end)}"
+            raise UserMistake(f"{what}: {_told(resolution)}", hint=hint)
+        return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=())
+
+    def _with_missing(self, end: End, lock: Lock, missing: Sequence[str]) -> tuple[Lock, str]:
+        """Return the lock with further requirements, as new as its newest package, and words about that day.
+
+        No version of the lock is changed. Raises `UserMistake`.
+        """
+        uploads = [datetime.fromisoformat(pin.uploaded) for pin in lock.pins if pin.uploaded]
+        day = max(uploads) + ERA_MARGIN if uploads and len(uploads) == len(lock.pins) else None
+        resolution = None
+        for as_of in dict.fromkeys((day, None)):
+            pinned: list[str] = []
+            while True:
+                combination = self.scope.combination((*missing, *pinned), as_of, lock)
+                asked = evolve(combination, from_source=self.scope.any_source, prereleases=prereleases_of(lock))
+                answer = self._resolved(asked, lock)
+                resolution = resolution or answer
+                if answer.lock is None:
+                    break
+                moved = [change for change in lock.diff(answer.lock) if change.before and change.after]
+                if not moved:
+                    there = {pin.name for pin in lock.pins}
+                    added = (pin for pin in answer.lock.pins if pin.name not in there)
+                    when = f", as of {day:%Y-%m-%d}" if as_of is not None else ""
+                    return evolve(lock, pins=(*lock.pins, *added)), when
+                pinned += [f"{change.name}=={change.before}" for change in moved]
+        words = _told(resolution) if resolution is not None else ""
+        raise UserMistake(
+            f"{', '.join(missing)} can't be installed beside the packages of {end.text}: {words}",
+            hint=f"add what the command needs to {end.text}, or change a requirement with --with",
+        )
+
+    def _that_can_be_had(self, exact: Combination) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """Return the pins that have a wheel or can be built, and sentences about the others, which are left out.
+
+        Raises `UserMistake` if one of those is required.
+        """
+        required = set(map(name_of, self.scope.requirements)) | {self.scope.subject}
+        kept: list[str] = []
+        told: list[str] = []
+        for text in exact.requirements:
+            name, version = exact_version(text) or (name_of(text), "")
+            release = self.index.known_release(name, version)
+            why = "is not on the index" if release is None else self._why_not_had(release, name, exact)
+            if not why:
+                kept.append(f"{name}=={release.version}" if release is not None and "+" in version else text)
+                if "+" in version:
+                    told.append(f"{name} {version} is not on the index: replaced by {version.partition('+')[0]}")
+                continue
+            if name in required:
+                hint = self._python_hint([release], _UNPIN)[0] or "change the pin, or name another end"
+                raise UserMistake(f"{name} {version} {why}", hint=hint)
+            told.append(f"{name} {version} {why}: left out")
+        return tuple(kept), tuple(told)
+
+    def _why_not_had(self, release: Release, name: str, exact: Combination) -> str:
+        """Say why a release can't be installed here; "" if it has a wheel or can be built."""
+        why = f"has no wheel for Python {self.interpreter.minor}"
+        if release.has_wheel_for(self.interpreter.target):
+            return ""
+        if not release.has_sdist:
+            return why
+        if not may_be_built(name, exact):
+            return f"{why}, and --no-build forbids building it"
+        built = self.prober.builder.builds.release(name, str(release.version))
+        return f"{why} and {CANT_BUILD}: {built.words}" if isinstance(built, NotBuilt) else ""
+
+    def limits_of(self, world: World) -> tuple[str, ...]:
+        """Return the requirements that exclude the newest release of the world's day; none for a world without a day.
+
+        Raises `NoNetwork`.
+        """
+        found: dict[str, None] = {}
+        for text in world.scope.requirements:
+            requirement = Requirement(text)
+            installed = parsed_version(world.lock.version_of(normalized_name(requirement.name)) or "")
+            if installed is None or not requirement.specifier or world.as_of is None:
+                continue
+            then = self.index.known_releases(requirement.name)
+            then = tuple(one for one in then if one.uploaded is not None and one.uploaded <= world.as_of)
+            fitting = (one.version for one in then if one.left_out_because(self.interpreter.target) is None)
+            newest = max(fitting, default=installed)
+            if newest > installed and newest not in requirement.specifier:
+                found[text] = None
+        return tuple(found)
+
+    # -- what would have a solution
+
+    def _hint_on_bounds(self, words: str, requirements: Sequence[str]) -> str:
+        """Say which options lift the bounds in a resolver's message."""
+        named = set(re.findall(r"[a-z0-9][\w.-]*", words.lower()))
+        bounds = [text for text in requirements if Requirement(text).specifier and name_of(text) in named]
+        typed = set(map(name_of, set(self.scope.requirements).difference(self.scope.repro.dependencies)))
+        ways = [f"--with {name_of(text)} lifts {text}" for text in bounds if name_of(text) not in typed]
+        ways += [f"leave out --with '{text}'" for text in bounds if name_of(text) in typed]
+        return " or ".join(ways) or "choose a later day, or change a requirement with --with"
+
+    def _hint_for_day(self, words: str, combination: Combination) -> tuple[str, str]:
+        """Say which Python has wheels for the projects in a resolver's message; see `_python_hint`.
+
+        A project that is pinned needs a wheel of that release, another one of its newest release of the day. Raises
+        `NoNetwork`.
+        """
+        pinned = dict(filter(None, map(exact_version, combination.requirements)))
+        projects, index = sorted(projects_without_wheels(words)), self.index
+        exact = [one for name in projects if name in pinned and (one := index.known_release(name, pinned[name]))]
+        moment = combination.as_of or datetime.now(UTC)
+        if exact:
+            return self._python_hint(exact, _UNPIN)
+        return self._python_hint([_newest_with_wheels(name, moment, index) for name in projects])
+
+    def _python_hint(self, releases: Sequence[Release | None], also: str = "") -> tuple[str, str]:
+        """Say which Python has wheels of all these releases, after `also`; and return it if this machine has it.
+
+        Both are "" if there is none, or this Python has them, too: then wheels are not why there is no solution.
+        """
+        fitting = _pythons_for(releases)
+        if not fitting or self.interpreter.minor in fitting:
+            return "", ""
+        here = self._here(fitting)
+        names = listed(f"{release.project} {release.version}" for release in releases if release is not None)
+        where = "" if here else ", and is not on this machine"
+        return f"{also}--python {(here or fitting)[-1]} has wheels of {names}{where}", here[-1] if here else ""
+
+    def _here(self, pythons: Sequence[str]) -> list[str]:
+        """Return those of some Pythons that this machine has."""
+        found = []
+        for python in pythons:
+            with contextlib.suppress(UserMistake):
+                self.prober.builder.uv.find_python(python)
+                found.append(python)
+        return found
+
+
+def _told(resolution: Resolution) -> str:
+    """Return what the resolver says, in one line, without its advice on options of its own."""
+    return one_line(resolution.words.partition(" Consider using `exclude-newer")[0], 400).rstrip(".")
+
+
+def _built_words(end: End, lock: Lock) -> tuple[str, ...]:
+    built = [f"{pin.name} {pin.version}" for pin in lock.pins if is_source(pin.wheel)]
+    why = f"built from source, because there is no wheel for Python {lock.minor}"
+    return (f"{end.text}: {why}: {', '.join(built)}",) if built else ()
+
+
+_KNOWN = tuple(f"3.{minor}" for minor in range(8, 15))
+
+
+def _pythons_for(releases: Sequence[Release | None]) -> list[str]:
+    """Return the Pythons that each of these releases can be installed with; none if there is no release."""
+    targets = {python: target_of(f"{python}.0") for python in _KNOWN if releases}
+    return [
+        python
+        for python, target in targets.items()
+        if all(release is not None and release.left_out_because(target) is None for release in releases)
+    ]
+
+
+def _newest_with_wheels(project: str, moment: datetime, index: Index) -> Release | None:
+    """Return the newest release of a day that has wheels; that any older one has says nothing about a solution."""
+    releases = index.known_releases(project)
+    then = [one for one in releases if one.uploaded is not None and one.uploaded <= moment and one.wheels]
+    return next((one for one in reversed(then) if not one.version.is_prerelease), then[-1] if then else None)

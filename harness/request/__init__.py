@@ -1,1 +1,0 @@
-"""What users write: repro files, questions, requirements, days."""

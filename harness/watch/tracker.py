@@ -1,0 +1,181 @@
+"""The issues of this repository: which to open, update, close or reopen, and `gh`, which does it.
+
+It never writes to the tracker of another repository: a report for a culprit's maintainers is text that a person sends.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import re
+import shlex
+import subprocess
+from typing import TYPE_CHECKING
+
+from attrs import frozen
+
+from harness.errors import NoNetwork, UserMistake
+from harness.report.page import Page
+from harness.repository.git import git_output
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+    from pathlib import Path
+
+    from harness.watch.record import Break
+
+LABEL = "harness-nightly"
+MOST = 60_000  # GitHub's limit for an issue is 65,536 characters
+_LISTED = 1000
+_REMOTE = re.compile(r"(?:^|[/@:])(?P<owner>[\w.-]+)/(?P<name>[\w.-]+?)(?:\.git)?/?$")
+
+
+@frozen
+class Issue:
+    """An issue in the tracker."""
+
+    number: int
+    title: str
+    body: str
+    is_open: bool
+
+
+@frozen
+class DesiredIssue:
+    """An issue as it should be; its body begins with `marker`, by which it is found again.
+
+    `reopens`: a closed issue with this marker is reopened, and kept up to date; otherwise a new one is opened.
+    """
+
+    marker: str
+    title: str
+    body: str
+    is_open: bool
+    reopens: bool = False
+
+
+class ActionKind(enum.StrEnum):
+    """The kind of an action."""
+
+    OPEN = "open"
+    UPDATE = "update"
+    CLOSE = "close"
+    REOPEN = "reopen"
+
+
+@frozen
+class Action:
+    """One change to the tracker; `number` is 0 for an issue that does not exist yet."""
+
+    kind: ActionKind
+    title: str
+    number: int = 0
+    body: str = ""
+
+
+def actions(wanted: Iterable[DesiredIssue], issues: Iterable[Issue]) -> tuple[Action, ...]:
+    """Return the actions that make the tracker match; none if it already does.
+
+    Of several issues with one marker the first is kept. An issue that was never open is not opened to be closed.
+    """
+    known = sorted(issues, key=lambda issue: issue.number)
+    found: list[Action] = []
+    for one in wanted:
+        mine = [issue for issue in known if issue.body.startswith(one.marker) and (issue.is_open or one.reopens)]
+        if not mine:
+            found += [Action(ActionKind.OPEN, one.title, body=one.body)] if one.is_open else []
+            continue
+        first, *others = mine
+        if one.is_open and not first.is_open:
+            found.append(Action(ActionKind.REOPEN, one.title, first.number))
+        is_same = first.title == one.title and first.body.replace("\r\n", "\n").strip() == one.body.strip()
+        if (one.is_open or one.reopens) and not is_same:
+            found.append(Action(ActionKind.UPDATE, one.title, first.number, one.body))
+        closed = others if one.is_open else mine
+        found += [Action(ActionKind.CLOSE, issue.title, issue.number) for issue in closed if issue.is_open]
+    return tuple(found)
+
+
+def issues_of(breaks: Iterable[Break], reports: Mapping[str, str]) -> tuple[DesiredIssue, ...]:
+    """Return one issue per break, the oldest first; `reports` maps break ids to reports in Markdown."""
+    return tuple(
+        DesiredIssue(
+            _marker(known), known.title, body_of(known, reports.get(known.id, "")), known.is_open, reopens=True
+        )
+        for known in sorted(breaks, key=lambda known: (known.first_seen, known.id))
+    )
+
+
+def body_of(known: Break, report: str) -> str:
+    """Return the text of an issue: marker, sentence, cells, fixes, and the report if it fits."""
+    head = Page("break", {"marker": _marker(known), "known": known}).markdown().rstrip("\n")
+    if report and len(head) + len(report) <= MOST:
+        return f"{head}\n\n---\n\n{report.rstrip()}\n"
+    return f"{head}\n\nThe report is `reports/{known.id}.md` in the results folder.\n"
+
+
+def _marker(known: Break) -> str:
+    return f"<!-- harness-break: {known.id} -->"
+
+
+def this_repository(environ: Mapping[str, str], folder: Path) -> str:
+    """Return the only repository whose tracker may be written to, as "owner/name".
+
+    It is GITHUB_REPOSITORY in a workflow, else the git remote. Raises `UserMistake` if there is neither.
+    """
+    if named := environ.get("GITHUB_REPOSITORY"):
+        return named
+    match = _REMOTE.search(git_output(folder, "remote", "get-url", "origin"))
+    if match is None:
+        raise UserMistake(
+            "can't tell which repository this is: GITHUB_REPOSITORY is not set and there is no git remote",
+            hint="run this in a checkout of the repository that gets the issues",
+        )
+    return f"{match['owner']}/{match['name']}"
+
+
+@frozen
+class Gh:
+    """The `gh` program for one repository; `label` marks the issues of the harness."""
+
+    repository: str
+    label: str = LABEL
+
+    def issues(self) -> tuple[Issue, ...]:
+        """Return every issue with the label, open and closed. Raises `UserMistake` and `NoNetwork`."""
+        words = ["issue", "list", "--label", self.label, "--state", "all", "--limit", str(_LISTED)]
+        rows = json.loads(self._call([*words, "--json", "number,title,body,state"]) or "[]")
+        return tuple(Issue(row["number"], row["title"], row["body"], row["state"].upper() == "OPEN") for row in rows)
+
+    def line(self, action: Action) -> str:
+        """Return the command line of an action, quoted for a shell; it reads the body from standard input."""
+        return shlex.join(["gh", *self._words(action), "--repo", self.repository])
+
+    def do(self, action: Action) -> None:
+        """Carry out an action. Raises `UserMistake` and `NoNetwork`."""
+        if action.kind is ActionKind.OPEN:
+            # --force: no error if the label exists.
+            self._call(["label", "create", self.label, "--force", "--description", "found by regression-harness"])
+        self._call(self._words(action), text=action.body)
+
+    def _words(self, action: Action) -> list[str]:
+        number = str(action.number)
+        match action.kind:
+            case ActionKind.OPEN:
+                return ["issue", "create", "--title", action.title, "--label", self.label, "--body-file", "-"]
+            case ActionKind.UPDATE:
+                return ["issue", "edit", number, "--title", action.title, "--body-file", "-"]
+            case ActionKind.CLOSE | ActionKind.REOPEN:
+                return ["issue", action.kind.value, number]
+
+    def _call(self, words: list[str], *, text: str = "") -> str:
+        """Run `gh` for this repository and return its output."""
+        command = ["gh", *words, "--repo", self.repository]
+        try:
+            ended = subprocess.run(command, input=text, capture_output=True, text=True, check=False)
+        except OSError as error:
+            raise UserMistake("gh is not installed", hint="install the GitHub CLI: https://cli.github.com") from error
+        if ended.returncode != 0:
+            why = next(iter(ended.stderr.strip().splitlines()), f"exit status {ended.returncode}")
+            raise NoNetwork(f"gh {words[0]} {words[1]} failed: {why}", hint="gh auth status says more")
+        return ended.stdout

@@ -1,0 +1,145 @@
+"""What a night does first when time is short, with a clock controlled by the test."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from pathlib import Path
+
+import pytest
+from attrs import define, field
+from night_cells import FIRST, SECOND, THIRD
+from simulation import BROKEN, MESSAGE, REPRO
+from support import make_parts, sessions_of
+
+from harness.environment import PipSettings
+from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
+from harness.matrix import Cell
+from harness.matrix.running import Sessions
+from harness.model import Verdict
+from harness.probing.lanes import Lanes
+from harness.report.archive import Archive
+from harness.watch.night import Nightly
+from harness.watch.record import CellStatus, Past
+from harness.watch.tonight import Budget
+
+
+@define
+class Clock:
+    """Seconds that pass with each event: for each cell, and for each attempt to find a cause."""
+
+    a_cell: float = 0.0
+    a_try: float = 0.0
+    now: float = 0.0
+
+    def __call__(self) -> float:
+        """The time."""
+        return self.now
+
+
+@define
+class Diary:
+    """Records events in order, and lets time pass."""
+
+    clock: Clock
+    lines: list[str] = field(factory=list)
+    in_cells: bool = False
+
+    def report(self, event):
+        """Record it."""
+        match event:
+            case Note(sentence):
+                self.lines.append(sentence.partition(":")[0])
+            case SearchBegan() | LevelBegan():
+                self.in_cells = isinstance(event, SearchBegan) and event.progress.unit == "cell"
+            case Judged() if self.in_cells:
+                self.lines.append(f"{event.label} {event.judgement.verdict.value}")
+                self.clock.now += self.clock.a_cell
+            case Started() if not self.in_cells:
+                self.lines.append("tried")
+                self.clock.now += self.clock.a_try
+
+
+@pytest.fixture
+def night(nights, tmp_path, uv_cache, interpreter):
+    """Run a night of cells by their numbers, under a budget of one minute."""
+    parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
+    history, pool = [], Lanes(1)
+
+    def run(start: str, clock: Clock, *numbers: int, minutes: float | None = 1.0):
+        (tmp_path / "repros").mkdir(exist_ok=True)
+        path = str(Path.cwd() / "repros" / "step.py")
+        cells = tuple(
+            Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
+        )
+        past, diary = Past.of(tuple(history), "small"), Diary(clock)
+        sessions = Sessions(sessions_of(parts, diary), as_of=datetime.fromisoformat(start))
+        ended = Nightly("small", cells, start, past, sessions, pool, Budget(clock, minutes)).run()
+        history.append(ended)
+        run.diary = diary.lines
+        return ended
+
+    run.reports = Archive(parts.store).all
+    yield run
+    pool.close()
+
+
+def standings(night) -> list[CellStatus]:
+    return [cell.standing for cell in night.cells]
+
+
+def test_causes_of_new_breaks_come_before_the_remaining_cells(night, nights):
+    """After half of the time, the cause of the first cell is searched before the second cell runs."""
+    night(FIRST, Clock(), 1, 2)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    ended = night(SECOND, Clock(a_cell=29), 1, 2)
+    assert "tried" not in night.diary[: night.diary.index("cell 2 bad")]
+    assert standings(ended) == [CellStatus.BROKEN, CellStatus.BROKEN]
+    nights.helper("1.2", "2024-02-02")
+    assert standings(night(THIRD, Clock(), 1, 2)) == [CellStatus.GOOD, CellStatus.GOOD]
+
+
+def test_half_of_the_time_is_reserved_for_causes(night, nights):
+    night(FIRST, Clock(), 1, 2)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    ended = night(SECOND, Clock(a_cell=31), 1, 2)
+    lines = night.diary
+    assert lines.index("tried") < lines.index("cell 2 bad")
+    assert standings(ended)[0] is CellStatus.BROKEN
+
+
+def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
+    """The cell stays broken, comes first the next night, and finished runs are not repeated."""
+    night(FIRST, Clock(), 1, 2)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    nights.other("1.1", "2024-02-01")
+    stopped = night(SECOND, Clock(a_try=40), 2, 1)
+    assert standings(stopped) == [CellStatus.TURNED, CellStatus.TURNED]
+    assert stopped.left == ("cell 2", "cell 1")
+    assert list(night.reports()) == []
+    assert "tried" in night.diary
+    resumed = night(THIRD, Clock(), 1, 2)
+    assert night.diary[0] == "cell 2 bad"
+    assert standings(resumed) == [CellStatus.BROKEN, CellStatus.BROKEN]
+    (kept,) = night.reports()
+    assert kept.answer.sentence.startswith("step fails since helper 1.1: ")
+
+
+def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
+    """The runs listed in a report are judged by their output."""
+    repro = REPRO.format(message=MESSAGE).replace('exception = "RuntimeError"\n# message', "output")
+    (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
+    night(FIRST, Clock(), 1)
+    nights.helper("1.1", "2024-02-01", BROKEN)
+    assert standings(night(SECOND, Clock(), 1)) == [CellStatus.BROKEN]
+    (kept,) = night.reports()
+    assert kept.answer.signature.output == MESSAGE
+    verdicts = {(step.release, step.verdict) for step in kept.answer.steps}
+    assert verdicts == {("1.0", Verdict.GOOD), ("1.1", Verdict.BAD)}
+
+
+def test_remaining_cells_come_first_the_next_night(night):
+    left = night(FIRST, Clock(a_cell=31), 1, 2, 3)
+    assert standings(left) == [CellStatus.GOOD, CellStatus.GOOD, CellStatus.LEFT]
+    assert left.left == ("cell 3",)
+    night(SECOND, Clock(), 1, 2, 3)
+    assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
