@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+from harness.search.measured import effect_of
 from support import changed, make_answer
 
 from harness.bisection.answer import Status
@@ -10,7 +11,6 @@ from harness.bisection.wording import cause_of, sentence_for
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
 from harness.search import BisectionResult, BisectionStatus
-from harness.search.measured import effect_of
 
 ANSWER = make_answer("shop", before="1.0", after="1.1")
 CHANGE = Change("shop", "1.0", "1.1")

@@ -8,12 +8,12 @@ import re
 import pytest
 from answers import ADVANCED, ANSWER, BAD_RUN, COMMIT, GOOD_RUN, HOSTILE_MARKS, REVERTED, down_to_commit
 from attrs import evolve
+from harness.search.rates import Counts
 from support import changed, make_answer
 
 from harness.bisection.answer import Status
 from harness.model import Signature, Verdict
 from harness.model.culprit import Culprit, Evidence, Region
-from harness.search.rates import Counts
 from harness.terminal.answer import print_answer
 from harness.terminal.console import Console, print_head, print_text
 

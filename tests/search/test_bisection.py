@@ -5,13 +5,13 @@ from __future__ import annotations
 from itertools import pairwise, product
 
 import pytest
+from harness.search.bisection import Stage, cut, cut_gap, gaps_of, runs_to_close, survey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import knowing
 
 from harness.model.verdict import Verdict
 from harness.search import Bisection, BisectionStatus, MovedEnd, PositionState, Search, Trial
-from harness.search.bisection import Stage, cut, cut_gap, gaps_of, runs_to_close, survey
 
 VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
 

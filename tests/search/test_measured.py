@@ -6,6 +6,7 @@ import math
 from random import Random
 
 import pytest
+from harness.search.measured import _rank, effect_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -22,7 +23,6 @@ from harness.search import (
     WindowScan,
     readings_of,
 )
-from harness.search.measured import _rank, effect_of
 
 BOUND = 10.0
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)

@@ -7,10 +7,10 @@ from collections import Counter
 from random import Random
 
 import pytest
+from harness.search.rates import FLAKY, RATES, TRUSTED_ENDS, UNKNOWN, Posterior
 
 from harness.model.verdict import Verdict
 from harness.search import BisectionStatus, Counts, NoisySearch, Trial
-from harness.search.rates import FLAKY, RATES, TRUSTED_ENDS, UNKNOWN, Posterior
 
 
 def investigate(count, change, before, after, dice, lanes=1, **more):
