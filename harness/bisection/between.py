@@ -31,10 +31,11 @@ from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
 from harness.model.boundary import Boundary
+from harness.model.requirements import merged_requirements
 from harness.model.text import counted, listed, one_line
 from harness.question.inquiry import Inquiry
 from harness.question.question import TODAY, EndKind, Ends, newest_end
-from harness.question.releases import merged_requirements, scope_of
+from harness.question.releases import scope_of
 from harness.question.worlds import World, Worlds
 
 if TYPE_CHECKING:

@@ -31,15 +31,15 @@ from harness.culprit.commit import (
 from harness.culprit.sides import PackageFiles, Side, Sides
 from harness.culprit.trials import Trials
 from harness.environment import Environment
-from harness.environment.resolve import ERA_MARGIN
+from harness.environment.dates import ERA_MARGIN, as_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
 from harness.model import Change, Combination, Lock, Release, name_of, normalized_name
 from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.model.lock import AsOf
+from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
-from harness.question.parsing import as_of, required_name
 from harness.question.question import End, EndKind
 from harness.question.releases import releases_on_line, scope_of, told_holds
 from harness.repository.declared import declared_requirements, project_files, project_folder

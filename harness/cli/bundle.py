@@ -13,14 +13,15 @@ from rich.text import Text
 from harness.bundle import Absorbed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import FILE, FOLDER, SectionCommand, settings_options
+from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import UserMistake
 from harness.model import Device, Repro
+from harness.model.requirements import merged_requirements, required_name
 from harness.model.text import counted, size_in_words
 from harness.probing import Judge, Probe
 from harness.question.given import Giver, combination_of
-from harness.question.parsing import required_name
-from harness.question.releases import holds_of, merged_requirements, one_date, subject_of
+from harness.question.releases import holds_of, subject_of
 from harness.question.repros import chosen_repro
 from harness.session import Session, local_session
 from harness.settings import OptionGroup, Settings

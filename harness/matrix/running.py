@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
+from harness.environment.dates import era_of
 from harness.environment.interpreter import target_of
 from harness.errors import UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
@@ -22,7 +23,6 @@ from harness.probing import Judge, Probe
 from harness.probing.lanes import Engine, Lanes
 from harness.probing.probe import Probers, known_attempts
 from harness.question.given import Giver, combination_of
-from harness.question.releases import era_of
 from harness.question.repros import find_repro
 from harness.run.devices import choose_device
 from harness.search import ByNumber, Grid, Trial

@@ -11,15 +11,16 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.environment.dates import one_date
 from harness.environment.trees import Fetcher
 from harness.errors import UserMistake
 from harness.model import Combination, Made, Repro
 from harness.model.repro import ARTIFACTS, USE, Given
+from harness.model.requirements import merged_requirements, pinned_prereleases, required_name
 from harness.model.text import listed
 from harness.probing import Probe
 from harness.probing.making import artifacts_of, released
-from harness.question.parsing import required_name
-from harness.question.releases import holds_of, merged_requirements, one_date, pinned_prereleases
+from harness.question.releases import holds_of
 
 if TYPE_CHECKING:
     from datetime import datetime

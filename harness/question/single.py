@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.environment.dates import era_of, one_date
 from harness.errors import BadRepro, UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict
 from harness.model.repro import MAKE, USE, Bounds, Given, command_repro
+from harness.model.requirements import required_name, unpinned
 from harness.model.text import sentence_and_table
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.question.commands import with_folders
 from harness.question.given import Giver, combination_of
-from harness.question.parsing import required_name
 from harness.question.project import Project, Projects, find_project
-from harness.question.project_requirements import unpinned
-from harness.question.releases import era_of, holds_of, one_date, subject_of, told_holds
+from harness.question.releases import holds_of, subject_of, told_holds
 from harness.question.repros import chosen_repro, digest_of, find_repro
 from harness.search import ByNumber, Grid
 from harness.session import at_python
