@@ -93,7 +93,17 @@ class RunLog:
         judgement = self.judge(observation)
         seconds = 0.0 if cached else observation.duration_s
         self.steps.append(
-            Step(name, judgement.verdict, judgement.reason, observation.key, cached, seconds, trial.attempt)
+            Step(
+                name,
+                judgement.verdict,
+                judgement.reason,
+                observation.key,
+                cached,
+                seconds,
+                trial.attempt,
+                observation.drift,
+                observation.altered,
+            )
         )
         self.ran += not cached and observation.outcome.ran
         return judgement
@@ -161,7 +171,7 @@ class AxisSearch:
         return Searched(self.axis, search, record)
 
     def surely(self, searched: Searched, proofs: tuple[int, int] = (0, 0)) -> Searched:
-        """Return the search that goes on until it is sure; `proofs` are runs like those of the good and the bad side."""
+        """Return the search that goes on until it is sure; `proofs` are runs like those of its two sides."""
         record = searched.record
         search = self._search(record, True, proofs)
         for trial, observation in record.observations.items():

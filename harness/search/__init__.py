@@ -2,7 +2,7 @@
 
 from harness.search.line import BisectionResult, BisectionStatus, LineSearch, MovedEnd
 from harness.search.narrowing import DeltaResult, Narrowing
-from harness.search.numbers import ByNumber, Effect, Gauges, Reading, Readings, readings_of
-from harness.search.posterior import CONFIDENCE, MOST_PASSES, Counts, Noise, passes_needed
+from harness.search.numbers import ByNumber, Gauges, Reading, Readings, readings_of
+from harness.search.posterior import CONFIDENCE, MOST_PASSES, Noise, passes_needed
 from harness.search.protocol import Grid, PositionState, Search, Trial
 from harness.search.windows import SureScan, Window, WindowScan, WindowsResult

@@ -19,9 +19,10 @@ from itertools import count, islice
 
 from attrs import evolve, frozen
 
+from harness.model.boundary import Counts, Effect
 from harness.model.verdict import Verdict
-from harness.search.numbers import Effect, Gauges, Measurements
-from harness.search.posterior import PRIOR, TRUSTED_ENDS, Counts, Evidence, Noise, Posterior
+from harness.search.numbers import Gauges, Measurements
+from harness.search.posterior import PRIOR, TRUSTED_ENDS, Evidence, Noise, Posterior
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
 from harness.search.survey import Stage, Survey, cut_around, gaps_of, runs_to_close, survey
 

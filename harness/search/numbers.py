@@ -22,6 +22,7 @@ from statistics import NormalDist, median
 
 from attrs import frozen
 
+from harness.model.boundary import Effect
 from harness.model.verdict import Verdict
 from harness.search.posterior import CONFIDENCE
 from harness.search.protocol import Repeated, Search, Trial, record
@@ -110,35 +111,6 @@ _PLAIN = 10.0  # a difference of this many spreads needs no test
 _EXACT = 400  # with more pairs, the normal approximation is good enough
 
 
-@frozen
-class Effect:
-    """A number on both sides of a change: the medians `good` and `bad`, the difference bad - good and its interval.
-
-    `confidence` is the confidence level of the interval from `low` to `high`. It is 0 if there were too few runs for an
-    interval; then these are the smallest and the largest observed difference. `spread` is the range of the number on
-    the side where it varies more.
-    """
-
-    good: float
-    bad: float
-    difference: float
-    low: float
-    high: float
-    spread: float
-    confidence: float
-    good_runs: int
-    bad_runs: int
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the sides differ: by the interval, or, with few runs, by many times the spread."""
-        nearest = max(self.low, -self.high)
-        if self.confidence:
-            return nearest > 0
-        enough = min(self.good_runs, self.bad_runs) >= FEWEST and self.good_runs + self.bad_runs > 2 * FEWEST
-        return enough and nearest > _PLAIN * self.spread
-
-
 def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) -> Effect | None:
     """The effect between two sides; None if a side has no number, or one that is not finite.
 
@@ -149,7 +121,11 @@ def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) ->
         return None
     low, high, sure = _interval(differences, _rank_of_two(len(good), len(bad), confidence), confidence)
     spread = max(max(side) - min(side) for side in (good, bad))
-    return Effect(median(good), median(bad), median(differences), low, high, spread, sure, len(good), len(bad))
+    nearest = max(low, -high)
+    is_enough = min(len(good), len(bad)) >= FEWEST and len(good) + len(bad) > 2 * FEWEST
+    is_clear = nearest > 0 if sure else is_enough and nearest > _PLAIN * spread
+    medians = median(good), median(bad), median(differences)
+    return Effect(*medians, low, high, spread, sure, len(good), len(bad), is_clear)
 
 
 def _interval(values: Sequence[float], rank: int, confidence: float) -> tuple[float, float, float]:

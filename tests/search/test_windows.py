@@ -3,12 +3,12 @@
 from itertools import product
 
 import pytest
-from harness.search.bisection import gaps_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
 from harness.search import PositionState, Search, Window, WindowScan
+from harness.search.survey import gaps_of
 from harness.search.windows import stride_for
 
 NOT_RUN = (PositionState.UNTRIED, PositionState.EXCLUDED)
