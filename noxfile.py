@@ -48,7 +48,7 @@ def tests(session: nox.Session) -> None:
 _FIND = "import sys; from harness.environment import *; print(find_interpreter(sys.argv[1], Uv(PipSettings())).path)"
 _OF_PROCESSES = (
     *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report", "trace_by_interpreter")),
-    "tests/probing/test_forking_prober.py",
+    "tests/probing/test_warm.py",
     "tests/culprit/test_forks_that_show_the_bug.py",
 )
 

@@ -7,7 +7,7 @@ in the older release is searched like the culprit itself, declarations in its fi
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import partial
 
 from attrs import evolve, field, frozen
@@ -15,15 +15,14 @@ from attrs import evolve, field, frozen
 from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, parts_of, used_units
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
 from harness.culprit.pursuit import Candidate, Pursuit, Reduced, check_time, shown
-from harness.culprit.sides import METADATA, Exchange, Sides
+from harness.culprit.sides import METADATA, Exchange, Side, Sides
 from harness.culprit.ties import Consistency, Ties, ties_of
 from harness.culprit.trials import Claim, Trials
-from harness.events import Judged
 from harness.model import Trace, Verdict
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
-from harness.probing.forking import ForkingProber
+from harness.probing.warm import WarmProber
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
@@ -31,16 +30,15 @@ _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 _MOST_READ = 300  # more files than that are read once it is known what ran
 _TO_SEARCH = 0.8  # of the time; the rest is for proofs
 LATE = "the time was over"
-_LIKELY = 3  # sets whose files the first process to fork from leaves out
+_MANY = 8  # for at most this many units, a few fresh runs cost less than a process to fork from
 
 
 @frozen
 class LineSearch:
     """A search for lines: its units, their ties and weights.
 
-    `older` opens forks of the older environment for some units that are advanced there; None if there are none.
-    `until` is the time on the monotonic clock at which the search ends, so that what it found can be proved before the
-    limit of the trials.
+    `warm` is its prober if runs may be warm. `until` is the time on the monotonic clock at which the search ends, so
+    that what it found can be proved before the limit of the trials.
     """
 
     trials: Trials
@@ -50,7 +48,7 @@ class LineSearch:
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
     clues: Clues | None = field(default=None, repr=False)
-    older: Callable[[Candidate], ForkingProber | None] = field(default=lambda _: None, repr=False)
+    warm: WarmProber | None = field(default=None, repr=False)
     until: float | None = None
 
     @classmethod
@@ -111,11 +109,14 @@ class LineSearch:
         """
         return evolve(self._pursuit(weights, parts), are_alone=are_alone).run()
 
-    def likely_files(self) -> frozenset[str]:
-        """The files of the mixtures that are tried first."""
-        first = self._pursuit(self.weights, self.parts).next_sets(_LIKELY)
-        mixtures = (self.reverted(units).mixture for units in first)
-        return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
+    def expect(self, side: Side, first: Iterable[Probe]) -> None:
+        """Let the prober prepare for many runs with files of a side exchanged, those in `first` before others."""
+        if self.warm is not None and len(self.all) > _MANY:
+            homes = self.edits.homes
+            used = [paths for unit, paths in self.edits.wholes.items() if unit not in (COMPILED, REST)]
+            files = {*self.edits.differences, *homes, *homes.values()}.union(*used)
+            python = [path for path in files if path.endswith(".py")]
+            self.warm.expect(self.trials.mixed(side, None), side.verdict, python, first)
 
     def _pursuit(self, weights: Mapping[Unit, float], parts: Sequence[Candidate]) -> Pursuit:
         return Pursuit(
@@ -128,7 +129,6 @@ class LineSearch:
             until=self.until,
             parts=parts,
             complete=self.consistency.reverted_alone,
-            at_once=1 if self.trials.forks is not None else None,  # forks share one folder
         )
 
 
@@ -260,7 +260,7 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
 
 
 _MOST_NEEDED = 14
-_LIKELY_NEEDS, _LIKELY_NEEDS_OF_FORKS = 4, 10  # that are tried alone first
+_LIKELY_NEEDS = 10  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 
 
@@ -300,7 +300,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
             return Advanced(proof, frozenset(), runs, ran_alone)
         besides = search.consistency.advanced(start) - core
         runs += 1
-        one = counted_besides(proved_forth(search, core, advance(search, core, start)), besides)
+        one = counted_besides(search.trials.proof_if_likely(advance(search, core, start)), besides)
         if one.holds or (one.is_expected and start == core):  # no search finds fewer
             return Advanced(one, besides, runs, ran_alone)
         proof = one if proof is None or one.is_expected else proof
@@ -316,7 +316,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         if any(_may_be_it(search, unit) for unit in besides):
             runs += 1
             without = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
-            alone = proved_forth(search, core, Claim(without, search.advanced(besides), sides.after.verdict))
+            alone = trials.proof_if_likely(Claim(without, search.advanced(besides), sides.after.verdict))
             is_needless = alone.holds
         return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
     if proof is None:
@@ -344,27 +344,6 @@ def advance(search: LineSearch, core: Candidate, start: Candidate | None = None)
     return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
 
 
-def proved_forth(search: LineSearch, core: Candidate, claim: Claim) -> Proof:
-    """Prove a claim about the older environment with a culprit (`core`) advanced; only if its fork agrees, if any."""
-    trials = search.trials
-    forks = search.older(core)
-    if forks is not None:
-        verdict, reason = forked(trials, forks, claim.sentence, claim.probe)
-        if verdict is not claim.expected:
-            return Proof(claim.sentence, claim.expected, verdict, reason)
-    return trials.proof(claim.sentence, claim.probe, claim.expected)
-
-
-def forked(trials: Trials, forks: ForkingProber, label: str, probe: Probe) -> tuple[Verdict, str]:
-    """The verdict of one fork, and the reason for it."""
-    prepared = forks.prepare(probe)
-    observation = forks.execute(prepared)
-    trials.tally.ran_now += not prepared.cached
-    judgement = trials.judge(observation)
-    trials.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
-    return judgement.verdict, judgement.reason
-
-
 def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Advanced | None:
     """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
 
@@ -373,7 +352,7 @@ def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Adv
     besides = search.consistency.advanced(core) - core
     if besides & found:
         return None
-    proof = counted_besides(proved_forth(search, core, advance(search, core)), besides)
+    proof = counted_besides(search.trials.proof_if_likely(advance(search, core)), besides)
     return Advanced(proof, besides, 1) if proof.holds else None
 
 
@@ -416,20 +395,14 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
         return with_core(units | core) - core
 
     own = {search.edits.path_of(unit) for unit in core}
-    likely = sorted(others, key=lambda unit: -weights[unit])
-    forks = search.older(core)
-    if forks is None:
-        likely = likely[:_LIKELY_NEEDS]
-    else:  # which were opened for the culprit's own files, and would have to start again for others
-        likely = likely[:_LIKELY_NEEDS_OF_FORKS]
-        likely.sort(key=lambda unit: not own.issuperset(map(search.edits.path_of, closed(frozenset({unit})))))
+    likely = sorted(others, key=lambda unit: -weights[unit])[:_LIKELY_NEEDS]
     folders = tuple(path.rpartition("/")[0] for path in own)
     beside = [unit for unit in others if search.edits.path_of(unit) in own]
     near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
     compiled = [unit for unit in others if unit == COMPILED]  # may hide a Python file with its name
     wholes = (frozenset(found) for found in (beside, near, compiled) if found)
     return Pursuit(
-        trials=evolve(search.trials, forks=forks),
+        trials=search.trials,
         flipped=search.sides.after.verdict,
         weights=weights,
         closed=closed,

@@ -2,20 +2,17 @@
 
 It reverts sets of edits in the newer environment, each with everything tied to it, until no smaller set removes the
 difference. The result is narrowed to the lines that matter (`refining`), and added to the older environment with the
-edits that it needs there. Probes are forked where possible, in both environments; what they show is proved in fresh
-processes.
+edits that it needs there. What its runs show is proved in fresh processes.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import wait
-from contextlib import ExitStack
-from functools import partial
+from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import evolve
 
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import message_of, parts_of, used_units
@@ -33,31 +30,25 @@ from harness.culprit.line_search import (
     counted_besides,
     file_units,
     files_of,
-    forked,
     opened,
     prepared,
-    proved_forth,
     reverted_in_words,
     watched,
 )
 from harness.culprit.pursuit import Candidate, OutOfTime, Reduced, shown
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
-from harness.culprit.sides import Exchange, Side, Sides
+from harness.culprit.sides import Exchange, Sides
 from harness.culprit.trials import Claim, Trials
-from harness.events import Started
-from harness.model import Mixture, Observation, Verdict
-from harness.model.culprit import Finding, Level, Region
+from harness.model import Observation, Verdict
+from harness.model.culprit import Finding, Level, Proof, Region
 from harness.model.text import counted, listed
 from harness.probing import Prober
-from harness.probing.forking import CannotFork, ForkingProber, forking
+from harness.probing.warm import WarmProber, is_warm
 from harness.question.parsing import told_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from harness.probing import Probe
-    from harness.probing.lanes import Task
+    from collections.abc import Iterator
 
 _FEW = 3
 
@@ -89,12 +80,11 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     if compiled is not None:
         return (compiled,)
     try:
-        with ExitStack() as stack:
-            search, traced = prepared(trials, sides, exchange, used, traced_files)
-            if not is_mixable and (removed := removed_from_compiled(search)) is not None:
-                return (removed,)
-            search, reduced = pursued(search, used, stack, are_alone=not is_mixable)
-            return _findings(search, reduced, package, until, traced)
+        search, traced = prepared(trials, sides, exchange, used, traced_files)
+        if not is_mixable and (removed := removed_from_compiled(search)) is not None:
+            return (removed,)
+        with warmed(search) as search:
+            return _findings(search, pursued(search, are_alone=not is_mixable), package, until, traced)
     except OutOfTime:
         note = f"{_out_of_time(seconds)}; the {len(exchange.units)} files that differ are not compared yet"
         return (evolve(package, notes=(*package.notes, note)),)
@@ -158,7 +148,7 @@ def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
     """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
     if not part.isdisjoint(search.consistency.advanced(units)):
         return True
-    return not proved_forth(search, units, advance(search, units)).holds
+    return not search.trials.proof_if_likely(advance(search, units)).holds
 
 
 def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
@@ -317,155 +307,62 @@ def _out_of_time(seconds: float) -> str:
     return f"the time limit of {told_duration(seconds)} was reached (--time {more} goes on where it stopped)"
 
 
-_CHECKED = 2  # sets that forks found to be too small
-_OPENING = "preparing a process from which the next runs are forked"
-_MANY = 8  # for at most this many units, a few fresh probes are enough
+@contextmanager
+def warmed(search: LineSearch) -> Iterator[LineSearch]:
+    """The search with a prober that can run warm, unless another machine runs its probes or nothing may be forked."""
+    trials = search.trials
+    if not isinstance(trials.prober, Prober) or not trials.scope.policy.fork:
+        yield search
+        return
+    warm = WarmProber(trials.prober, trials.lanes, trials.judge, trials.reporter)
+    try:
+        with closing(warm):
+            yield evolve(search, trials=evolve(trials, prober=warm), warm=warm)
+    finally:
+        trials.tally.ran_now += warm.checks
 
 
-def pursued(
-    search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, are_alone: bool
-) -> tuple[LineSearch, Reduced]:
+_LIKELY = 3  # sets that are expected to run first
+_CHECKED = 2  # sets that a search found to be too small
+
+
+def pursued(search: LineSearch, *, are_alone: bool) -> Reduced:
     """Find the smallest set of units whose reversal removes the difference; see `LineSearch.pursue`.
 
-    It starts with forks if there are many units. A result from forks is confirmed by a fresh process; if that fails,
-    the search is repeated without forks. Also returns the search that it ended with. Forks are closed with `stack`.
+    What the result rests on runs again in fresh processes; if one of them disagrees, so does the search.
     """
-    trials, sides = search.trials, search.sides
-    files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
-    whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    if len(search.all) > _MANY and isinstance(trials.prober, Prober) and trials.scope.policy.fork:
-        trials.reporter.report(Started(_OPENING))
-        opening = _opened_forks(trials, sides.after, files, search.likely_files(), stack)
-        forks = _checked_forks(trials, sides.after, opening)
-        if forks is not None:
-            older = _OlderForks(search, files, stack)
-            quick = evolve(search, trials=evolve(trials, forks=forks), older=older)
-            found = _found_with_forks(quick, forks, older, whole, are_alone=are_alone)
-            if found is not None:
-                return quick, found
-    return search, search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
+    likely = (search.consistency.reverted_alone(part) for part in search.parts[:_LIKELY])
+    search.expect(search.sides.after, map(search.reverted, likely))
+    for _ in range(2):
+        found = search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
+        proof = _confirmed(search, found)
+        if search.warm is None or not search.warm.was_wrong:
+            break
+    return found if proof is None or not proof.holds else evolve(found, shown=proof.observation)
 
 
-@define
-class _OlderForks:
-    """Forks of the older environment until `stack` is closed, opened at the first call if not before."""
-
-    search: LineSearch
-    files: Collection[str]
-    stack: ExitStack
-    _opening: Task[ForkingProber | str] | None = field(default=None, init=False)
-    _is_checked: bool = field(default=False, init=False)
-    _forks: ForkingProber | None = field(default=None, init=False)
-
-    def begin(self, units: Candidate) -> Task[ForkingProber | str]:
-        """Open them on a lane, to advance `units` first, unless that was done."""
-        if self._opening is None:
-            search = self.search
-            mixture = search.advanced(search.consistency.advanced(units)).mixture
-            likely = mixture.files if mixture is not None else ()
-            files = (*self.files, *(search.edits.homes[path] for path in self.files if path in search.edits.homes))
-            inner = self.stack.enter_context(ExitStack())
-            search.trials.reporter.report(Started(_OPENING))
-            self._opening = search.trials.lanes.submit(
-                partial(_opened_forks, search.trials, search.sides.before, files, likely, inner)
-            )
-            self.stack.callback(wait, [self._opening])
-            self.stack.callback(self._opening.stop)
-        return self._opening
-
-    def __call__(self, units: Candidate) -> ForkingProber | None:
-        """The forks, to advance `units` first; None if the older environment can't be forked."""
-        if not self._is_checked:
-            trials, self._is_checked = self.search.trials, True
-            self._forks = _checked_forks(trials, self.search.sides.before, self.begin(units).result())
-        return None if self._forks is None or self._forks.stopped else self._forks
-
-
-def _found_with_forks(
-    search: LineSearch, forks: ForkingProber, older: _OlderForks, whole: Probe, *, are_alone: bool
-) -> Reduced | None:
-    """What a search with forks finds, confirmed by a fresh process; None if they disagree.
-
-    `whole` is the probe with every change reverted.
-    """
-    trials, wanted = search.trials, search.sides.before.verdict
-    found = search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
-    is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
-    if not is_checked and forked(trials, forks, "forked: every change reverted", whole)[0] is not wanted:
-        _give_up(trials, forks)
-        return None
-    if not _is_kept_by_fresh(search, found):
-        _give_up(trials, forks)
-        return None
-    if not _is_forked(found):
-        return found
-    older.begin(found.units)  # while the proof runs
-    proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), wanted)
-    if not proof.holds:
-        _give_up(trials, forks)
-        return None
-    return evolve(found, shown=proof.observation)
-
-
-def _is_kept_by_fresh(search: LineSearch, found: Reduced) -> bool:
-    """Whether fresh processes agree that the largest sets below the one that was found do not remove the difference.
+def _confirmed(search: LineSearch, found: Reduced) -> Proof | None:
+    """The proof of a set that a warm run has shown, None if a fresh run has; the largest sets below it run again, too.
 
     What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
     added to the culprit until a fork passes.
     """
-    trials, expected = search.trials, search.sides.after.verdict
+    trials, sides = search.trials, search.sides
     below = [
         units
-        for units, (verdict, seen) in found.told.items()
-        if units < found.units and verdict is expected and seen.machine.get("forked")
+        for units, (verdict, run) in found.told.items()
+        if units < found.units and verdict is sides.after.verdict and is_warm(run)
     ]
     largest = [units for units in below if not any(units < other for other in below)]
     # The set without the least likely units is the likeliest to be enough.
     largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
-    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest[:_CHECKED]]
-    return all(proof.verdict is not search.sides.before.verdict for proof in trials.proofs(claims))
-
-
-def _is_forked(reduced: Reduced) -> bool:
-    """Whether the run of the smallest set that a search found was a fork."""
-    return reduced.shown is not None and bool(reduced.shown.machine.get("forked"))
-
-
-def _opened_forks(
-    trials: Trials, side: Side, files: Iterable[str], likely: Iterable[str], stack: ExitStack
-) -> ForkingProber | str:
-    """Open a prober that forks a side with some of these files exchanged, or return why forks can't be used.
-
-    The prober lasts until `stack` is closed.
-    """
-    prober = trials.prober
-    if not isinstance(prober, Prober):
-        return ""
-    try:
-        forks = stack.enter_context(forking(prober, trials.mixed(side, None), files, likely))
-    except CannotFork as why:
-        return str(why)
-    forks.begin()
-    return forks.stopped or forks
-
-
-def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> ForkingProber | None:
-    """The forks of a side if it can be forked, and a fork of the unchanged side has that side's verdict."""
-    if isinstance(forks, str):
-        trials.without_forks(forks)
+    claims = [
+        Claim(reverted_in_words(search, units), search.reverted(units), sides.after.verdict)
+        for units in largest[:_CHECKED]
+    ]
+    if found.shown is None or not is_warm(found.shown):
+        trials.proofs(claims)
         return None
-    unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
-    found, _ = forked(trials, forks, f"forked: the {side.verdict.value} environment", unchanged)
-    if forks.stopped:
-        trials.without_forks(forks.stopped)
-        return None
-    if found is side.verdict:
-        return forks
-    _give_up(trials, forks)
-    return None
-
-
-def _give_up(trials: Trials, forks: ForkingProber) -> None:
-    """Stop forking, and report it."""
-    forks.stop("a fork and a fresh process disagree")
-    trials.without_forks(forks.stopped)
+    search.expect(sides.before, [search.advanced(search.consistency.advanced(found.units))])
+    claims.append(Claim(reverted_in_words(search, found.units), search.reverted(found.units), sides.before.verdict))
+    return trials.proofs(claims)[-1]

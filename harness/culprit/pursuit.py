@@ -14,7 +14,7 @@ from harness.model import Judgement, Observation, Verdict
 from harness.model.culprit import Proof
 from harness.model.text import listed
 from harness.probing import Probe
-from harness.probing.lanes import Engine, Needs
+from harness.probing.lanes import Engine
 from harness.search import Narrowing
 
 if TYPE_CHECKING:
@@ -66,16 +66,10 @@ class Reduced:
 
 
 def shown(trials: Trials, sentence: str, reduced: Reduced, expected: Verdict, probe: Callable[[], Probe]) -> Proof:
-    """The proof by the run of the smallest set that a search found; a forked run is repeated in a fresh process.
-
-    It is a skip if no smaller set was sufficient.
-    """
+    """The proof by the run of the smallest set that a search found; a skip if no smaller set was sufficient."""
     if reduced.shown is None:
         return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
-    if reduced.shown.machine.get("forked"):
-        return trials.proof(sentence, probe(), expected)
-    judgement = trials.judge(reduced.shown)
-    return Proof(sentence, expected, judgement.verdict, judgement.reason, reduced.shown)
+    return trials.proof_by(reduced.shown, sentence, probe(), expected)
 
 
 @frozen
@@ -138,7 +132,7 @@ class Pursuit:
             return sets >= self.most or judged_sets >= _PER_RUN * self.most or (self.are_alone and is_none_enough)
 
         engine = Engine(
-            self.trials.searcher,
+            self.trials.prober,
             self.trials.lanes,
             self.probe_of,
             self.label_of,
@@ -146,7 +140,6 @@ class Pursuit:
             self.trials.reporter,
             lambda: Progress(candidates=len(self.weights), tried=ran),
             self._as_told,
-            needs=Needs.LANE if self.trials.forks is None else Needs.ALL_LANES,
         )
         try:
             engine.drive(search, width=self.at_once, until=lambda: is_enough() or not search.are_parts_left)
