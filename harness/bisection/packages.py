@@ -18,9 +18,9 @@ from harness.bisection.boundaries import boundary_of, candidates_of, search_line
 from harness.bisection.failures import FailureJudge, Group, seen_by
 from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
-from harness.culprit.pursuit import Pursuit
 from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
+from harness.culprit.subsets import Choices, Fewest
 from harness.culprit.trials import Trials
 from harness.model import Change, Observation, Release, Repro, Verdict, name_of
 from harness.model.culprit import Level
@@ -123,16 +123,9 @@ class PackageSearch:
         def label_of(names: Names) -> str:
             return f"held back: {listed(sorted(names))}"
 
-        reduced = Pursuit(
-            trials=trials,
-            flipped=Verdict.GOOD,
-            weights=dict.fromkeys(self.order, 1.0),
-            probe_of=probe_of,
-            label_of=label_of,
-            most=math.inf,
-            sets_at_once=None,
-            leaves_out=False,  # each is left out once its release is known
-        ).run()
+        choices = Choices(dict.fromkeys(self.order, 1.0), probe_of, label_of)
+        # Each is left out once its release is known.
+        reduced = Fewest(trials, Verdict.GOOD, choices, most=math.inf, leaves_out=False).run()
         if reduced.shown is None:  # the search assumed that all of them are enough
             run = self.observe(label_of(reduced.units), probe_of(reduced.units))
             if self.judge(run).verdict is not Verdict.GOOD:

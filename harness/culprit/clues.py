@@ -24,8 +24,8 @@ from harness.model import Observation, RaisedException, StackFrame, Trace
 from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
-    from harness.culprit.pursuit import Candidate
     from harness.culprit.sides import Exchange
+    from harness.culprit.subsets import Candidate
 
 
 _QUIET = 0.02  # comments, docstrings, layout, imports

@@ -14,8 +14,8 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, parts_of, used_units
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced, check_time, shown
 from harness.culprit.sides import METADATA, Exchange, Side, Sides
+from harness.culprit.subsets import Candidate, Choices, Fewest, Lacking, Reduced, check_time
 from harness.culprit.ties import Consistency, Ties, ties_of
 from harness.culprit.trials import Claim, Trials
 from harness.model import Trace, Verdict
@@ -100,14 +100,20 @@ class LineSearch:
         """The parts to try alone, the likeliest first."""
         return parts_of(self.edits, self.weights)
 
-    def pursue(
-        self, weights: Mapping[Unit, float], *, parts: Sequence[Candidate] = (), are_alone: bool = False
+    def fewest(
+        self, weights: Mapping[Unit, float], *, parts: Sequence[Candidate] = (), only_in_parts: bool = False
     ) -> Reduced:
-        """Find the smallest set of units whose reversal removes the difference.
-
-        `parts` are tried alone first; with `are_alone`, sets are tried only in a part that was enough.
-        """
-        return evolve(self._pursuit(weights, parts), are_alone=are_alone).run()
+        """Find the smallest set of units whose reversal removes the difference; see `Fewest`."""
+        choices = Choices(
+            weights,
+            self.reverted,
+            lambda units: f"reverted: {self.names(units)}",
+            closed=self.consistency.reverted,
+            alone=self.consistency.reverted_alone,
+            parts=parts,
+        )
+        wanted = self.sides.before.verdict
+        return Fewest(self.trials, wanted, choices, until=self.until, only_in_parts=only_in_parts).run()
 
     def expect(self, side: Side, first: Iterable[Probe]) -> None:
         """Let the prober prepare for many runs with files of a side exchanged, those in `first` before others."""
@@ -117,19 +123,6 @@ class LineSearch:
             files = {*self.edits.differences, *homes, *homes.values()}.union(*used)
             python = [path for path in files if path.endswith(".py")]
             self.warm.expect(self.trials.mixed(side, None), side.verdict, python, first)
-
-    def _pursuit(self, weights: Mapping[Unit, float], parts: Sequence[Candidate]) -> Pursuit:
-        return Pursuit(
-            trials=self.trials,
-            flipped=self.sides.before.verdict,
-            weights=weights,
-            closed=self.consistency.reverted,
-            probe_of=self.reverted,
-            label_of=lambda units: f"reverted: {self.names(units)}",
-            until=self.until,
-            parts=parts,
-            complete=self.consistency.reverted_alone,
-        )
 
 
 def watched(trials: Trials, sides: Sides, exchange: Exchange) -> tuple[Sides, frozenset[str]]:
@@ -259,7 +252,6 @@ def reverted_in_words(search: LineSearch, units: Candidate) -> str:
     return exchanged_in_words(search.exchange.package.packages, search.names(units, newer=False), newer_base=True)
 
 
-_MOST_NEEDED = 14
 _LIKELY_NEEDS = 10  # that are tried alone first
 _MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
 
@@ -311,7 +303,7 @@ def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
         besides = needed.units
         sentence = _sentence_forth(search, core, besides)
         along = search.advanced(besides | core)
-        proof = counted_besides(shown(trials, sentence, needed, sides.after.verdict, lambda: along), besides)
+        proof = counted_besides(trials.proof_by(needed.shown, sentence, along, sides.after.verdict), besides)
         is_needless = False
         if any(_may_be_it(search, unit) for unit in besides):
             runs += 1
@@ -379,16 +371,16 @@ def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
 
 def _needed(search: LineSearch, core: Candidate) -> Reduced:
     """Search, in few runs, for the other units that must be advanced for the culprit to make the difference."""
-    pursuit = search_for_needs(search, core)
-    return pursuit.run() if pursuit is not None else Reduced(frozenset(), True, frozenset(), 0, 0, 0, None)
+    choices = choices_of_needs(search, core)
+    if not choices.weights:
+        return Reduced(frozenset())
+    return Lacking(search.trials, search.sides.after.verdict, choices, until=search.trials.until).run()
 
 
-def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
-    """The search for the other units that must be advanced with the culprit, None if there are no others."""
+def choices_of_needs(search: LineSearch, core: Candidate) -> Choices:
+    """The other units that may have to be advanced with a culprit."""
     others = search.all - core
     weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
-    if not weights:
-        return None
     with_core = search.consistency.advanced
 
     def closed(units: Candidate) -> Candidate:
@@ -401,18 +393,13 @@ def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
     near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
     compiled = [unit for unit in others if unit == COMPILED]  # may hide a Python file with its name
     wholes = (frozenset(found) for found in (beside, near, compiled) if found)
-    return Pursuit(
-        trials=search.trials,
-        flipped=search.sides.after.verdict,
-        weights=weights,
+    return Choices(
+        weights,
+        lambda units: search.advanced(units | core),
+        lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
         closed=closed,
+        alone=closed,
         parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
-        complete=closed,
-        probe_of=lambda units: search.advanced(units | core),
-        label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
-        most=_MOST_NEEDED,
-        until=search.trials.until,
-        together=True,
     )
 
 

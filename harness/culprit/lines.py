@@ -35,10 +35,10 @@ from harness.culprit.line_search import (
     reverted_in_words,
     watched,
 )
-from harness.culprit.pursuit import Candidate, OutOfTime, Reduced, shown
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
+from harness.culprit.subsets import Candidate, OutOfTime, Reduced
 from harness.culprit.trials import Claim, Trials
 from harness.model import Observation, Verdict
 from harness.model.culprit import Finding, Level, Proof, Region
@@ -84,7 +84,7 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
         if not is_mixable and (removed := removed_from_compiled(search)) is not None:
             return (removed,)
         with warmed(search) as search:
-            return _findings(search, pursued(search, are_alone=not is_mixable), package, until, traced)
+            return _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
     except OutOfTime:
         note = f"{_out_of_time(seconds)}; the {len(exchange.units)} files that differ are not compared yet"
         return (evolve(package, notes=(*package.notes, note)),)
@@ -161,7 +161,7 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     shown = _run_whole(search, units)
     if shown is None:
         return None
-    found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units})
+    found = search.fewest({unit: search.weights.get(unit, 1.0) for unit in units})
     spent.append(found)
     return found if found.shown is not None else evolve(found, units=units, shown=shown)
 
@@ -169,9 +169,8 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
 def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
     """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
-    alone = search.reverted(reduced.units)
-    sentence = reverted_in_words(search, reduced.units)
-    back = shown(search.trials, sentence, reduced, search.sides.before.verdict, lambda: alone)
+    sentence, probe = reverted_in_words(search, reduced.units), search.reverted(reduced.units)
+    back = search.trials.proof_by(reduced.shown, sentence, probe, search.sides.before.verdict)
     files = files_of(search, core | (forth.named_needs if belongs(search, core, forth) else frozenset()))
     return Finding(
         Level.FILE,
@@ -248,7 +247,7 @@ def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tupl
     cut = opened(search, wholes)
     units = (cut.all - search.all) | (cut.all & reduced.units)
     weights = {unit: cut.weights[unit] for unit in sorted(units)}
-    found = cut.pursue(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
+    found = cut.fewest(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return cut, found
@@ -326,15 +325,15 @@ _LIKELY = 3  # sets that are expected to run first
 _CHECKED = 2  # sets that a search found to be too small
 
 
-def pursued(search: LineSearch, *, are_alone: bool) -> Reduced:
-    """Find the smallest set of units whose reversal removes the difference; see `LineSearch.pursue`.
+def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
+    """Find the smallest set of units whose reversal removes the difference; see `LineSearch.fewest`.
 
     What the result rests on runs again in fresh processes; if one of them disagrees, so does the search.
     """
     likely = (search.consistency.reverted_alone(part) for part in search.parts[:_LIKELY])
     search.expect(search.sides.after, map(search.reverted, likely))
     for _ in range(2):
-        found = search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
+        found = search.fewest(search.weights, parts=search.parts, only_in_parts=only_in_parts)
         proof = _confirmed(search, found)
         if search.warm is None or not search.warm.was_wrong:
             break

@@ -20,11 +20,11 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.clues import failure_of
 from harness.culprit.edits import versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
 from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
+from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
 from harness.culprit.ties import Ties
 from harness.culprit.trials import Claim, Trials
 from harness.environment.workspace import site_packages
@@ -225,18 +225,18 @@ def _fewest(
     def closed(names: Candidate) -> Candidate:
         return required.closed(names).intersection(changes)
 
-    return Pursuit(
-        trials=trials,
-        flipped=other.verdict,
-        weights={name: _LESS_LIKELY**rank for rank, name in enumerate(order)},
-        probe_of=lambda names: trials.installed(base, exchanged(base.lock, other.lock, names.union(along))),
-        label_of=label_of,
+    choices = Choices(
+        {name: _LESS_LIKELY**rank for rank, name in enumerate(order)},
+        lambda names: trials.installed(base, exchanged(base.lock, other.lock, names.union(along))),
+        label_of,
         closed=closed,
+        alone=closed,
         learn=lambda names, _: required.learn(names.union(along)),
-        judge=trials.searched,
         parts=[frozenset({name}) for name in order[:_ALONE] if base.lock.version_of(name)],
-        complete=closed,
-    ).run()
+    )
+    reduced = Fewest(trials, other.verdict, choices).run()
+    trials.tally.seen.update(run.key for _, run in reduced.told.values())  # none of them can prove a claim later
+    return reduced
 
 
 def _both_ways(trials: Trials, sides: Sides, nearer: Sides, reverting: Required, until: Level) -> tuple[Proof, Proof]:

@@ -17,9 +17,9 @@ from collections.abc import Callable, Collection, Sequence
 from attrs import evolve, frozen
 
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced, shown
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
+from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
 from harness.culprit.trials import Trials
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
@@ -84,7 +84,7 @@ def refined(
     regions = _regions(texts, reduced.units)
     if reduced.shown is not None:
         alone = trials.mixed(base, mixture(reduced.units))
-        proof = shown(trials, _sentence(packages, regions), reduced, expected, lambda: alone)
+        proof = trials.proof_by(reduced.shown, _sentence(packages, regions), alone, expected)
     return Refined(regions, proof, 1 + reduced.runs)
 
 
@@ -96,17 +96,13 @@ def _fewest(
     expected: Verdict,
 ) -> Reduced:
     """Find the fewest of these lines whose reversal removes the difference."""
-    return Pursuit(
-        trials=trials,
-        flipped=expected,
-        weights=units,
-        probe_of=probe_of,
-        label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
-        most=_MOST,
-        until=trials.until,
+    choices = Choices(
+        units,
+        probe_of,
+        lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
         parts=[frozenset({unit}) for unit in list(units)[:_MOST]],
-        at_once=1,
-    ).run()
+    )
+    return Fewest(trials, expected, choices, most=_MOST, until=trials.until).run()
 
 
 def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:

@@ -111,11 +111,6 @@ class Trials:
         )
         return Probe(self.scope.repro, combination, mixture=mixture, lock=lock)
 
-    def searched(self, observation: Observation) -> Judgement:
-        """Judge a run of a search, and record it as seen, so that it can't be a proof."""
-        self.tally.seen.add(observation.key)
-        return self.judge(observation)
-
     def for_mixtures(self, sides: Sides, proofs: Iterable[Proof] = ()) -> Trials:
         """The same with a judge for mixtures, which knows the bug from the sides, `proofs` and releases."""
         failing = sides.after if sides.after.verdict is Verdict.BAD else sides.before
@@ -147,8 +142,10 @@ class Trials:
                 return Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason)
         return self.proof(claim.sentence, claim.probe, claim.expected)
 
-    def proof_by(self, run: Observation, sentence: str, probe: Probe, expected: Verdict) -> Proof:
+    def proof_by(self, run: Observation | None, sentence: str, probe: Probe, expected: Verdict) -> Proof:
         """Prove a counterfactual by a run of a search; a warm run is repeated in a fresh process."""
+        if run is None:
+            return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
         if is_warm(run):
             return self.proof(sentence, probe, expected)
         judgement = self.judge(run)
