@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import math
 import time
-from contextlib import closing, contextmanager
 from typing import TYPE_CHECKING
 
 from attrs import evolve
 
+from harness.culprit.advancing import Advanced, advance, advanced, advanced_alone, belongs, counted_besides
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import message_of, parts_of, used_units
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
@@ -21,34 +21,28 @@ from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
     COMPILED,
     REST,
-    Advanced,
     LineSearch,
-    advance,
-    advanced,
-    advanced_alone,
-    belongs,
-    counted_besides,
+    fewest,
     file_units,
     files_of,
     opened,
     prepared,
     reverted_in_words,
+    warmed,
     watched,
 )
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.subsets import Candidate, OutOfTime, Reduced
-from harness.culprit.trials import Claim, Trials
+from harness.culprit.trials import Trials
 from harness.model import Observation, Verdict
-from harness.model.culprit import Finding, Level, Proof, Region
+from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
-from harness.probing import Prober
-from harness.probing.warm import WarmProber, is_warm
 from harness.question.parsing import told_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    pass
 
 _FEW = 3
 
@@ -161,7 +155,7 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     shown = _run_whole(search, units)
     if shown is None:
         return None
-    found = search.fewest({unit: search.weights.get(unit, 1.0) for unit in units})
+    found = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units})
     spent.append(found)
     return found if found.shown is not None else evolve(found, units=units, shown=shown)
 
@@ -247,7 +241,7 @@ def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tupl
     cut = opened(search, wholes)
     units = (cut.all - search.all) | (cut.all & reduced.units)
     weights = {unit: cut.weights[unit] for unit in sorted(units)}
-    found = cut.fewest(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
+    found = cut.reduced(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return cut, found
@@ -304,64 +298,3 @@ def _out_of_time(seconds: float) -> str:
     """What to do where the time ran out."""
     more = f"{math.ceil(seconds * 3 / 60)}m"
     return f"the time limit of {told_duration(seconds)} was reached (--time {more} goes on where it stopped)"
-
-
-@contextmanager
-def warmed(search: LineSearch) -> Iterator[LineSearch]:
-    """The search with a prober that can run warm, unless another machine runs its probes or nothing may be forked."""
-    trials = search.trials
-    if not isinstance(trials.prober, Prober) or not trials.scope.policy.fork:
-        yield search
-        return
-    warm = WarmProber(trials.prober, trials.lanes, trials.judge, trials.reporter)
-    try:
-        with closing(warm):
-            yield evolve(search, trials=evolve(trials, prober=warm), warm=warm)
-    finally:
-        trials.tally.ran_now += warm.checks
-
-
-_LIKELY = 3  # sets that are expected to run first
-_CHECKED = 2  # sets that a search found to be too small
-
-
-def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
-    """Find the smallest set of units whose reversal removes the difference; see `LineSearch.fewest`.
-
-    What the result rests on runs again in fresh processes; if one of them disagrees, so does the search.
-    """
-    likely = (search.consistency.reverted_alone(part) for part in search.parts[:_LIKELY])
-    search.expect(search.sides.after, map(search.reverted, likely))
-    for _ in range(2):
-        found = search.fewest(search.weights, parts=search.parts, only_in_parts=only_in_parts)
-        proof = _confirmed(search, found)
-        if search.warm is None or not search.warm.was_wrong:
-            break
-    return found if proof is None or not proof.holds else evolve(found, shown=proof.observation)
-
-
-def _confirmed(search: LineSearch, found: Reduced) -> Proof | None:
-    """The proof of a set that a warm run has shown, None if a fresh run has; the largest sets below it run again, too.
-
-    What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
-    added to the culprit until a fork passes.
-    """
-    trials, sides = search.trials, search.sides
-    below = [
-        units
-        for units, (verdict, run) in found.told.items()
-        if units < found.units and verdict is sides.after.verdict and is_warm(run)
-    ]
-    largest = [units for units in below if not any(units < other for other in below)]
-    # The set without the least likely units is the likeliest to be enough.
-    largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
-    claims = [
-        Claim(reverted_in_words(search, units), search.reverted(units), sides.after.verdict)
-        for units in largest[:_CHECKED]
-    ]
-    if found.shown is None or not is_warm(found.shown):
-        trials.proofs(claims)
-        return None
-    search.expect(sides.before, [search.advanced(search.consistency.advanced(found.units))])
-    claims.append(Claim(reverted_in_words(search, found.units), search.reverted(found.units), sides.before.verdict))
-    return trials.proofs(claims)[-1]

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from attrs import evolve
 
-from harness.culprit.clues import used_units
-from harness.culprit.line_search import files_to_trace
+from harness.culprit.clues import files_to_trace, used_units
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.trials import Claim, Trials
 from harness.model.culprit import Finding, Level, Proof
