@@ -10,8 +10,8 @@ from attrs import evolve, frozen
 
 from harness.culprit.edits import Unit, exchanged_in_words
 from harness.culprit.line_search import COMPILED, LineSearch
+from harness.culprit.proofs import Claim
 from harness.culprit.subsets import Candidate, Choices, Lacking, Reduced
-from harness.culprit.trials import Claim
 from harness.model import Verdict
 from harness.model.culprit import Proof
 

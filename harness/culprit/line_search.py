@@ -14,10 +14,10 @@ from attrs import evolve, field, frozen
 
 from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, files_to_trace, parts_of, used_units
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
+from harness.culprit.proofs import Claim, Trials
 from harness.culprit.sides import METADATA, Exchange, Side, Sides
 from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced, check_time
 from harness.culprit.ties import Consistency, Ties, ties_of
-from harness.culprit.trials import Claim, Trials
 from harness.model import Trace
 from harness.model.culprit import Proof
 from harness.model.text import listed

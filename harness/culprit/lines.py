@@ -31,11 +31,11 @@ from harness.culprit.line_search import (
     warmed,
     watched,
 )
+from harness.culprit.proofs import Trials
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
 from harness.culprit.sides import Exchange, Sides
 from harness.culprit.subsets import Candidate, OutOfTime, Reduced
-from harness.culprit.trials import Trials
 from harness.model import Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed

@@ -20,13 +20,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.clues import failure_of
 from harness.culprit.edits import versions
+from harness.culprit.proofs import Claim, Trials, proved, proved_again
 from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
-from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
 from harness.culprit.ties import Ties
-from harness.culprit.trials import Claim, Trials
 from harness.environment.workspace import site_packages
 from harness.model import Change, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof

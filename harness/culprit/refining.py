@@ -17,10 +17,10 @@ from collections.abc import Callable, Collection, Sequence
 from attrs import evolve, frozen
 
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
+from harness.culprit.proofs import Trials
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
 from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
-from harness.culprit.trials import Trials
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
 from harness.probing import Probe

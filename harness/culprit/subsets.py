@@ -20,7 +20,7 @@ from harness.probing.lanes import Engine
 from harness.search import Narrowing
 
 if TYPE_CHECKING:
-    from harness.culprit.trials import Trials
+    from harness.culprit.proofs import Trials
 
 Candidate = frozenset[Unit]
 

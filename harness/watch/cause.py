@@ -24,7 +24,7 @@ from harness.question.question import Policy
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from harness.culprit.trials import Trials
+    from harness.culprit.proofs import Trials
     from harness.probing import Probe
     from harness.watch.record import CellRecord
 

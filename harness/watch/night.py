@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field
 
-from harness.culprit.trials import Trials
+from harness.culprit.proofs import Trials
 from harness.events import Note
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import CellRun, run_cells

@@ -9,8 +9,8 @@ import pytest
 from attrs import define, field
 from support import Heard
 
+from harness.culprit.proofs import Tally
 from harness.culprit.subsets import Choices, Fewest
-from harness.culprit.trials import Tally
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
 from harness.probing import Prepared
 from harness.probing.lanes import Lanes
