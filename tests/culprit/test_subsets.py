@@ -19,6 +19,11 @@ VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcom
 UNITS = tuple("abcdefgh")
 
 
+def name_of(units):
+    """Its letters in order."""
+    return "".join(sorted(units))
+
+
 @define
 class Ruled:
     """Answers from a rule that maps a set of units to an outcome, and stores each run."""
@@ -62,7 +67,6 @@ def reduce(lanes):
         notes=None,
         flipped=Verdict.BAD,
         units=UNITS,
-        parts=None,
         **more,
     ):
         shown, else_ = Outcome.RAISED, Outcome.COMPLETED
@@ -81,8 +85,7 @@ def reduce(lanes):
             tally=Tally(),
         )
         parts = more.pop("parts", [frozenset(unit) for unit in units])
-        labels = lambda units: "".join(sorted(units))  # noqa: E731
-        choices = Choices(dict.fromkeys(units, 1.0), lambda units: units, labels, parts=parts)
+        choices = Choices(dict.fromkeys(units, 1.0), lambda units: units, name_of, parts=parts)
         return Fewest(trials, flipped, choices, **more).run()
 
     return run
