@@ -6,8 +6,7 @@ if the failure names the package that it is about.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -18,7 +17,7 @@ from harness.bisection.boundaries import boundary_of, candidates_of, search_line
 from harness.bisection.failures import FailureJudge, Group, seen_by
 from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
-from harness.culprit.pursuit import Pursuit
+from harness.culprit.packages import packages_between
 from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
 from harness.culprit.trials import Trials
@@ -117,22 +116,14 @@ class PackageSearch:
         )
         trials.begin(Level.PACKAGE, told)
 
-        def probe_of(names: Names) -> Probe:
+        def probe_of(names: Collection[str]) -> Probe:
             return self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro)
 
-        def label_of(names: Names) -> str:
+        def label_of(names: Collection[str]) -> str:
             return f"held back: {listed(sorted(names))}"
 
-        reduced = Pursuit(
-            trials=trials,
-            flipped=Verdict.GOOD,
-            weights=dict.fromkeys(self.order, 1.0),
-            probe_of=probe_of,
-            label_of=label_of,
-            most=math.inf,
-            sets_at_once=None,
-            leaves_out=False,  # each is left out once its release is known
-        ).run()
+        # Each is left out once its release is known.
+        reduced = packages_between(trials, self.order, Verdict.GOOD, probe_of, label_of)
         if reduced.shown is None:  # the search assumed that all of them are enough
             run = self.observe(label_of(reduced.units), probe_of(reduced.units))
             if self.judge(run).verdict is not Verdict.GOOD:
