@@ -27,7 +27,8 @@ from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.question.releases import releases_on_line
-from harness.question.worlds import Versions, World
+from harness.question.snapshot import Versions, Way
+from harness.question.worlds import World
 from harness.search import Trial
 
 if TYPE_CHECKING:
@@ -80,7 +81,7 @@ class PackageSearch:
             if change.name not in self.held
             and self.bad.scope.subject in ("", change.name)
             # One that only the bad end has can be left out unless that end is a day.
-            and (change.before is not None or self.bad.near is not None)
+            and (change.before is not None or self.bad.way is Way.NEAR)
         }
 
     @property
@@ -94,7 +95,7 @@ class PackageSearch:
 
     def passes(self, versions: Versions) -> Observation | None:
         """Run the bad world with these versions held back; returns the run if the tests pass in it, else None."""
-        probe = self.bad.at({**self.held, **versions}, self.repro)
+        probe = self.bad.at(self.observer.prober, {**self.held, **versions}, repro=self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.observe(f"held back: {names}", probe)
         return run if self.judge(run).verdict is Verdict.GOOD else None
@@ -118,7 +119,8 @@ class PackageSearch:
         trials.begin(Level.PACKAGE, told)
 
         def probe_of(names: Collection[str]) -> Probe:
-            return self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro)
+            versions = {**self.held, **{name: self.units[name].before for name in names}}
+            return self.bad.at(observer.prober, versions, repro=self.repro)
 
         def label_of(names: Collection[str]) -> str:
             return f"held back: {listed(sorted(names))}"
@@ -204,8 +206,8 @@ class PackageSearch:
         names = tuple(str(release.version) for release in releases)
 
         def probe(trial: Trial) -> Probe:
-            found = bad.near_versions({name: names[trial.position]}, held, self.repro, observer.prober)
-            return evolve(found, attempt=trial.attempt)
+            changes = {name: names[trial.position]}
+            return bad.at(observer.prober, changes, trial.attempt, repro=self.repro, held=held)
 
         def label(position: int) -> str:
             return f"{name} {names[position]}"
@@ -286,7 +288,7 @@ class PackageSearch:
         prober, asked = self.observer.prober, set(map(name_of, self.bad.requirements))
         for change in along if boundary.subject not in asked else ():
             other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.change.after}")
-            if change.name in asked and prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
+            if change.name in asked and prober.resolve(self.bad.constrained(prober, other, self.repro)).lock is None:
                 return change
         package = below.findings[0] if below is not None else None
         names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()

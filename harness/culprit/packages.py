@@ -24,7 +24,7 @@ from harness.culprit.pursuit import Candidate, Pursuit, Reduced
 from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
 from harness.culprit.side_proofs import proved, proved_again
-from harness.culprit.sides import Side, Sides, exchanged
+from harness.culprit.sides import Side, Sides
 from harness.culprit.ties import Ties
 from harness.culprit.trials import Claim, Trials
 from harness.environment.workspace import site_packages
@@ -269,11 +269,11 @@ class _Exchanges:
 
     def _older(self, names: Collection[str]) -> Lock:
         """The newer side with these packages reverted."""
-        return exchanged(self.sides.after.lock, self.sides.before.lock, names)
+        return self.sides.after.lock.exchanging(self.sides.before.lock, names)
 
     def _newer(self, names: Collection[str]) -> Lock:
         """The older side with these packages advanced."""
-        return exchanged(self.sides.before.lock, self.sides.after.lock, names)
+        return self.sides.before.lock.exchanging(self.sides.after.lock, names)
 
     def _reverted(self, names: Sequence[str], *, leaves_out: bool = False) -> Reduced:
         """Find the fewest packages that must be reverted; with `leaves_out`, without what is tied to them."""
