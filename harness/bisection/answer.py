@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import hashlib
+import json
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -12,6 +14,7 @@ from packaging.version import InvalidVersion, Version
 from harness.model import Change, Observation, Repro, Signature, Verdict
 from harness.model.culprit import Culprit, Evidence
 from harness.model.release import version_order
+from harness.model.signature import capture_signature, pattern_of
 from harness.model.verdict import Step, verdicts_around
 from harness.redact import everywhere
 from harness.search import Counts, Effect
@@ -334,6 +337,25 @@ class Answer:
             for culprit in failure.culprits:
                 found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
         return tuple(found.values())
+
+    @property
+    def guilty_changes(self) -> tuple[Change, ...]:
+        """The changed packages of all culprits."""
+        return tuple(change for culprit in self.culprits for change in culprit.packages)
+
+    @property
+    def cause(self) -> str:
+        """The id of the cause: ten hexadecimal digits made from the culprits, and of a script from how it fails.
+
+        Tests fail in many ways by one cause. A script's failure is taken from its run if that shows one, because two
+        signatures may name different parts of one message.
+        """
+        culprits = sorted((change.name, str(change.after)) for change in self.guilty_changes)
+        is_captured = self.signature is not None and self.signature.captured
+        failed = capture_signature(self.ends[-1]) if self.ends and not is_captured else None
+        is_suite = any(failure.tests for failure in self.failures)
+        pattern = "" if is_suite and culprits else pattern_of(failed or self.signature)
+        return hashlib.sha256(json.dumps([pattern, culprits]).encode()).hexdigest()[:10]
 
     @property
     def exit_code(self) -> int:
