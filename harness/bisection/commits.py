@@ -96,7 +96,9 @@ def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: 
         moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
         culprit = Culprit((finding_of(source, pair, moved, len(chain)),))
         sides = tuple(source.runs.judged[sha][1] for sha in pair)
-        boundary = evolve(boundary, before=before, after=after, suspects=(after,), sides=sides, moved=())
+        boundary = evolve(
+            boundary, change=evolve(boundary.change, before=before, after=after), suspects=(after,), sides=sides
+        )
     return OnLine(searched, culprit).answer(asked, boundary)
 
 

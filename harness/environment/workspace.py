@@ -67,7 +67,6 @@ class Workspace:
     imports = _Folder()  # import graphs of traced runs
     scratch = _Folder()  # scratch folders of running probes; see `harness.environment.watched`
     trees = _Folder()  # what first steps of repros wrote, and inputs, one read-only folder per content
-    made = _Folder()  # which of these folders a first step wrote, or an input is
     projects = _Folder()  # copies of users' projects with their built files, one folder per content
 
     @classmethod
