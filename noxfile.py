@@ -366,7 +366,7 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def nightly_issues(session: nox.Session) -> None:
-    """Update one issue per break in this repository; `-- --dry-run` changes nothing."""
+    """Update one issue per cause in this repository; `-- --dry-run` changes nothing."""
     session.install("-e", ".")
     session.run("python", "-m", "harness", "issues", "--results", str(_kept()), *session.posargs)
 

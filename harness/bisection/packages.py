@@ -105,6 +105,8 @@ class PackageSearch:
 
         None if holding back all of them is not enough.
         """
+        if not self.held and len(self.good.lock.diff(self.bad.lock)) == 1:  # both ends have run
+            return {name: change.before for name, change in self.units.items()}
         told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
         observer = self.observer
         trials = Trials(

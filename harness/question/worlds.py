@@ -110,7 +110,9 @@ class Worlds:
     newest: End
 
     def of(self, end: End) -> World:
-        """Make the world of a day, a file or a Python. Raises `UserMistake`."""
+        """Make the world of a day, a file, a lock or a Python. Raises `UserMistake`."""
+        if end.lock is not None:
+            return World(end, self.scope, end.lock, self.scope.requirements, end.moment, end.lock)
         if end.kind is EndKind.DAY:
             return self._of_day(end)
         if end.path is None:
