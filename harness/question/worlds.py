@@ -112,7 +112,14 @@ class Worlds:
     def of(self, end: End) -> World:
         """Make the world of a day, a file, a lock or a Python. Raises `UserMistake`."""
         if end.lock is not None:
-            return World(end, self.scope, end.lock, self.scope.requirements, end.moment, end.lock)
+            return World(
+                end=end,
+                scope=self.scope,
+                lock=end.lock,
+                requirements=self.scope.requirements,
+                way=Way.NEAR,
+                as_of=end.moment,
+            )
         if end.kind is EndKind.DAY:
             return self._of_day(end)
         if end.path is None:
