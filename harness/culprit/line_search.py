@@ -30,7 +30,6 @@ _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 _MOST_READ = 300  # more files than that are read once it is known what ran
 _TO_SEARCH = 0.8  # of the time; the rest is for proofs
 _LIKELY = 3  # sets that are expected to run first
-_CHECKED = 2  # sets that a search found to be too small
 _MANY = 8  # for at most this many units, a few fresh runs cost less than a process to fork from
 
 
@@ -244,7 +243,7 @@ def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
 
 
 def _confirmed(search: LineSearch, found: Reduced) -> Proof | None:
-    """The proof of a set that a warm run has shown, None if a fresh run has; the largest sets below it run again, too.
+    """The proof of a set that a warm run has shown, None if a fresh run has; the likeliest set below it runs again too.
 
     What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
     added to the culprit until a fork passes.
@@ -255,18 +254,16 @@ def _confirmed(search: LineSearch, found: Reduced) -> Proof | None:
         for units, (verdict, run) in found.told.items()
         if units < found.units and verdict is sides.after.verdict and is_warm(run)
     ]
-    largest = [units for units in below if not any(units < other for other in below)]
-    # The set without the least likely units is the likeliest to be enough.
-    largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
+    likeliest = max(below, key=lambda units: sum(search.weights.get(unit, 0.0) for unit in units), default=None)
     claims = [
-        Claim(reverted_in_words(search, units), search.reverted(units), sides.after.verdict)
-        for units in largest[:_CHECKED]
+        Claim(reverted_in_words(search, units), search.reverted(units), wanted)
+        for units, wanted in ((likeliest, sides.after.verdict), (found.units, sides.before.verdict))
+        if units is not None
     ]
     if found.shown is None or not is_warm(found.shown):
-        trials.proofs(claims)
+        trials.proofs(claims[:-1])
         return None
     search.expect(sides.before, [search.advanced(search.consistency.advanced(found.units))])
-    claims.append(Claim(reverted_in_words(search, found.units), search.reverted(found.units), sides.before.verdict))
     return trials.proofs(claims)[-1]
 
 

@@ -25,7 +25,6 @@ from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
 from harness.probing import Probe
 
-_MOST = 10
 _ALIKE = 0.4
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
 
@@ -100,9 +99,9 @@ def _fewest(
         units,
         probe_of,
         lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
-        parts=[frozenset({unit}) for unit in list(units)[:_MOST]],
+        parts=[frozenset({unit}) for unit in units],
     )
-    return Fewest(trials, expected, choices, most=_MOST, until=trials.until).run()
+    return Fewest(trials, expected, choices, until=trials.until).run()
 
 
 def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:

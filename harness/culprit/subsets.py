@@ -35,6 +35,7 @@ def check_time(until: float | None) -> None:
         raise OutOfTime
 
 
+_MOST = 40  # runs of sets
 _PER_RUN = 3  # sets judged per allowed run: many of them are known to fail without a run
 
 
@@ -94,7 +95,7 @@ class Fewest:
     trials: Trials
     wanted: Verdict
     choices: Choices
-    most: float = 40
+    most: float = _MOST
     until: float | None = None
     leaves_out: bool = True
     only_in_parts: bool = False
@@ -102,20 +103,19 @@ class Fewest:
     def run(self) -> Reduced:
         """Run the search to its end or to a limit."""
         narrowing = _narrowing(self.choices, self.until, leaves_out=self.leaves_out)
-        return _run(self, narrowing, only_in_parts=self.only_in_parts)
+        return _run(self, narrowing, self.most, only_in_parts=self.only_in_parts)
 
 
 @frozen
 class Lacking:
     """Finds the units that a culprit lacks to lead to a verdict: perhaps only together, so no skip is about one alone.
 
-    It stops after so many runs of sets (`most`), and at `until` on the monotonic clock.
+    It stops after 40 runs of sets, and at `until` on the monotonic clock.
     """
 
     trials: Trials
     wanted: Verdict
     choices: Choices
-    most: float = 14
     until: float | None = None
 
     def run(self) -> Reduced:
@@ -146,7 +146,9 @@ def _narrowing(
     )
 
 
-def _run(search: Fewest | Lacking, narrowing: Narrowing[Unit], *, only_in_parts: bool = False) -> Reduced:
+def _run(
+    search: Fewest | Lacking, narrowing: Narrowing[Unit], most: float = _MOST, *, only_in_parts: bool = False
+) -> Reduced:
     """Run what a search asks for, to its end or to a limit."""
     trials, choices, wanted = search.trials, search.choices, search.wanted
     told: dict[Candidate, tuple[Verdict, Observation]] = {}
@@ -170,7 +172,7 @@ def _run(search: Fewest | Lacking, narrowing: Narrowing[Unit], *, only_in_parts:
 
     def is_over() -> bool:
         is_none_enough = all(verdict is not wanted for verdict, _ in told.values())
-        is_spent = sets >= search.most or judged_sets >= _PER_RUN * search.most
+        is_spent = sets >= most or judged_sets >= _PER_RUN * most
         return is_late() or (not narrowing.are_parts_left and (is_spent or (only_in_parts and is_none_enough)))
 
     def as_told(verdict: Verdict) -> Verdict:
