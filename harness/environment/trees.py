@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from attrs import frozen
 
-from harness.environment.ledger import Ledger, files_below
+from harness.environment.manifest import UNREADABLE, Ledger, files_below
 from harness.environment.workspace import Workspace, claimed_folder
 from harness.run.launch import remove_tree
 from harness.run.locks import acquire
@@ -75,7 +75,7 @@ class Trees:
         Raises `NotKept` for a link out of the folder, a pipe, or a socket, and `OSError`.
         """
         root, digest = folder.resolve(), hashlib.sha256()
-        contents = Ledger.of(self.workspace).read(folder, files_below(folder))
+        states = Ledger.of(self.workspace).states(files_below(folder), folder)
         for path in _walk(folder):
             name = path.relative_to(folder).as_posix()
             if path.is_symlink():
@@ -85,10 +85,10 @@ class Trees:
                 told = f"link {target}"
             elif path.is_dir():
                 told = "folder"
-            elif path.is_file() and name in contents:
-                told = f"file {bool(path.stat().st_mode & _EXECUTABLE)} {contents[name]}"
+            elif name in states and states[name].content != UNREADABLE:
+                told = f"file {bool(states[name].mode & _EXECUTABLE)} {states[name].content}"
             else:
-                raise NotKept(f"{name} is neither a file nor a folder")
+                raise NotKept(f"{name} {UNREADABLE}")
             digest.update(f"{name}\0{told}\0".encode("utf-8", "surrogateescape"))
         return digest.hexdigest()
 
