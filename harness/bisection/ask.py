@@ -19,7 +19,6 @@ from harness._version import __version__
 from harness.bisection.answer import Answer, Status
 from harness.bisection.kinds import QuestionKind, kind_of, refuse_meaningless
 from harness.bisection.wording import sentence_between
-from harness.culprit.axis import left_out_words
 from harness.errors import HarnessError, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
 from harness.model import Release, normalized_name
@@ -27,6 +26,7 @@ from harness.model.culprit import Level
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
+from harness.probing.line import left_out_words
 from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.inquiry import Inquiry, unbounded
 from harness.question.made import other_step, sentence_about, with_files

@@ -12,15 +12,15 @@ from attrs import evolve, frozen
 
 from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
 from harness.bisection.wording import sentence_for
-from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.descent import fault_in_words
-from harness.culprit.proofs import Trials
+from harness.culprit.proofs import Trials, count_proofs
 from harness.culprit.sides import Side, Sides
 from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Task
+from harness.probing.line import ProbedLine, Searched
 from harness.run.process import Cancelled
 from harness.search import BisectionStatus
 
@@ -35,13 +35,12 @@ if TYPE_CHECKING:
     from harness.search import Trial
 
 
-_MANY = 99  # repetitions
 _PROOFS = 2  # on each side: of the package, and of its lines
 Find = Callable[[Trials, Sides, Searched], "Culprit | None"]
 
 
 def search_line(
-    line: AxisSearch,
+    line: ProbedLine,
     scope: Scope,
     index: Index,
     announced: tuple[str, tuple[str, ...]],
@@ -59,9 +58,7 @@ def search_line(
     """
     begun, ran_now, culprit, beside, fault = time.monotonic(), 0, None, list[Task[str]](), ""
     proofs = 0, 0
-    searched = line.begin(known, sure=find is None, captured_from="the bad end")
-    line.announce(*announced, searched)
-    searched = line.run(searched)
+    searched = line.search(known, sure=find is None, announced=announced, captured_from="the bad end")
     mistakes = {run.mistake for run in searched.record.observations.values()}
     if len(mistakes) == 1 and (mistake := mistakes.pop()):
         raise UserMistake(f"this failure is not a bug: {mistake}, in every run")
@@ -69,12 +66,11 @@ def search_line(
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if find is not None and sides is not None and judge.signature is not None and is_steady:
-            more = line.policy.confirm is None and not searched.search.is_noisy
-            missing = iter(line.surely(searched, (_PROOFS, _PROOFS)).search.ask(_MANY) if more else ())
+            missing = iter(line.repetitions(searched, (_PROOFS, _PROOFS)))
 
             def repeat_beside(leave: int) -> None:
                 if line.lanes.free > leave and (trial := next(missing, None)) is not None:
-                    beside.append(line.lanes.submit(partial(_repeated, line.prober, line.axis.probe(trial))))
+                    beside.append(line.lanes.submit(partial(_repeated, line.prober, line.line.probe(trial))))
                     stack.callback(beside[-1].stop)
 
             if repeating is not None:  # one run of it is enough
@@ -98,9 +94,7 @@ def search_line(
             ran_now = trials.tally.ran_now
             if repeating is None:
                 proofs = count_proofs(searched, sides, culprit, trials.tally.failed)
-        searched = line.surely(searched, proofs)
-        if not searched.search.done:
-            searched = line.run(searched, {task.result() for task in beside if not task.cancel()})
+        searched = line.search_on(searched, proofs, lambda: {task.result() for task in beside if not task.cancel()})
     culprit = None if searched.search.is_noisy and repeating is None else culprit
     return OnLine(searched, culprit, ran_now, time.monotonic() - begun, fault)
 
@@ -144,7 +138,7 @@ class OnLine:
             culprit_probes=self.ran_now,
             wall_s=self.wall_s,
         )
-        names = dict(enumerate(searched.axis.names))
+        names = dict(enumerate(searched.line.names))
         return evolve(answer, sentence=sentence_for(answer, searched.search.result, names))
 
 
@@ -168,7 +162,7 @@ def status_of(searched: Searched) -> Status:
 
 def _is_end_unjudged(searched: Searched) -> bool:
     """Whether the answer would be about an end that a user named, or that ran, and that could not be judged."""
-    axis, result = searched.axis, searched.search.result
+    axis, result = searched.line, searched.search.result
     about = _ABOUT_END.get(result.status)
     moved = next((one for one in result.moved_ends if one.end is about), None)
     if moved is None:
@@ -194,7 +188,7 @@ def boundary_of(
 
     `left_out` maps candidates of the range that were not tried to the reason.
     """
-    axis, record, result = searched.axis, searched.record, searched.search.result
+    axis, record, result = searched.line, searched.record, searched.search.result
 
     older, newer = (axis.names[position] for position in result.boundary) if result.boundary else (None, None)
     boundary = Boundary(
@@ -216,4 +210,4 @@ def sides_of(searched: Searched) -> Sides | None:
     locks = [side.lock for side in searched.sides if side.lock is not None]
     if not status_of(searched).is_change or len(locks) != 2:
         return None
-    return Sides(*map(Side, locks, verdicts_around(is_fix=searched.axis.find_fix), searched.sides))
+    return Sides(*map(Side, locks, verdicts_around(is_fix=searched.line.find_fix), searched.sides))

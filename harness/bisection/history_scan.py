@@ -22,13 +22,13 @@ from harness.bisection.history import (
     notes_for,
     sentence_for,
 )
-from harness.culprit.axis import Axis, RunLog, left_out_words
 from harness.errors import UserMistake
 from harness.events import Judged, Progress, Reporter, SearchBegan
 from harness.model import Device, Judgement, Observation, Verdict, normalized_name
 from harness.model.repro import Bounds
 from harness.probing import Judge
 from harness.probing.lanes import Engine
+from harness.probing.line import Line, RunLog, left_out_words
 from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
 from harness.question.releases import Plan, check_ends, fill_plan, told_packages
@@ -114,7 +114,7 @@ def scanned(plan: Plan, prober: Probing, lanes: Lanes, reporter: Reporter) -> Hi
     begun = time.monotonic()
     signature = plan.repro.signature
     record = RunLog(Judge(signature, prober.store), reporter=reporter)
-    axis = Axis(plan.subject, plan.names, plan.probes(prober))
+    axis = Line(plan.subject, plan.names, plan.probes(prober))
     scan: WindowScan | SureScan
     search: ByNumber | SureScan
     if signature is not None and signature.metric is not None:

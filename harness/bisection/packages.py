@@ -15,7 +15,6 @@ from packaging.version import Version
 from harness.bisection.answer import Guilty
 from harness.bisection.boundaries import boundary_of, candidates_of, search_line
 from harness.bisection.failures import FailureJudge, Group, seen_by
-from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
 from harness.culprit.packages import packages_between
 from harness.culprit.proofs import Trials
@@ -26,6 +25,7 @@ from harness.model.boundary import Boundary
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
+from harness.probing.line import Line, ProbedLine, Searched
 from harness.question.releases import releases_on_line
 from harness.question.snapshot import Versions, Way
 from harness.question.worlds import World
@@ -158,7 +158,7 @@ class PackageSearch:
             requirements=tuple(text for text in self.bad.requirements if text != name),
         )
         on_line = search_line(
-            AxisSearch(axis, judge, observer.prober, observer.lanes, observer.reporter, observer.policy),
+            ProbedLine(axis, judge, observer.prober, observer.lanes, observer.reporter, observer.policy.noise),
             scope,
             observer.index,
             (f"{counted(len(axis.names), 'release')} of {span}: which broke it?", ()),
@@ -192,7 +192,7 @@ class PackageSearch:
         trials = evolve(trials, judge=self.judge) if is_same else trials
         return find_culprit(trials, sides, until, are_neighbours=True)
 
-    def _line(self, change: Change, held: Versions) -> tuple[Axis, tuple[Release, ...], dict[str, str]] | None:
+    def _line(self, change: Change, held: Versions) -> tuple[Line, tuple[Release, ...], dict[str, str]] | None:
         """Return the releases of a package from the good to the bad end as a line; None if there is nothing between.
 
         Also returns the releases themselves, and the reasons why others are left out.
@@ -214,7 +214,7 @@ class PackageSearch:
         def label(position: int) -> str:
             return f"{name} {names[position]}"
 
-        return Axis(name, names, probe, good=0, bad=len(names) - 1, label=label), releases, left_out
+        return Line(name, names, probe, good=0, bad=len(names) - 1, label=label), releases, left_out
 
     @property
     def _until(self) -> datetime | None:
@@ -222,7 +222,7 @@ class PackageSearch:
         days = (self.bad.until, self.good.until)
         return self.bad.as_of or (max(filter(None, days)) if all(days) else None)
 
-    def _likely(self, axis: Axis, judge: FailureJudge) -> dict[Trial, Observation]:
+    def _likely(self, axis: Line, judge: FailureJudge) -> dict[Trial, Observation]:
         """Run both sides of each step to another major version, from the newest on, until one is not bad.
 
         Most changes come with such a step. Of many steps only the newest is run: a bisection takes fewer runs then.

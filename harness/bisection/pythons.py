@@ -14,7 +14,6 @@ from packaging.version import InvalidVersion, Version
 
 from harness.bisection.answer import Answer, Asked
 from harness.bisection.boundaries import boundary_of, search_line
-from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.culprit.proofs import Trials
 from harness.culprit.sides import Side, Sides
@@ -24,6 +23,7 @@ from harness.errors import UserMistake
 from harness.model import Change, Lock, is_prerelease
 from harness.model.culprit import Culprit, Finding, Level
 from harness.probing import Judge, Probe
+from harness.probing.line import Line, ProbedLine, Searched, left_out_words
 from harness.probing.probe import Probers
 from harness.question.inquiry import Inquiry, Scope
 from harness.question.question import End, EndKind
@@ -77,7 +77,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     minors = tuple(python.minor for python in pythons)
     newest = pythons[-1]
     scope, depth = newest.scope, newest.inquiry.depth
-    axis = Axis(
+    axis = Line(
         SUBJECT,
         minors,
         lambda trial: pythons[trial.position].probe(trial.attempt),
@@ -99,7 +99,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     judge = Judge(scope.repro.signature, session.store)
     probers = Probers({one.scope.python: one.session.prober for one in pythons})
     with session.lanes(scope.device, scope.repro) as lanes:
-        line = AxisSearch(axis, judge, probers, lanes, session.reporter, question.policy)
+        line = ProbedLine(axis, judge, probers, lanes, session.reporter, question.policy.noise)
         announced = headline, (*newest.inquiry.told, *left_out_words(left_out))
         found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
     named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))

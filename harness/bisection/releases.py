@@ -10,10 +10,10 @@ from packaging.version import Version
 from harness.bisection.advice import advice_for
 from harness.bisection.answer import Answer, Asked
 from harness.bisection.boundaries import boundary_of, candidates_of, search_line
-from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.model.culprit import Culprit, Level
 from harness.probing import Judge
+from harness.probing.line import Line, ProbedLine, Searched, left_out_words
 from harness.question.question import release_end
 from harness.question.releases import Plan, find_anchor, make_plan
 
@@ -40,9 +40,9 @@ def ask_releases(session: Session, question: Inquiry) -> Answer:
 def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     """Answer a plan's question, down to its depth. Raises `Interrupted`, `NoNetwork`, `NoSpace`."""
     prober, policy = session.prober, plan.question.policy
-    axis = Axis(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
+    axis = Line(plan.subject, plan.names, plan.probes(prober), plan.good, plan.bad, policy.find_fix)
     judge = Judge(plan.repro.signature, session.store)
-    line = AxisSearch(axis, judge, prober, lanes, session.reporter, policy)
+    line = ProbedLine(axis, judge, prober, lanes, session.reporter, policy.noise)
 
     def find(trials: Trials, sides: Sides, _: Searched) -> Culprit | None:
         return find_culprit(trials, sides, plan.question.depth)

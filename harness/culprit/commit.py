@@ -15,12 +15,12 @@ from typing import TYPE_CHECKING
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.sides import PackageFiles, Sides, both_contents
 from harness.errors import BadRepository
 from harness.model import Judgement, Lock, Mixture, Observation, Verdict, normalized_name
 from harness.model.culprit import Finding, Level, Proof
 from harness.model.lock import ANY_SOURCE
+from harness.probing.line import Line, ProbedLine, Searched
 from harness.question.commands import with_folders
 from harness.question.project import Projects
 from harness.repository.git import (
@@ -261,7 +261,7 @@ def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy)
     """Search the line of these commits, oldest first, with what is known of them."""
     find_fix = source.sides.before.verdict is Verdict.BAD
     last = len(commits) - 1
-    axis = Axis(
+    line = Line(
         source.files.project,
         tuple(sha[:10] for sha in commits),
         lambda trial: evolve(source.probe(commits[trial.position]), attempt=trial.attempt),
@@ -272,13 +272,13 @@ def search_among(source: CommitSource, commits: tuple[str, ...], policy: Policy)
         label=lambda position: source.label(commits[position]),
     )
     trials = source.trials
-    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, policy)
+    probed = ProbedLine(line, trials.judge, trials.prober, trials.lanes, trials.reporter, policy.noise)
     known = {
         Trial(position, run.attempt): run
         for position, sha in enumerate(commits)
         if sha in source.runs.judged and not (run := source.runs.judged[sha][1]).trace
     }
-    searched = line.run(line.begin(known))
+    searched = probed.search(known)
     trials.tally.ran_now += searched.record.ran
     trials.tally.failed += searched.search.is_noisy  # proofs that hold may be luck, too
     for trial, observation in sorted(searched.record.observations.items()):

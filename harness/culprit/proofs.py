@@ -7,7 +7,6 @@ from datetime import datetime
 
 from attrs import define, evolve, field, frozen
 
-from harness.culprit.axis import Searched
 from harness.culprit.clues import files_to_trace, used_units
 from harness.culprit.sides import Exchange, Side, Sides
 from harness.environment import Environment, Index
@@ -20,13 +19,14 @@ from harness.model import (
     Observation,
     Verdict,
 )
-from harness.model.culprit import Finding, Level, Proof
+from harness.model.culprit import Culprit, Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
+from harness.probing.line import Searched
 from harness.probing.probe import Probing
 from harness.probing.warm import is_warm
 from harness.question.inquiry import Scope
-from harness.search import Grid
+from harness.search import Grid, Trial
 
 
 @frozen
@@ -242,3 +242,32 @@ def proved(
         for claim, other, proof in zip(claims, asked, trials.proofs(asked), strict=True)
     )
     return older, newer
+
+
+def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, failed: int = 0) -> tuple[int, int]:
+    """Add the proofs of deeper levels that are runs of the two sides; returns the number of other passes and failures.
+
+    A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count
+    only if all had the expected verdict: a failed proof may be a sign of a flaky bug. `failed` counts those that did
+    not hold, also of what is no finding: findings are chosen because their proofs hold, which may be luck.
+    """
+    positions = dict(
+        zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
+    )
+    held = {Verdict.GOOD: 0, Verdict.BAD: 0}
+    told: set[str] = set()
+    is_flawless = not failed
+    known = searched.record.observations
+    for proof in (proof for finding in culprit.findings for proof in finding.proofs) if culprit else ():
+        seen = proof.observation
+        if seen is None or seen.lock is None or seen.key in told:
+            continue
+        told.add(seen.key)
+        trial = Trial(positions[seen.lock.id], seen.attempt) if seen.lock.id in positions else None
+        if trial is not None and not seen.mixture and known.setdefault(trial, seen).key == seen.key:
+            continue
+        if proof.is_expected:
+            held[proof.verdict] += 1
+        else:
+            is_flawless = False
+    return (held[Verdict.GOOD], held[Verdict.BAD]) if is_flawless else (0, 0)

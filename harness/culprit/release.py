@@ -10,12 +10,12 @@ from collections.abc import Sequence
 
 from attrs import evolve
 
-from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.proofs import Trials, proved_again
 from harness.culprit.sides import Side, Sides
 from harness.model import Change, Release, Verdict
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
+from harness.probing.line import Line, ProbedLine, Searched
 from harness.question.releases import releases_on_line
 from harness.question.snapshot import Snapshot, Way
 
@@ -31,17 +31,14 @@ def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level)
     releases = _releases(trials, package.packages)
     if len(releases) <= 2:
         return package, sides
-    axis = _in_place(trials, sides, change, releases)
-    line = AxisSearch(axis, trials.judge, trials.prober, trials.lanes, trials.reporter, trials.scope.policy)
-    changed = "fixed" if axis.find_fix else "broke"
-    begun = line.begin()
-    line.announce(
-        f"looking for the release that {changed} {trials.scope.repro.name}: {change.name} {axis.names[0]} to "
-        f"{axis.names[-1]}, {len(releases)} releases, everything else unchanged",
-        (),
-        begun,
+    line = _in_place(trials, sides, change, releases)
+    probed = ProbedLine(line, trials.judge, trials.prober, trials.lanes, trials.reporter, trials.scope.policy.noise)
+    changed = "fixed" if line.find_fix else "broke"
+    headline = (
+        f"looking for the release that {changed} {trials.scope.repro.name}: {change.name} {line.names[0]} to "
+        f"{line.names[-1]}, {len(releases)} releases, everything else unchanged"
     )
-    searched = line.run(begun)
+    searched = probed.search(announced=(headline, ()))
     trials.tally.searched = searched
     trials.tally.seen.update(observation.key for observation in searched.record.observations.values())
     trials.tally.ran_now += searched.record.ran
@@ -68,7 +65,7 @@ def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]
     return releases_on_line(known, trials.scope, interpreter, (change.before, change.after))[0]
 
 
-def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...]) -> Axis:
+def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...]) -> Line:
     """The releases as a line, each put into the lock of the older side."""
     scope = trials.scope
     ends = {sides.before.verdict: 0, sides.after.verdict: len(releases) - 1}
@@ -80,7 +77,7 @@ def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Rele
         as_of=AsOf.read(sides.after.observation.as_of).moment,
     )
     names = tuple(str(release.version) for release in releases)
-    return Axis(
+    return Line(
         subject=change.name,
         names=names,
         probe=lambda trial: beside.at(trials.prober, {change.name: names[trial.position]}, trial.attempt),

@@ -18,6 +18,7 @@ from harness.model import Lock, parsed_version
 from harness.model.culprit import Level
 from harness.model.lock import moment_of
 from harness.question.commands import ChosenProject
+from harness.search import Noise
 
 TODAY = "today"
 _HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day
@@ -182,6 +183,11 @@ class Policy:
     time_s: float | None = None
     ask: bool = False
     made: bool = False
+
+    @property
+    def noise(self) -> Noise:
+        """How sure a search over a line has to be."""
+        return Noise(self.flaky, self.confidence, self.trust_ends, self.confirm)
 
     @property
     def typed(self) -> tuple[str, ...]:

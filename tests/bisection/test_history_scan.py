@@ -7,12 +7,12 @@ from support import MESSAGE, SIGNED, repro_text
 
 from harness.bisection.history import HistoryStatus, RowState
 from harness.bisection.history_scan import Range, make_history_plan, scanned
-from harness.culprit.axis import Axis, AxisSearch
 from harness.events import SILENT
 from harness.model import Device, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Judge
 from harness.probing.lanes import Lanes
+from harness.probing.line import Line, ProbedLine
 from harness.question.inquiry import Inquiry
 from harness.question.releases import make_plan
 
@@ -70,9 +70,9 @@ def test_runs_of_a_bisection_with_the_same_bad_release_count(scan, parts, interp
     question = Inquiry("brittle", repro, good="1.1", bad="1.8")
     plan = make_plan(question, index=parts.index, interpreter=interpreter, device=Device.CPU)
     lane = Lanes(1)  # on two, a run that became useless may end all the same, and be kept
-    axis = Axis(plan.subject, plan.names, plan.probes(parts.prober), plan.good, plan.bad)
-    line = AxisSearch(axis, Judge(repro.signature, parts.store), parts.prober, lane, SILENT)
-    bisected = line.run(line.begin())
+    axis = Line(plan.subject, plan.names, plan.probes(parts.prober), plan.good, plan.bad)
+    line = ProbedLine(axis, Judge(repro.signature, parts.store), parts.prober, lane, SILENT)
+    bisected = line.search()
     lane.close()
     assert bisected.suspects == ("1.6",)
     history = scan("brittle", since="1.1", max_gap=6, tool=tool)

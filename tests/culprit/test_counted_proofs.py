@@ -6,7 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness.culprit.axis import count_proofs
+from harness.culprit.proofs import count_proofs
 from harness.model import Verdict
 
 

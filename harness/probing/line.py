@@ -1,13 +1,12 @@
-"""The search over an axis: finds the two neighbours between which the verdict changes.
+"""The search over a line of probes: finds the two neighbours between which the verdict changes.
 
-An axis is any ordered row of candidates: the releases of a package, the commits of a branch, Pythons. The search never
+A line is any ordered row of candidates: the releases of a package, the commits of a branch, Pythons. The search never
 names one on a lucky run (see `harness.search.line`). It can go on later: runs of the two sides that deeper levels make
 count as repetitions, for or against the result.
 """
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable, Collection, Mapping
 from typing import TYPE_CHECKING
 
@@ -19,21 +18,20 @@ from harness.model import Judgement, Observation, Signature, Verdict
 from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.lanes import Engine
-from harness.question.question import Policy
 from harness.search import Gauges, LineSearch, Noise, Trial
 
 if TYPE_CHECKING:
-    from harness.culprit.sides import Sides
-    from harness.model.culprit import Culprit
     from harness.probing import Judge, Probe
     from harness.probing.lanes import Lanes
     from harness.probing.probe import Probing
 
 _SHOWN = 5
+_MANY = 99  # repetitions
+_USUAL = Noise()
 
 
 @frozen
-class Axis:
+class Line:
     """A line of candidates, the oldest first.
 
     `subject` is what they are candidates of, `names` are their names, and `probe` makes the probe of a trial. `good`
@@ -122,18 +120,17 @@ class RunLog:
 
 @frozen
 class Searched:
-    """A search over an axis, as far as it went; `wall_s` in seconds."""
+    """A search over a line, as far as it went."""
 
-    axis: Axis
+    line: Line
     search: LineSearch
     record: RunLog
-    wall_s: float = 0.0
 
     @property
     def sides(self) -> tuple[Observation, ...]:
         """One run of each side of the change with the verdict of that side, the older side first; fewer if unknown."""
         boundary = self.search.result.boundary or ()
-        verdicts = (Verdict.BAD, Verdict.GOOD) if self.axis.find_fix else (Verdict.GOOD, Verdict.BAD)
+        verdicts = (Verdict.BAD, Verdict.GOOD) if self.line.find_fix else (Verdict.GOOD, Verdict.BAD)
         seen = self.record.observations
         trials = (self.search.verdict_of(*side) for side in zip(boundary, verdicts, strict=False))
         return tuple(seen[trial] for trial in trials if trial in seen)
@@ -141,76 +138,88 @@ class Searched:
     @property
     def suspects(self) -> tuple[str, ...]:
         """The candidates that may have introduced the change; a single one if it is certain."""
-        return tuple(self.axis.names[position] for position in self.search.result.suspects)
+        return tuple(self.line.names[position] for position in self.search.result.suspects)
 
 
 @frozen
-class AxisSearch:
-    """Searches one axis; `policy` says how sure the result has to be."""
+class ProbedLine:
+    """A line with what runs and judges its probes; `noise` says how sure the result has to be."""
 
-    axis: Axis
+    line: Line
     judge: Judge
     prober: Probing
     lanes: Lanes
     reporter: Reporter
-    policy: Policy = Policy()
+    noise: Noise = _USUAL
 
-    def begin(
-        self, known: Mapping[Trial, Observation] | None = None, *, sure: bool = True, captured_from: str = ""
+    def search(
+        self,
+        known: Mapping[Trial, Observation] | None = None,
+        *,
+        sure: bool = True,
+        announced: tuple[str, tuple[str, ...]] | None = None,
+        captured_from: str = "the first failing run",
     ) -> Searched:
-        """Return the search before its first run; `known` are runs that were made before.
+        """Search the line; `known` are runs that were made before.
 
-        Unless it has to be `sure`, it ends without repetitions. `captured_from` says which run the signature is
-        captured from, if there is none.
+        Unless it has to be `sure`, it ends once two neighbours are named. `announced` are a headline and its details,
+        reported before the first run. `captured_from` says which run the signature is captured from, if there is none.
+        Raises `Interrupted`, `NoNetwork`, `NoSpace`.
         """
-        record = RunLog(self.judge, captured_from or "the first failing run", self.reporter)
-        search = self._search(record, sure, (0, 0))
+        record = RunLog(self.judge, captured_from, self.reporter)
+        search = self._search(record, (0, 0), sure=sure)
         for trial, observation in (known or {}).items():
-            name = self.axis.names[trial.position]
+            name = self.line.names[trial.position]
             search.tell(trial, record.take(trial, name, observation, cached=True).verdict)
-        return Searched(self.axis, search, record)
+        if announced is not None:
+            self.reporter.report(SearchBegan(*announced, self._progress(search)))
+        return self._run(Searched(self.line, search, record))
 
-    def surely(self, searched: Searched, proofs: tuple[int, int] = (0, 0)) -> Searched:
-        """Return the search that goes on until it is sure; `proofs` are runs like those of its two sides."""
-        record = searched.record
-        search = self._search(record, True, proofs)
+    def search_on(
+        self, searched: Searched, proofs: tuple[int, int] = (0, 0), fresh: Callable[[], Collection[str]] = tuple
+    ) -> Searched:
+        """Go on with a search until it is sure. All that it knows are the runs.
+
+        `proofs` are runs like those of its good and its bad side. `fresh` returns the keys of runs made beside it, if
+        any are needed. Raises `Interrupted`, `NoNetwork`, `NoSpace`.
+        """
+        searched = evolve(searched, search=self._surely(searched.record, proofs))
+        return searched if searched.search.done else self._run(searched, fresh())
+
+    def repetitions(self, searched: Searched, proofs: tuple[int, int]) -> tuple[Trial, ...]:
+        """The repetitions that `search_on` will make after so many proofs, if nothing disagrees."""
+        is_open = self.noise.confirm is None and not searched.search.is_noisy
+        return self._surely(searched.record, proofs).ask(_MANY) if is_open else ()
+
+    def _surely(self, record: RunLog, proofs: tuple[int, int]) -> LineSearch:
+        search = self._search(record, proofs, sure=True)
         for trial, observation in record.observations.items():
             search.tell(trial, record.judge(observation).verdict)
-        return evolve(searched, search=search)
+        return search
 
-    def _search(self, record: RunLog, sure: bool, proofs: tuple[int, int]) -> LineSearch:
-        axis, policy = self.axis, self.policy
+    def _search(self, record: RunLog, proofs: tuple[int, int], *, sure: bool) -> LineSearch:
         return LineSearch(
-            len(axis.names),
-            good=axis.good,
-            bad=axis.bad,
-            find_fix=axis.find_fix,
-            noise=Noise(policy.flaky, policy.confidence, policy.trust_ends, policy.confirm),
+            len(self.line.names),
+            good=self.line.good,
+            bad=self.line.bad,
+            find_fix=self.line.find_fix,
+            noise=self.noise,
             gauges=Gauges(record.seconds, record.number),
             sure=sure,
             proofs=proofs,
         )
 
-    def announce(self, headline: str, details: tuple[str, ...], searched: Searched) -> None:
-        """Report that the search begins."""
-        self.reporter.report(SearchBegan(headline, details, self._progress(searched.search)))
-
-    def run(self, searched: Searched, fresh: Collection[str] = ()) -> Searched:
-        """Run a search to its end, with everything it knows; `fresh` has the keys of runs made beside another search.
-
-        Raises `Interrupted`, `NoNetwork`, `NoSpace`.
-        """
-        begun = time.monotonic()
-        axis, search, record = self.axis, searched.search, searched.record
+    def _run(self, searched: Searched, fresh: Collection[str] = ()) -> Searched:
+        line, search, record = self.line, searched.search, searched.record
 
         def judged(trial: Trial, observation: Observation, cached: bool) -> Judgement:
-            return record.take(trial, axis.names[trial.position], observation, cached=cached)
+            return record.take(trial, line.names[trial.position], observation, cached=cached)
 
         engine = Engine(
             self.prober,
             self.lanes,
-            axis.probe,
-            axis.label_of,
+            line.probe,
+            line.label_of,
             judged,
             self.reporter,
             lambda: self._progress(search),
@@ -219,40 +228,11 @@ class AxisSearch:
         # One at a time until there is a signature: it may be captured from the bad end.
         engine.drive(search, width=1, until=lambda: record.signature is not None)
         engine.drive(search)
-        return evolve(searched, wall_s=searched.wall_s + time.monotonic() - begun)
+        return searched
 
     def _progress(self, search: LineSearch) -> Progress:
-        unit = "run" if self.axis.unit == "release" else self.axis.unit
+        unit = "run" if self.line.unit == "release" else self.line.unit
         return Progress(search.states, search.remaining(), unit=unit)
-
-
-def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, failed: int = 0) -> tuple[int, int]:
-    """Add the proofs of deeper levels that are runs of the two sides; returns the number of other passes and failures.
-
-    A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count
-    only if all had the expected verdict: a failed proof may be a sign of a flaky bug. `failed` counts those that did
-    not hold, also of what is no finding: findings are chosen because their proofs hold, which may be luck.
-    """
-    positions = dict(
-        zip((sides.before.lock.id, sides.after.lock.id), searched.search.result.boundary or (), strict=False)
-    )
-    held = {Verdict.GOOD: 0, Verdict.BAD: 0}
-    told: set[str] = set()
-    is_flawless = not failed
-    known = searched.record.observations
-    for proof in (proof for finding in culprit.findings for proof in finding.proofs) if culprit else ():
-        seen = proof.observation
-        if seen is None or seen.lock is None or seen.key in told:
-            continue
-        told.add(seen.key)
-        trial = Trial(positions[seen.lock.id], seen.attempt) if seen.lock.id in positions else None
-        if trial is not None and not seen.mixture and known.setdefault(trial, seen).key == seen.key:
-            continue
-        if proof.is_expected:
-            held[proof.verdict] += 1
-        else:
-            is_flawless = False
-    return (held[Verdict.GOOD], held[Verdict.BAD]) if is_flawless else (0, 0)
 
 
 def left_out_words(reasons: Mapping[str, str]) -> tuple[str, ...]:
