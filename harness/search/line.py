@@ -92,7 +92,7 @@ class LineSearch:
     `find_fix`, bad is older than good; the defaults are the oldest position for bad and the newest for good.
 
     `noise`: how sure it has to be, and what the user knows. `gauges`: the durations of runs, and the numbers by which
-    they were judged. With `sure` false it ends once two neighbours are named, without repetitions. `proofs`: how many
+    they were judged. With `sure` false it ends once two neighbours are named, without repetitions but those of `confirm`. `proofs`: how many
     other runs are like ones of the good and of the bad side of the change. All state follows from these and from the
     verdicts, so a search that is not sure goes on in another one that is.
 
@@ -352,11 +352,9 @@ class LineSearch:
             return self._unmeasured
         status, boundary, confirm = self._place.status, self._place.boundary, self._noise.confirm
         if boundary is not None:
-            if not self._sure:
-                return ()
             if confirm is not None:
                 return tuple(trial for side in self._sides for trial in self._until(side, confirm))
-            return self._unsure() or self._unmeasured
+            return self._unsure() or self._unmeasured if self._sure else ()
         if confirm is not None:
             return ()
         last = [self._at_distance(d) for d in range(self._length)]
