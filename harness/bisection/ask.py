@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shlex
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,8 +18,7 @@ from attrs import asdict, evolve
 
 from harness._version import __version__
 from harness.bisection.answer import Answer, Status
-from harness.bisection.kinds import QuestionKind, kind_of, refuse_meaningless
-from harness.bisection.wording import sentence_between
+from harness.bisection.wording import sentence_of
 from harness.culprit.axis import left_out_words
 from harness.errors import HarnessError, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
@@ -31,15 +31,16 @@ from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.given import other_step, sentence_about, with_files
 from harness.question.inquiry import Inquiry, unbounded
 from harness.question.project import Projects
-from harness.question.question import EndKind, Ends, Question
+from harness.question.question import EndKind, Ends, Question, QuestionKind, kind_of, refuse_meaningless
 from harness.question.repros import required_python, similar_package, typed_words
 from harness.redact import everywhere
 from harness.session import Session, at_python, open_session
 from harness.store import as_record, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
+    from harness.arguments import Option
     from harness.settings import Settings
     from harness.store import Store
 
@@ -52,7 +53,7 @@ def ask(
     question: Question,
     settings: Settings,
     reporter: Reporter = SILENT,
-    typed: frozenset[str] = frozenset(),
+    typed: Collection[Option] = (),
     person: Person | None = None,
 ) -> Answer:
     """Answer a question. `typed` are options that are no part of it; `person` judges with `--ask`.
@@ -75,7 +76,9 @@ def ask_in(session: Session, question: Question) -> Answer:
     if kind is QuestionKind.PYTHONS:
         from harness.bisection.pythons import ask_pythons
 
-        return ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+        begun = time.monotonic()
+        answer = ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+        return evolve(answer, sentence=sentence_of(answer), wall_s=time.monotonic() - begun)
     session, inquiry = asked_in(session, question, kind, ends)
     answer = ask_inquiry(session, inquiry, kind)
     if answer.limits:
@@ -113,7 +116,7 @@ def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answe
 
     found = _asked_again(again, answer, f"without {limits}", advice=answer.advice)
     found = evolve(found, lifted=answer.limits if found.failures else ())
-    return evolve(found, sentence=sentence_between(found))
+    return evolve(found, sentence=sentence_of(found))
 
 
 def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
@@ -135,16 +138,17 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind) -> Answe
         left_out = left_out_words(answer.boundary.left_out)
         session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
+    begun = time.monotonic()
     with names_meant(inquiry):
         answer = _search_of(kind)(session, inquiry)
+    answer = evolve(answer, wall_s=time.monotonic() - begun)
     if inquiry.policy.ask:
         answer = evolve(answer, told=(*answer.told, "every run was judged by hand (--ask)"))
     else:
         from harness.bisection.evidence import with_evidence
 
         answer = with_evidence(answer, session.prober)
-    if kind is QuestionKind.WORLDS:
-        answer = evolve(answer, sentence=sentence_between(answer))
+    answer = evolve(answer, sentence=sentence_of(answer))
     if files := other_step(session, inquiry):
         sentence = f"{answer.sentence} {sentence_about(files)}"
         answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))

@@ -7,7 +7,6 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -106,14 +105,11 @@ class Between:
 
     def run(self) -> Answer:
         """Answer the question. Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`."""
-        begun = time.monotonic()
         answer = self._answer()
         steps, ran = self.ends.steps, self.ends.observer.tally.ran_now
         way_on = steps.way_on if steps is not None and answer.advice == self._way_on() else None
         told = tuple(dict.fromkeys((*self.ends.told, *answer.told)))
-        return evolve(
-            answer, told=told, way_on=way_on, not_kept=self.ends.not_kept, probes=ran, wall_s=time.monotonic() - begun
-        )
+        return evolve(answer, told=told, way_on=way_on, not_kept=self.ends.not_kept, probes=ran)
 
     def _answer(self) -> Answer:
         if self.ends.good is not None:

@@ -11,6 +11,7 @@ import click
 from attrs import frozen
 
 from harness.api import kept_answer
+from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.cli.options import output_option, settings_options
 from harness.cli.search_options import project_options
@@ -19,7 +20,7 @@ from harness.errors import UserMistake
 from harness.model import Lock, Outcome
 from harness.question.question import Question
 from harness.report.commands import asked_for, constraints_text, install_command
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.terminal import reporting
 from harness.terminal.console import Console
 
