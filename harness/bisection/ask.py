@@ -28,8 +28,8 @@ from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
 from harness.question.commands import ChosenCommand, chosen_command
-from harness.question.given import other_step, sentence_about, with_files
 from harness.question.inquiry import Inquiry, unbounded
+from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import EndKind, Ends, Question, QuestionKind, kind_of, refuse_meaningless
 from harness.question.repros import required_python, similar_package, typed_words
@@ -250,7 +250,8 @@ def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
             releases = session.index.releases(normalized_name(inquiry.subject))
         except HarnessError:
             return ""  # the search says what is wrong
-    uv, reader = session.local.builder.uv, session.reader
+    uv = session.local.builder.uv
+    reader = session.by_writer.reader if session.by_writer is not None else None
     configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
     told = [
         (__version__, kind.value),

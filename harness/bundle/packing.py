@@ -132,8 +132,7 @@ class PackedProbe:
     `key` of `probe` is for an unknown GPU; `variables` are the repro's environment variables; `gpu_query` is the
     command that lists GPUs; `packed` are the wheels of its lock in the bundle, `from_node` names and versions of those
     that the machine has already; `drift` says where its lock differs from the requested holds. `given` are the folders
-    that its runs get, each as the name of its variable and the hash of its archive; with `is_offline` they must not ask
-    a hub for other files.
+    that its runs get, each as the name of its variable and the hash of its archive.
     """
 
     label: str
@@ -144,7 +143,6 @@ class PackedProbe:
     gpu_query: tuple[str, ...] = ()
     drift: tuple[str, ...] = ()
     given: dict[str, str] = field(factory=dict)
-    is_offline: bool = False
 
     def write(self, folder: Path) -> None:
         """Write probe, script and requirements into the probe's folder. Raises `OSError`."""
@@ -277,7 +275,6 @@ class Packer:
             gpu_query=QUERY if combination.device is Device.CUDA else (),
             drift=resolution.drift,
             given=_given(portable, output),
-            is_offline=probe.repro.is_pinned_offline,
         )
 
     def _finish(self, output: Path, packed: Packed) -> None:

@@ -199,7 +199,7 @@ def run_under_guard(
             pass_env=pass_env,
             extra={
                 **probe["variables"],
-                **launch.given_variables(scratch, repro["step"], folders, offline=probe["is_offline"]),
+                **launch.given_variables(scratch, repro["step"], folders),
                 "HARNESS_ROOT": str(HERE),
             },
         )

@@ -21,9 +21,10 @@ from harness.model import Device, Repro
 from harness.model.requirements import merged_requirements, required_name
 from harness.model.text import counted, size_in_words
 from harness.probing import Judge, Probe
-from harness.question.given import Giver, combination_of
+from harness.probing.made import supplied
 from harness.question.releases import holds_of, subject_of
 from harness.question.repros import chosen_repro
+from harness.question.single import combination_of
 from harness.session import Session, local_session
 from harness.settings import Settings
 from harness.store import Store
@@ -101,7 +102,7 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     with_ = merged_requirements(settings.with_, (one,)) if one else settings.with_
     here = combination_of(session, repro, with_, holds, one_date(settings.as_of, beside, session.index))
     # A first step runs here, where the network is.
-    repro = Giver(session.local, session.index).given(repro, here, settings.as_of, settings.made_with)
+    repro = supplied(session.local, repro, here, settings.as_of, settings.made_with)
     backend = session.local.builder.uv.environment.get(TORCH_BACKEND)
     there = evolve(here, device=_device(settings.device, repro, backend))
     return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, there))
