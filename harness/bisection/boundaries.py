@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Effort, Failure, Guilty, Status
 from harness.bisection.wording import moved_ends, why_unsure
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.descent import fault_in_words
@@ -131,16 +131,14 @@ def answer_on(line: OnLine, asked: Asked, boundary: Boundary) -> Answer:
     culprits = (Guilty(boundary, line.culprit),) if status.is_change else ()
     note = why_unsure(boundary, result, signature) if status is Status.INCONCLUSIVE else ""
     failure = Failure((), signature, status, culprits, boundary=None if culprits else boundary, note=note)
-    constraints = tuple(one.constraint for one in culprits if one.constraint)
     return Answer(
         asked,
         status,
         failures=(failure,),
-        constraints=constraints,
-        constraints_verified=any(one.boundary.constraint for one in culprits),
-        told=moved_ends(result, searched.axis.names),
-        probes=searched.record.ran,
-        culprit_probes=line.ran_now,
+        constraints=tuple(one.constraint for one in culprits if one.constraint),
+        verified_by=boundary.by_verdict.get(Verdict.GOOD) if culprits and boundary.constraint else None,
+        notes=moved_ends(result, searched.axis.names),
+        effort=Effort(searched.record.ran, line.ran_now),
     )
 
 

@@ -105,7 +105,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
     named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))
     asked = Asked.of(scope, *named, depth=depth.value, typed=newest.inquiry.typed)
     answer = answer_on(found, asked, boundary_of(found.searched, left_out=left_out))
-    return evolve(answer, told=(*newest.inquiry.told, *answer.told))
+    return evolve(answer, notes=(*newest.inquiry.told, *answer.notes))
 
 
 def _pythons(

@@ -53,15 +53,17 @@ def json_of(answer: Answer) -> dict[str, Any]:
             if counts is not None
         },
         **picked(boundary.certainty, "effect"),
-        **picked(answer, "signature failures constraints constraints_verified flaky failing_at_both not_run"),
-        **picked(answer, "back_to lifted not_kept not_rebuilt"),
+        **picked(answer, "signature failures constraints verified_by"),
+        "constraints_verified": answer.verified_by is not None,
+        **picked(answer.comparison, "flaky failing_at_both not_run back_to lifted not_kept not_rebuilt"),
         "ends": {end: answer.asked.ends.get(end) for end in ("good", "bad")},
         **picked(answer, "steps lock_changes"),
         **picked(boundary, "left_out drift altered"),
         "culprit": answer.culprit.findings if answer.culprit is not None else None,
-        **picked(answer, "wall_s probes culprit_probes repro"),
+        **picked(answer.effort, "wall_s probes culprit_probes"),
+        "repro": answer.repro,
         **picked(answer.asked, "device python as_of files"),
-        "notes": answer.told,
+        "notes": answer.notes,
     }
     return _JSON.unstructure(told)  # type: ignore[no-any-return]
 

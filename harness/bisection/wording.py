@@ -23,7 +23,11 @@ from harness.search.rates import CONFIDENCE
 
 def sentence_of(answer: Answer) -> str:
     """Return the sentences that answer a question, and how certain that is if it is less than usual."""
-    lifted = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: " if answer.lifted else ""
+    lifted = (
+        f"Without the project's own {listed(answer.comparison.lifted)}, with which nothing fails: "
+        if answer.comparison.lifted
+        else ""
+    )
     return lifted + _answer(answer) + _how_sure(answer) + _how_far(answer)
 
 
@@ -45,21 +49,21 @@ def _answer(answer: Answer) -> str:
             is_named = oldest == (good_end or {}).get("text")
             which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
             return f"Not a regression in {subject}: {oldest}, {which}, fails in the same way."
-        case Status.NOT_A_REGRESSION if answer.flaky:
-            return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
+        case Status.NOT_A_REGRESSION if answer.comparison.flaky:
+            return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.comparison.flaky)}."
         case Status.NOT_A_REGRESSION if good_end is None:
             maybe = "it may never have worked, or it needs something that is not installed"
-            if not answer.back_to:
+            if not answer.comparison.back_to:
                 return f"{repro} fails {_end(answer, 'bad')}, and no older packages could be tried: {maybe}."
-            tried = f"every older set of packages that was tried, too, back to {answer.back_to}"
+            tried = f"every older set of packages that was tried, too, back to {answer.comparison.back_to}"
             return f"{repro} fails with {tried}: {maybe}."
         case Status.NOT_A_REGRESSION:
             return (
                 f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "
-                f"{listed(answer.failing_at_both) or repro} fails at both ends."
+                f"{listed(answer.comparison.failing_at_both) or repro} fails at both ends."
             )
-        case Status.INCONCLUSIVE if answer.not_rebuilt:
-            return f"Not sure: the good end could not be rebuilt: {answer.not_rebuilt}."
+        case Status.INCONCLUSIVE if answer.comparison.not_rebuilt:
+            return f"Not sure: the good end could not be rebuilt: {answer.comparison.not_rebuilt}."
         case _:
             notes = "; ".join(dict.fromkeys(failure.note for failure in answer.failures if failure.note))
             return f"Not sure: {notes or 'no culprit could be proved'}."
@@ -183,12 +187,12 @@ def _otherwise(boundary: Boundary, candidate: str, reason: str, signature: Signa
 
 def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
-    if answer.ends:  # most of these runs are of more than one package
-        return counted(answer.probes, "run") if answer.probes else "all runs known already"
-    told = runs_of(answer.probes, answer.steps, answer.boundary.change.unit)
-    if answer.culprit is None or not answer.culprit_probes:
+    if answer.comparison.runs:  # most of these runs are of more than one package
+        return counted(answer.effort.probes, "run") if answer.effort.probes else "all runs known already"
+    told = runs_of(answer.effort.probes, answer.steps, answer.boundary.change.unit)
+    if answer.culprit is None or not answer.effort.culprit_probes:
         return told
-    return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
+    return f"{told}; {counted(answer.effort.culprit_probes, 'run')} to find the culprit"
 
 
 def packages_of(finding: Finding) -> str:
@@ -264,8 +268,8 @@ def found_in_words(answer: Answer) -> str:
     if not count:
         return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for since, _ in told)}."
     parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
-    if answer.flaky:
-        parts.append(f"{len(answer.flaky)} are flaky")
+    if answer.comparison.flaky:
+        parts.append(f"{len(answer.comparison.flaky)} are flaky")
     verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
     subject = f"{counted(count, 'test')} {verb}"
     return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
@@ -368,11 +372,11 @@ def _label(culprit: Guilty) -> str:
 
 def _workaround(answer: Answer) -> str:
     """The constraints; between two worlds also whether the newest packages that they allow were run."""
-    if not answer.constraints or not answer.ends:
+    if not answer.constraints or not answer.comparison.runs:
         return answer.constraint
     them = "it" if len(answer.constraints) == 1 else "them"
-    sure = f"nothing else newly fails with {them}" if answer.failing_at_both else f"a run with {them} passed"
-    return f"{answer.constraint} ({sure if answer.constraints_verified else 'not confirmed by a run'})"
+    sure = f"nothing else newly fails with {them}" if answer.comparison.failing_at_both else f"a run with {them} passed"
+    return f"{answer.constraint} ({sure if answer.verified_by is not None else 'not confirmed by a run'})"
 
 
 def cause_of(culprit: Guilty) -> str:

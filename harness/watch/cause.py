@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Effort, Failure, Guilty, Status
 from harness.bisection.boundaries import boundary_of, candidates_of
 from harness.bisection.wording import cause_of, found_in_words
 from harness.culprit.descent import find_culprit
@@ -81,7 +81,7 @@ class Cause:
         """
         begun = time.monotonic()
         answer = self._package()
-        return evolve(answer, wall_s=time.monotonic() - begun)
+        return evolve(answer, effort=evolve(answer.effort, wall_s=time.monotonic() - begun))
 
     @property
     def scope(self) -> Scope:
@@ -119,7 +119,7 @@ class Cause:
             asked = evolve(answer.asked, subject=guilty.package, requirements=requirements)
             sentence = f"{found_in_words(answer).rstrip('.')}: {cause_of(guilty)}."
             answer = evolve(answer, asked=asked, sentence=sentence)
-        return evolve(answer, culprit_probes=trials.tally.ran_now)
+        return evolve(answer, effort=Effort(culprit_probes=trials.tally.ran_now))
 
     def _unsearched(self, why: str) -> Answer:
         """Return an answer from the two runs alone; it names the package if only one changed."""

@@ -19,7 +19,7 @@ from attrs import evolve, frozen
 from harness.atomic import write_whole
 from harness.bisection.answer import Answer, Status
 from harness.bisection.ask import ask_inquiry
-from harness.bisection.between import worlds_of
+from harness.bisection.flow import worlds_of
 from harness.bisection.sections import Section, sections_of
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan

@@ -50,7 +50,7 @@ def answer(parts, interpreter):
         after="2.0",
         suspects=("2.0",),
         sides=(good, bad),
-        ends=(good, bad),
+        runs=(good, bad),
     )
 
 
@@ -88,9 +88,9 @@ def test_a_removed_name_is_reported_with_its_location(answer, parts):
     ],
 )
 def test_the_exception_printed_by_a_plain_command_counts(answer, parts, printed, found):
-    good, bad = answer.ends
+    good, bad = answer.comparison.runs
     bad = parts.store.put_from_elsewhere(evolve(bad, tests=(), log="bad.log.gz"), gzip.compress(printed.encode()))
-    plain = changed(answer, tests=(), sides=(good, bad), ends=(good, bad))
+    plain = changed(answer, tests=(), sides=(good, bad), runs=(good, bad))
     assert evidence_of(with_evidence(plain, parts.prober)) == found
 
 

@@ -115,9 +115,9 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
         asked=evolve(ANSWER.asked, subject=""),
         failures=failures,
         constraints=("shop<1.2", "tools<2"),
-        constraints_verified=True,
+        verified_by=GOOD_RUN,
         flaky=("t::d",),
-        ends=(GOOD_RUN, BAD_RUN),
+        runs=(GOOD_RUN, BAD_RUN),
         probes=12,
     )
     lines = [line.strip() for line in printed(answer, width=200).splitlines()]
