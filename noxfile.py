@@ -153,6 +153,13 @@ def bench_sets(session: nox.Session) -> None:
     session.run("python", "benchmarks/set_searches.py", *session.posargs)
 
 
+@nox.session
+def bench_packages(session: nox.Session) -> None:
+    """Benchmark the search for packages on planted upgrades, through the real command; `-- --help` lists options."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/package_search.py", *session.posargs)
+
+
 @nox.session(default=False)
 def fuzz(session: nox.Session) -> None:
     """Fuzz the readers of untrusted text for ten minutes; `-- --minutes 3 repro` is shorter, for one reader."""
@@ -359,7 +366,7 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def nightly_issues(session: nox.Session) -> None:
-    """Update one issue per break in this repository; `-- --dry-run` changes nothing."""
+    """Update one issue per cause in this repository; `-- --dry-run` changes nothing."""
     session.install("-e", ".")
     session.run("python", "-m", "harness", "issues", "--results", str(_kept()), *session.posargs)
 

@@ -35,6 +35,7 @@ from harness.model.text import counted, listed, one_line
 from harness.question.inquiry import Inquiry
 from harness.question.question import TODAY, EndKind, Ends, newest_end
 from harness.question.releases import scope_of
+from harness.question.snapshot import Way
 from harness.question.worlds import World, Worlds
 
 if TYPE_CHECKING:
@@ -257,7 +258,7 @@ class Between:
         scope = evolve(scope, from_source=(*scope.from_source, *sorted(good.sources)))
         bad = evolve(self.ends.bad, scope=scope).lifting(good)
         if self.question.policy.find_fix and bad.as_of is not None:
-            bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages
+            bad = evolve(bad, as_of=good.as_of, way=Way.NEAR)  # newer releases are put into older packages
         self.compared = evolve(
             self.compared,
             not_run=self.compared.not_run or groups.not_run,
@@ -310,7 +311,7 @@ class Between:
         def decides(run: Observation) -> bool:
             return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
 
-        probe = bad.constrained(self.constraints, self.repro)
+        probe = bad.constrained(self.ends.observer.prober, self.constraints, self.repro)
         return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
 
     def _until_steady(self, search: PackageSearch, known: set[str]) -> Failure:
