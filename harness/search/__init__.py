@@ -2,7 +2,7 @@
 
 from harness.search.bisection import Bisection, BisectionResult, BisectionStatus, MovedEnd
 from harness.search.measured import ByNumber, Gauges, Reading, Readings, readings_of
-from harness.search.narrowing import DeltaResult, Narrowing
+from harness.search.narrowing import DeltaResult, Narrowing, fewest
 from harness.search.noisy import NoisySearch
 from harness.search.protocol import Grid, PositionState, Search, Trial
 from harness.search.rates import Noise
