@@ -10,6 +10,7 @@ import click
 from attrs import evolve
 from rich.text import Text
 
+from harness.arguments import OptionGroup
 from harness.bundle import Absorbed, Packed, Packer, WantedProbe, read_installed
 from harness.bundle import absorb as take_back
 from harness.cli.options import FILE, FOLDER, SectionCommand, settings_options
@@ -25,7 +26,7 @@ from harness.question.releases import holds_of, subject_of
 from harness.question.repros import chosen_repro
 from harness.question.single import combination_of
 from harness.session import Session, local_session
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.store import Store
 from harness.terminal import PlainView
 from harness.terminal.answer import print_observation

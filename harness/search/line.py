@@ -92,9 +92,9 @@ class LineSearch:
     `find_fix`, bad is older than good; the defaults are the oldest position for bad and the newest for good.
 
     `noise`: how sure it has to be, and what the user knows. `gauges`: the durations of runs, and the numbers by which
-    they were judged. With `sure` false it ends once two neighbours are named, without repetitions but those of `confirm`. `proofs`: how many
-    other runs are like ones of the good and of the bad side of the change. All state follows from these and from the
-    verdicts, so a search that is not sure goes on in another one that is.
+    they were judged. With `sure` false it ends once two neighbours are named, repeated only as `confirm` says.
+    `proofs`: how many other runs are like ones of the good and of the bad side of the change. All state follows from
+    these and from the verdicts, so a search that is not sure goes on in another one that is.
 
     If every run of a position has the same verdict, one lane runs the two ends and ceil(log2(n + 1)) of the n positions
     between them, if none is skipped, before the repetitions. Raises ValueError if there are no positions, or the ends
