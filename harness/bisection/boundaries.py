@@ -14,8 +14,8 @@ from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
 from harness.bisection.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.descent import fault_in_words
+from harness.culprit.proofs import Trials
 from harness.culprit.sides import Side, Sides
-from harness.culprit.trials import Trials
 from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty

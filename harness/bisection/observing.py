@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 
 from harness.bisection.failures import FailureJudge
-from harness.culprit.trials import Tally
+from harness.culprit.proofs import Tally
 from harness.events import Judged, Reporter, Started, run_label
 from harness.model import Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt

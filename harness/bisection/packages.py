@@ -18,9 +18,9 @@ from harness.bisection.failures import FailureJudge, Group, seen_by
 from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
 from harness.culprit.packages import packages_between
+from harness.culprit.proofs import Trials
 from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
-from harness.culprit.trials import Trials
 from harness.model import Change, Observation, Release, Repro, Verdict, name_of
 from harness.model.boundary import Boundary
 from harness.model.culprit import Level

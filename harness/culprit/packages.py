@@ -20,13 +20,12 @@ from packaging.requirements import InvalidRequirement, Requirement
 
 from harness.culprit.clues import failure_of
 from harness.culprit.edits import versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced
+from harness.culprit.proofs import Claim, Trials, proved, proved_again
 from harness.culprit.ranking import ranked
 from harness.culprit.release import can_narrow
-from harness.culprit.side_proofs import proved, proved_again
 from harness.culprit.sides import Side, Sides
+from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
 from harness.culprit.ties import Ties
-from harness.culprit.trials import Claim, Trials
 from harness.environment.workspace import site_packages
 from harness.model import Change, Verdict, name_of, normalized_name
 from harness.model.culprit import Finding, Level, Proof
@@ -165,18 +164,16 @@ def packages_between(
     def closed(units: Candidate) -> Candidate:
         return required.closed(units).intersection(names) if required is not None else units
 
-    return Pursuit(
-        trials=trials,
-        flipped=flipped,
-        weights=dict.fromkeys(names, 1.0),
-        probe_of=probe_of,
-        label_of=label_of,
+    choices = Choices(
+        dict.fromkeys(names, 1.0),
+        probe_of,
+        label_of,
         closed=closed,
         learn=lambda units, _: required is not None and required.learn(units),
-        judge=trials.searched,
-        most=math.inf,
-        leaves_out=leaves_out,
-    ).run()
+    )
+    reduced = Fewest(trials, flipped, choices, most=math.inf, leaves_out=leaves_out).run()
+    trials.tally.seen.update(run.key for _, run in reduced.told.values())  # none of them can prove a claim later
+    return reduced
 
 
 def find_package(trials: Trials, sides: Sides, until: Level = Level.PACKAGE) -> tuple[Finding, Sides]:

@@ -11,9 +11,8 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from harness.culprit.axis import Axis, AxisSearch, Searched
-from harness.culprit.side_proofs import proved_again
+from harness.culprit.proofs import Trials, proved_again
 from harness.culprit.sides import Side, Sides
-from harness.culprit.trials import Trials
 from harness.model import Change, Release, Verdict
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
