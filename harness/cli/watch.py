@@ -37,7 +37,7 @@ from harness.watch.news import changed_causes, exit_code, news_of, night_record,
 from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatch
 from harness.watch.state import Night, NightArchive, Past
 from harness.watch.tracker import LABEL, Gh, actions, issues_of, this_repository
-from harness.watch.watch import Budget, Watch, WithinBudget
+from harness.watch.watch import Budget, Watch
 
 _EPILOG = """\b
 Exit codes:
@@ -63,8 +63,8 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     """Run the matrix FILE as of tonight, and say what turned since its last night.
 
     Axes follow the index by `latest` or `prereleases`. A cell that was good and fails now is run again; its cause is
-    searched between the two locks, and each way to fail with one cause has one report. Later nights add to that report
-    which cells it reached, and with which packages they are good again. Where nothing changed, it prints one line.
+    searched between the two locks, and has one report, whichever cells it reaches. Where nothing changed, it prints one
+    line.
 
     \b
     harness nightly matrices/nightly.toml --budget 60
@@ -75,10 +75,11 @@ def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, s
     matrix = read_matrix(file)
     start = (day(date, "--date", begins=True) if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
     past = archive.past(before=start)
-    spent = Budget(time.monotonic, budget)
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,
-        open_sessions(settings, pythons_of(matrix), WithinBudget(reporter, spent), as_of=start) as sessions,
+        open_sessions(
+            settings, pythons_of(matrix), spent := Budget(reporter, time.monotonic, budget), as_of=start
+        ) as sessions,
     ):
         matrix = expanded_by_index(matrix, sessions.first, start)
         _announce(matrix, start, reporter)

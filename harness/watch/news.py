@@ -47,49 +47,39 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
     A cell that was flaky with the same run, or could not be judged for the same reason, in the last night is not news.
     """
     before, last = past.cells(night.matrix), past.last.get(night.matrix)
-    unjudged = {cell.name: cell.reason for cell in last.cells if not cell.standing.is_judged} if last else {}
+    unjudged = {cell.name: normalized_message(cell.reason) for cell in last.cells} if last is not None else {}
     causes = changed_causes(night, past)
     older = [cause for cause in causes if cause.first_seen != night.start and cause.last_seen == night.start]
-    back = [cause for cause in older if _is_back(cause, past)]
 
-    def stands(standing: CellStatus, was: CellStatus | None = None) -> list[CellState]:
-        return [
-            cell
-            for cell in night.cells
-            if cell.standing is standing
-            and (was is None or (cell.name in before and before[cell.name].standing is was))
-        ]
+    def lines(standing: CellStatus) -> list[str]:
+        return [f"{cell.name}: {cell.reason}" for cell in night.cells if cell.standing is standing and is_news(cell)]
 
-    def lines(cells: list[CellState]) -> list[str]:
-        return [f"{cell.name}: {cell.reason}" for cell in cells]
+    def is_news(cell: CellState) -> bool:
+        was = before.get(cell.name)
+        if cell.standing is CellStatus.FLAKY:
+            return was is None or (was.standing, was.observation) != (cell.standing, cell.observation)
+        # Paths and numbers change from night to night.
+        is_unjudged = cell.standing is CellStatus.UNJUDGED
+        return not is_unjudged or unjudged.get(cell.name) != normalized_message(cell.reason)
 
-    known_flaky = {
-        cell.name
-        for cell in stands(CellStatus.FLAKY, CellStatus.FLAKY)
-        if before[cell.name].observation == cell.observation
-    }
     news = {
         "newly broken": [_broken(cause) for cause in causes if cause.first_seen == night.start],
-        "broken, cause not found yet": lines(stands(CellStatus.TURNED)),
-        "broken again": [_broken(cause) for cause in back],
-        "known breaks that reached more cells": [_broken(cause) for cause in older if cause not in back],
+        "broken, cause not found yet": lines(CellStatus.TURNED),
+        "broken again": [_broken(cause) for cause in older if _is_back(cause, past)],
+        "known breaks that reached more cells": [_broken(cause) for cause in older if not _is_back(cause, past)],
         "fixed": [
-            *(line for cause in causes if (line := _fixed(cause, night.start))),
+            *filter(None, (_fixed(cause, night.start) for cause in causes)),
             *(
                 f"{cell.name} is good now; it was broken before the first night"
-                for cell in stands(CellStatus.GOOD, CellStatus.BEFORE)
+                for cell in night.cells
+                if cell.standing is CellStatus.GOOD
+                and cell.name in before
+                and before[cell.name].standing is CellStatus.BEFORE
             ),
         ],
-        "flaky": lines([cell for cell in stands(CellStatus.FLAKY) if cell.name not in known_flaky]),
-        "could not be judged": lines(
-            # Paths and numbers change from night to night.
-            [
-                cell
-                for cell in stands(CellStatus.UNJUDGED)
-                if normalized_message(unjudged.get(cell.name, "")) != normalized_message(cell.reason)
-            ]
-        ),
-        "left for tomorrow": [cell.name for cell in stands(CellStatus.LEFT)],
+        "flaky": lines(CellStatus.FLAKY),
+        "could not be judged": lines(CellStatus.UNJUDGED),
+        "left for tomorrow": [cell.name for cell in night.cells if cell.standing is CellStatus.LEFT],
     }
     return {heading: tuple(texts) for heading, texts in news.items() if texts}
 
@@ -132,7 +122,11 @@ def _is_back(cause: Cause, past: Past) -> bool:
 
 def _fixed(cause: Cause, start: str) -> str:
     """Return a sentence about the cells of a cause that are good again in a night, "" if there are none."""
-    parts = [f"{'; '.join(cells)} good again with {what}" for (what, night), cells in _fixes(cause) if night == start]
+    cells: dict[str, list[str]] = {}
+    for fix in cause.fixes:
+        if fix.night == start:
+            cells.setdefault(fix.changed, []).append(fix.cell)
+    parts = [f"{'; '.join(labels)} good again with {changed}" for changed, labels in cells.items()]
     if cause.closed == start:
         parts.append("no cell is broken by it any more")
     return f"{cause.title}: {', and '.join(parts)}" if parts else ""
@@ -141,28 +135,6 @@ def _fixed(cause: Cause, start: str) -> str:
 def _counts(night: Night) -> str:
     counts = Counter(cell.standing for cell in night.cells)
     return ", ".join(f"{counts[standing]} {standing.value}" for standing in CellStatus if counts[standing])
-
-
-def facts_of(cause: Cause) -> tuple[tuple[str, str], ...]:
-    """Return the facts that nights add to a cause's report, as label and text."""
-    facts = [("Seen in", "; ".join(cause.cells)), ("First seen", f"in the night of {cause.first_seen[:10]}")]
-    if cause.last_seen != cause.first_seen:
-        facts.append(("Last spread", f"in the night of {cause.last_seen[:10]}"))
-    facts += [
-        ("Good again", f"with {what}, in the night of {night[:10]} ({'; '.join(cells)})")
-        for (what, night), cells in _fixes(cause)
-    ]
-    if cause.closed:
-        facts.append(("Closed", f"in the night of {cause.closed[:10]}: no cell is broken by it any more"))
-    return tuple(facts)
-
-
-def _fixes(cause: Cause) -> list[tuple[tuple[str, str], list[str]]]:
-    """Return the cells that are good again, by what changed and the night."""
-    cells: dict[tuple[str, str], list[str]] = {}
-    for fix in cause.fixes:
-        cells.setdefault((fix.changed, fix.night), []).append(fix.cell)
-    return list(cells.items())
 
 
 def write_page(store: Store, private: Private) -> Path:

@@ -21,14 +21,16 @@ from harness.bisection.answer import Answer, Status
 from harness.bisection.ask import ask_inquiry
 from harness.bisection.between import worlds_of
 from harness.bisection.kinds import QuestionKind
-from harness.bisection.sections import Section, sections_of
+from harness.bisection.sections import sections_of
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome
 from harness.model.text import listed
 from harness.question.question import End, EndKind
+from harness.redact import redacted
 from harness.report.page import Page
 from harness.report.phrases import title_of
+from harness.report.privacy import private_of
 from harness.settings import Settings
 from harness.watch.tracker import MOST, DesiredIssue, marker_of
 
@@ -63,47 +65,27 @@ class NightStatus(enum.StrEnum):
 
 @frozen
 class ProjectCause:
-    """What broke the tests, with its id: the title of its issue, and the sections of its answer."""
+    """What broke the tests, with its id: the title of its issue, and the report in Markdown."""
 
     id: str
     title: str
-    sections: tuple[Section, ...] = ()
+    report: str
 
 
 @frozen
 class ProjectNight:
-    """One night. `name` tells several watches of one repository apart; `green` is the last green date or "".
-
-    `causes` are those of the answer, none if no bisection was needed. `typed` are the options that ask its question
-    again, quoted for a shell.
-    """
+    """One night. `name` tells several watches of one repository apart; `causes` are those that it found."""
 
     name: str
-    command: str
-    date: str
     status: NightStatus
     sentence: str
-    green: str = ""
     constraints: tuple[str, ...] = ()
     causes: tuple[ProjectCause, ...] = ()
-    typed: tuple[str, ...] = ()
 
     @property
     def report(self) -> str:
         """The report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
-        return self._report(self.causes)
-
-    @property
-    def issues(self) -> tuple[DesiredIssue, ...]:
-        """One issue for each cause."""
-        issues = []
-        for cause in self.causes if self.status is NightStatus.BROKEN else ():
-            marker = f"{self.marker}{marker_of(cause.id)}"
-            body = f"{marker}\n\n{self._report((cause,))}"
-            if len(body) > MOST:
-                body = f"{body[:MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
-            issues.append(DesiredIssue(marker, f"{self.name}: {cause.title}"[:200], body, is_open=True))
-        return tuple(issues)
+        return "\n---\n\n".join(cause.report for cause in self.causes)
 
     @property
     def marker(self) -> str:
@@ -111,16 +93,21 @@ class ProjectNight:
         return f"<!-- harness-watch: {self.name} -->"
 
     @property
+    def issues(self) -> tuple[DesiredIssue, ...]:
+        """One issue for each cause."""
+        return tuple(map(self._issue, self.causes))
+
+    def _issue(self, cause: ProjectCause) -> DesiredIssue:
+        marker = f"{self.marker}{marker_of(cause.id)}"
+        body = f"{marker}\n\n{cause.report}"
+        if len(body) > MOST:
+            body = f"{body[:MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
+        return DesiredIssue(marker, f"{self.name}: {cause.title}"[:200], body, is_open=True)
+
+    @property
     def is_sure(self) -> bool:
         """Whether its issues are up to date. An inconclusive night changes nothing."""
         return self.status in (NightStatus.PASSES, NightStatus.BROKEN)
-
-    def _report(self, causes: tuple[ProjectCause, ...]) -> str:
-        typed = self.typed or ("--run", shlex.quote(self.command))
-        ends = [*(["--good", self.green] if self.green else []), "--bad", self.date]
-        command = " ".join(["harness bisect", *typed, shlex.join(ends)])
-        sections = [section for cause in causes for section in cause.sections]
-        return Page("watch", {"night": self, "sections": sections, "command": command}).markdown()
 
 
 @frozen
@@ -150,17 +137,17 @@ class ProjectWatch:
         run = self._newest_run()
         if run.lock is None or not run.outcome.ran or run.mistake:
             why = run.mistake or run.detail
-            return self._night(NightStatus.UNKNOWN, f"The tests could not be run: {why.rstrip('.')}.", green)
+            return self._night(NightStatus.UNKNOWN, f"The tests could not be run: {why.rstrip('.')}.")
         failing = failing_tests(run)
         new = tuple(test for test in failing if green is None or test not in green.failing)
         if run.outcome is Outcome.COMPLETED or (green is not None and run.tests and not new):
             self._keep_green(run.lock, failing)
             passed = "The tests pass" if run.outcome is Outcome.COMPLETED else "Nothing new fails"
-            return self._night(NightStatus.PASSES, f"{passed} with the newest packages.", green)
+            return self._night(NightStatus.PASSES, f"{passed} with the newest packages.")
         if green is not None and green.versions == {pin.name: pin.version for pin in run.lock.pins}:
             shown = listed(new, _IN_A_SENTENCE) or self.command
             sentence = f"Not caused by an upgrade: {shown} failed with the same packages it passed with."
-            return self._night(NightStatus.NOT_PACKAGES, sentence, green)
+            return self._night(NightStatus.NOT_PACKAGES, sentence)
         path = self.state / FILE
         good = End(EndKind.LOCK, str(path), path=path) if green is not None else None
         answer = ask_inquiry(self.session, evolve(self.question, good=good), QuestionKind.WORLDS)
@@ -180,31 +167,41 @@ class ProjectWatch:
 
     def _broken(self, answer: Answer, green: LastGreen | None) -> ProjectNight:
         """Return the night of an answer; tests that newly fail are broken by an upgrade, whichever it was."""
-        is_broken = answer.status is Status.FOUND or bool(answer.failures)
-        night = self._night(NightStatus.BROKEN if is_broken else NightStatus.UNKNOWN, answer.sentence, green)
-        good = (answer.asked.ends.get("good") or {}).get("text", "")
+        if answer.status is not Status.FOUND and not answer.failures:
+            return self._night(NightStatus.UNKNOWN, answer.sentence)
+        answer = redacted(answer, private_of(self.session.store))
         parts = answer.parts()
         titles = [title_of(part) if len(parts) > 1 else answer.sentence.rstrip(".") for part in parts]
         causes = tuple(
-            ProjectCause(part.cause, title, sections_of(part)) for part, title in zip(parts, titles, strict=True)
+            ProjectCause(part.cause, title, self._report(part, green))
+            for part, title in zip(parts, titles, strict=True)
         )
-        return evolve(night, green=night.green or good, constraints=answer.constraints, causes=causes)
+        night = self._night(NightStatus.BROKEN, answer.sentence)
+        return evolve(night, constraints=answer.constraints, causes=causes)
 
-    def _night(self, status: NightStatus, sentence: str, green: LastGreen | None) -> ProjectNight:
-        since = green.date if green is not None else ""
-        asked = self.question.typed
-        results = Settings.words_of(asked)  # of this machine
-        typed = tuple(word for word in asked if word not in results)
-        return ProjectNight(self.name, self.command, self._date(), status, sentence, since, typed=typed)
+    def _report(self, answer: Answer, green: LastGreen | None) -> str:
+        """Return the report of one cause: what broke, since which release, what to pin, and how to reproduce it."""
+        good = green.date if green is not None else (answer.asked.ends.get("good") or {}).get("text", "")
+        results = Settings.words_of(self.question.typed)  # of this machine
+        typed = [word for word in self.question.typed if word not in results] or ["--run", shlex.quote(self.command)]
+        command = " ".join(["harness bisect", *typed, *(["--good", good] if good else []), "--bad", self._date])
+        return Page(
+            "watch",
+            {"answer": answer, "sections": sections_of(answer), "date": self._date, "good": good, "command": command},
+        ).markdown()
+
+    def _night(self, status: NightStatus, sentence: str) -> ProjectNight:
+        return ProjectNight(self.name, status, sentence)
 
     def _keep_green(self, lock: Lock, failing: Iterable[str]) -> None:
         try:
-            keep_last_green(self.state, lock, failing, self._date())
+            keep_last_green(self.state, lock, failing, self._date)
         except OSError as error:
             raise NoSpace(f"can't write to {self.state}: {error.strerror}") from error
 
+    @property
     def _date(self) -> str:
-        """Return the day of the newest packages. A day without a time ends at midnight, which is in the next day."""
+        """The day of the newest packages. A day without a time ends at midnight, which is in the next day."""
         moment = self.newest.moment or datetime.now(UTC)
         return (moment - timedelta(seconds=1)).date().isoformat()
 

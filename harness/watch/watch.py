@@ -13,10 +13,10 @@ from harness.bisection.ask import ask_inquiry
 from harness.bisection.kinds import QuestionKind
 from harness.bisection.wording import cause_of
 from harness.errors import HarnessError, UserMistake
-from harness.events import Judged, Note, Started
+from harness.events import Judged, Note, Started, run_label
 from harness.matrix.cells import PACKAGES
 from harness.matrix.running import CellRun, run_cells
-from harness.model import Lock, Observation, Outcome, Signature, Verdict
+from harness.model import Judgement, Lock, Observation, Outcome, Signature, Verdict
 from harness.model.signature import pattern_of
 from harness.model.text import listed
 from harness.probing import Judge, Probe
@@ -24,7 +24,6 @@ from harness.question.inquiry import Inquiry
 from harness.question.question import End, EndKind, Policy
 from harness.report.answer import write_reports
 from harness.report.archive import kept_answer
-from harness.watch.news import facts_of
 from harness.watch.state import (
     CellState,
     CellStatus,
@@ -59,8 +58,12 @@ class OutOfTimeError(HarnessError):
 
 @define
 class Budget:
-    """The time that a night may use, and its runs. `clock` is monotonic, in seconds; None minutes means no limit."""
+    """A reporter that counts runs, and lets none start once the time of a night is spent.
 
+    `clock` is monotonic, in seconds; None minutes means no limit.
+    """
+
+    reporter: Reporter
     clock: Callable[[], float]
     minutes: float | None = None
     ran: int = 0
@@ -81,20 +84,12 @@ class Budget:
             return 0.0
         return self.wall_s / (self.minutes * 60) if self.minutes > 0 else math.inf
 
-
-@frozen
-class WithinBudget:
-    """A reporter that counts runs, and lets none start once the time is spent."""
-
-    reporter: Reporter
-    budget: Budget
-
     def report(self, event: Event) -> None:
         """Pass on an event. Raises `OutOfTimeError` instead of the start of a run."""
-        if isinstance(event, Started) and self.budget.share >= 1.0:
+        if isinstance(event, Started) and self.share >= 1.0:
             raise OutOfTimeError("the time budget is spent")
         if isinstance(event, Judged) and not event.cached:
-            self.budget.ran += event.observation.outcome.ran
+            self.ran += event.observation.outcome.ran
         self.reporter.report(event)
 
 
@@ -136,7 +131,7 @@ class _Turn:
 
 @define
 class Watch:
-    """A night of one matrix in progress. `start` is ISO 8601 in UTC; the sessions report `WithinBudget`."""
+    """A night of one matrix in progress. `start` is ISO 8601 in UTC; the sessions report to `budget`."""
 
     matrix: str
     cells: tuple[Cell, ...]
@@ -149,7 +144,7 @@ class Watch:
     _turned: list[_Turn] = field(factory=list, init=False)
 
     def run(self) -> Night:
-        """Run until all cells are judged or the budget is spent; then rewrite the reports of the causes that changed.
+        """Run until all cells are judged or the budget is spent.
 
         Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
@@ -169,11 +164,7 @@ class Watch:
             waiting = left
         for cell in waiting:
             self.states.setdefault(cell.name, CellState(cell.name, dict(cell.choice), CellStatus.LEFT))
-        night = self._night(ended=True)
-        for cause in self.past.after(night).causes.values():
-            if cause != self.past.causes.get(cause.id) and (kept := self.past.archive.known(cause.id)) is not None:
-                write_reports(self.sessions.store, evolve(kept, facts=facts_of(cause)))
-        return night
+        return self._night(ended=True)
 
     def _night(self, *, ended: bool) -> Night:
         cells = tuple(self.states[cell.name] for cell in self.cells if cell.name in self.states)
@@ -232,16 +223,14 @@ class Watch:
         state, older = turn.state, turn.older
         if older is None:
             return _not_judged(state, "the record of its last good run is missing")
-        judge = Judge(turn.signature, self.sessions.store)
         self._note(f"{state.name} turned bad: {state.reason}; running it again")
-        second = judge(self._again(turn.probe, turn.newer))
+        second, _ = self._again(turn, turn.newer)
         if second.verdict is not Verdict.BAD:
             return evolve(state, standing=CellStatus.FLAKY, reason=f"{state.reason}; run again: {second.reason}")
         if known := self._known(state.pattern, older, turn.newer):
             return evolve(state, standing=CellStatus.BROKEN, broken_by=known)
         self._note(f"{state.name}: running its last good environment again")
-        run = self._again(turn.probe, older)
-        first = judge(run)
+        first, run = self._again(turn, older)
         is_gone = run.outcome is Outcome.UNINSTALLABLE  # its stored run is still evidence
         if (first.verdict is not Verdict.GOOD and not is_gone) or older.id == turn.newer.id:
             why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
@@ -293,22 +282,22 @@ class Watch:
         below = [cause_of(culprit) for culprit in answer.culprits if culprit.deeper is not None]
         return evolve(answer, sentence=": ".join((answer.sentence.rstrip("."), *below)) + ".")
 
-    def _again(self, probe: Probe, lock: Lock) -> Observation:
+    def _again(self, turn: _Turn, lock: Lock) -> tuple[Judgement, Observation]:
         """Run a lock again, unless a repeated run of it is already from this night. Raises `OutOfTimeError`."""
-        probers = self.sessions.probers
-        attempts = (probers.prepare(evolve(probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
+        probers, judge = self.sessions.probers, Judge(turn.signature, self.sessions.store)
+        attempts = (probers.prepare(evolve(turn.probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
         prepared = next(
-            one
-            for one in attempts
-            if one.observation is None or not one.cached or one.observation.started >= self.start
+            each
+            for each in attempts
+            if each.observation is None or not each.cached or each.observation.started >= self.start
         )
         if prepared.observation is not None:
-            return prepared.observation
-        if self.budget.share >= 1.0:
-            raise OutOfTimeError("the time budget is spent")
+            return judge(prepared.observation), prepared.observation
+        label = run_label(turn.state.name, prepared.probe.attempt)
+        self.budget.report(Started(label))
         run = probers.execute(prepared)
-        self.budget.ran += run.outcome.ran
-        return run
+        self.budget.report(Judged(label, judge(run), run, cached=False))
+        return judge(run), run
 
     def _note(self, sentence: str) -> None:
         self.sessions.reporter.report(Note(sentence))

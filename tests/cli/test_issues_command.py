@@ -103,8 +103,8 @@ def test_without_gh_it_says_so(tracker):
 
 def test_the_state_of_a_watch_has_issues_of_its_own(tracker):
     sentence = "2 tests fail since numpy 2.0.0"
-    night = ProjectNight("Newest", "pytest", "2025-07-31", NightStatus.BROKEN, sentence)
-    night = evolve(night, causes=(ProjectCause("ab", sentence),))
+    night = ProjectNight("Newest", NightStatus.BROKEN, sentence)
+    night = evolve(night, causes=(ProjectCause("ab", sentence, "**It broke.**"),))
     folder = Path.cwd() / "state"
     folder.mkdir()
     (folder / "night.json").write_text(json.dumps(as_record(night, SCHEMA)), encoding="utf-8")

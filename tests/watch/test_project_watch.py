@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
+from pathlib import Path
 
 import pytest
 from attrs import evolve
@@ -10,17 +12,20 @@ from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
 from support import changed, make_answer
 
-from harness.bisection.sections import sections_of
 from harness.errors import UserMistake
-from harness.model import Change, Lock, Pin, Signature
+from harness.model import Change, Lock, Pin, Repro, Signature
 from harness.model.culprit import Evidence
+from harness.question.inquiry import Inquiry
+from harness.question.question import parse_end
 from harness.store import as_record, read_record
 from harness.watch.project import (
     FILE,
     SCHEMA,
+    LastGreen,
     NightStatus,
     ProjectCause,
     ProjectNight,
+    ProjectWatch,
     keep_last_green,
     read_last_green,
 )
@@ -36,22 +41,23 @@ ANSWER = evolve(
         suspects=("2.0.0",),
         evidence=(Evidence("removed-name", "numpy.asfarray", "asfarray is gone, ask @me"),),
     ),
+    sentence="14 tests fail since numpy 2.0.0.",
     flaky=("test_a.py::test_flaky",),
     constraints=("numpy<2",),
     constraints_verified=True,
     changes=(Change("numpy", "1.26.4", "2.3.2"), Change("new", None, "1")),
 )
-CAUSE = ProjectCause("ab", "14 tests fail since numpy 2.0.0", sections_of(ANSWER))
-BROKEN = ProjectNight(
-    "Newest packages",
-    "pytest -q tests",
-    "2025-07-31",
-    NightStatus.BROKEN,
-    "14 tests fail since numpy 2.0.0.",
-    green="2023-05-01",
-    constraints=("numpy<2",),
-    causes=(CAUSE,),
+WATCH = ProjectWatch(
+    session=None,
+    question=Inquiry("", Repro("pytest", "d")),
+    newest=parse_end("2025-07-31", "--day", now=datetime(2025, 8, 1, tzinfo=UTC)),
+    state=Path(),
+    name="Newest packages",
+    command="pytest -q tests",
 )
+SENTENCE = "14 tests fail since numpy 2.0.0"
+CAUSE = ProjectCause("ab", SENTENCE, WATCH._report(ANSWER, LastGreen({}, "2023-05-01")))
+BROKEN = ProjectNight("Newest packages", NightStatus.BROKEN, f"{SENTENCE}.", ("numpy<2",), (CAUSE,))
 PASSES = evolve(BROKEN, status=NightStatus.PASSES, constraints=(), causes=())
 
 
@@ -90,7 +96,7 @@ def test_a_message_contains_no_markup_and_mentions_nobody():
 
 def test_the_night_is_kept_as_json(tmp_path):
     record = as_record(BROKEN, SCHEMA)
-    assert (record["status"], record["green"], record["name"]) == ("broken", "2023-05-01", "Newest packages")
+    assert (record["status"], record["sentence"], record["name"]) == ("broken", BROKEN.sentence, BROKEN.name)
     (tmp_path / "night.json").write_text(json.dumps(record), encoding="utf-8")
     assert read_record(tmp_path / "night.json", ProjectNight, SCHEMA) == BROKEN
 
@@ -134,7 +140,7 @@ def test_the_exit_code_tells_how_sure_it_is_and_an_unsure_night_leaves_the_issue
 def test_a_long_report_is_cut_to_the_limit_of_github():
     tests = tuple(f"tests/{'x' * 200}_{i}.py::test" for i in range(10))
     many = evolve(ANSWER, failures=changed(ANSWER, tests=tests).failures * 60)
-    (action,) = actions(evolve(BROKEN, causes=(evolve(CAUSE, sections=sections_of(many)),)).issues, [])
+    (action,) = actions(evolve(BROKEN, causes=(evolve(CAUSE, report=WATCH._report(many, None)),)).issues, [])
     assert 50_000 < len(action.body) < 65_536
 
 

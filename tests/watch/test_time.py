@@ -12,14 +12,14 @@ from simulation import BROKEN, MESSAGE, REPRO
 from support import make_parts, sessions_of
 
 from harness.environment import PipSettings
-from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
+from harness.events import SILENT, Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
 from harness.matrix.running import Sessions
 from harness.model import Verdict
 from harness.probing.lanes import Lanes
 from harness.report.archive import Archive
 from harness.watch.state import CellStatus, Past
-from harness.watch.watch import Budget, Watch, WithinBudget, in_order
+from harness.watch.watch import Budget, Watch, in_order
 
 
 @define
@@ -48,6 +48,7 @@ class Diary:
         match event:
             case Note(sentence):
                 self.lines.append(sentence.partition(":")[0])
+                self.in_cells = False
             case SearchBegan() | LevelBegan():
                 self.in_cells = isinstance(event, SearchBegan) and event.progress.unit == "cell"
             case Judged() if self.in_cells:
@@ -70,8 +71,9 @@ def small(nights, tmp_path, uv_cache, interpreter):
         cells = tuple(
             Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
         )
-        diary, budget = Diary(clock), Budget(clock, minutes)
-        sessions = Sessions(sessions_of(parts, WithinBudget(diary, budget)), as_of=datetime.fromisoformat(start))
+        diary = Diary(clock)
+        budget = Budget(diary, clock, minutes)
+        sessions = Sessions(sessions_of(parts, budget), as_of=datetime.fromisoformat(start))
         earlier = Past.of(history, Archive(parts.store))
         ended = Watch("small", cells, start, earlier, sessions, pool, budget).run()
         history.append(ended)
@@ -159,8 +161,8 @@ def test_work_left_comes_first_then_known_cells_then_new_releases_in_order():
 
 def test_no_limit_is_never_spent_and_a_limit_of_zero_always_is():
     now = [100.0]
-    budget = Budget(lambda: now[0], minutes=1)
+    budget = Budget(SILENT, lambda: now[0], minutes=1)
     now[0] += 30
     assert budget.share == 0.5
-    assert Budget(lambda: 0.0).share == 0.0
-    assert Budget(lambda: 0.0, minutes=0).share >= 1.0
+    assert Budget(SILENT, lambda: 0.0).share == 0.0
+    assert Budget(SILENT, lambda: 0.0, minutes=0).share >= 1.0
