@@ -1,4 +1,4 @@
-"""A prober over a cluster with a fake connection: what is sent, stored and refused."""
+"""A prober over a fake executor: what is sent, stored and refused."""
 
 from __future__ import annotations
 
@@ -8,58 +8,74 @@ import pytest
 from attrs import define, evolve, field
 from support import SIGNED, repro_text
 
-from harness.errors import NoWorkers, UserMistake
+from harness.errors import HarnessFault, NoWorkers, UserMistake
+from harness.events import SILENT
 from harness.model import Combination, Device, Observation, Outcome
 from harness.model.repro import command_repro, parse_repro
 from harness.probing import Probe
-from harness.probing.cluster.prober import ClusterProber, Member, kind_of
+from harness.probing.executors import Lost, RemoteProber
+from harness.probing.job import MachineKind, Result
+from harness.probing.node import Machine, kind_of
 from harness.run.devices import Gpu
 
 A100, T4 = (Gpu(0, name, 80, 80, "550") for name in ("NVIDIA A100", "NVIDIA T4"))
 
 
 @define
-class FakeConnection:
-    """Has members, and makes a reply from each task."""
+class FakeExecutor:
+    """Has machines, and makes a result from each job at once."""
 
-    workers: dict[str, Member]
+    workers: dict[str, Machine]
     reply_to: object = None
     address: str = "tcp://somewhere"
-    tasks: list[object] = field(factory=list)
+    jobs: list[object] = field(factory=list)
     could_run: list[set[str]] = field(factory=list)
-    told: set[str] = field(factory=set)
+    cancelled: int = 0
+    told: list[str] = field(factory=list)
 
-    def members(self, kind):
+    def report(self, event):
+        """Take a warning."""
+        self.told.append(event.sentence)
+
+    def machines(self, python, cache_tag):
         """All of them."""
         return self.workers
 
-    def warn_once(self, sentence):
-        """Record it."""
-        self.told.add(sentence)
+    def submit(self, job, machines):
+        """Take a job."""
+        self.jobs.append(job)
+        self.could_run.append(set(machines))
+        return job
 
-    def run(self, task, may_run):
+    def poll(self, job):
         """Answer."""
-        self.tasks.append(task)
-        self.could_run.append(set(may_run()))
-        return self.reply_to(task)
+        return self.reply_to(job)
+
+    def cancel(self, job):
+        """Count."""
+        self.cancelled += 1
 
 
-def ran(task, outcome=Outcome.COMPLETED):
-    observation = Observation(task.key, outcome, "r", "d", task.combination.device, lock=task.lock)
-    return observation, gzip.compress(b"hello\n")
+def ran(job, outcome=Outcome.COMPLETED):
+    """The result of a machine like this one."""
+    probe, lock = job.probe, job.lock
+    device = probe.combination.device
+    observation = Observation(job.key, outcome, "r", probe.repro.digest, device, lock=lock)
+    kind = MachineKind("", lock.platform, lock.python, job.cache_tag, ())
+    return Result(observation, kind, A100.name if device is Device.CUDA else "", gzip.compress(b"hello\n"))
 
 
 @pytest.fixture
 def over(parts, interpreter):
-    """A prober over workers that have these GPUs."""
+    """A prober over machines that have these GPUs."""
 
     def make(reply_to=ran, *gpus):
         kind = kind_of(interpreter)
         workers = {
-            f"w{i}": Member(kind, 2, 1 if gpu else 0, (gpu,) if gpu else ()) for i, gpu in enumerate(gpus or [None])
+            f"w{i}": Machine(kind, (gpu,) if gpu else (), 2, 1 if gpu else 0) for i, gpu in enumerate(gpus or [None])
         }
-        connection = FakeConnection(workers, reply_to)
-        return ClusterProber.over(connection, parts.prober), connection
+        executor = FakeExecutor(workers, reply_to)
+        return RemoteProber.over(executor, parts.prober, executor), executor
 
     return make
 
@@ -77,14 +93,14 @@ def probe(interpreter):
 
 
 def test_observations_of_workers_are_stored_and_reused(over, probe, parts):
-    prober, connection = over()
+    prober, executor = over()
     observation = prober.execute(prober.prepare(probe()))
     assert prober.store.log(observation) == "hello\n"
     again = prober.prepare(probe())
     assert (again.cached, again.observation) == (True, observation)
     assert parts.prober.prepare(probe()).observation == observation  # the same question asked of this machine
     assert prober.known(probe()) == observation
-    assert len(connection.tasks) == 1
+    assert len(executor.jobs) == 1
 
 
 def test_remote_probes_build_nothing_locally(over, probe, parts):
@@ -94,15 +110,15 @@ def test_remote_probes_build_nothing_locally(over, probe, parts):
 
 
 def test_unresolvable_probes_are_answered_locally(over, probe):
-    prober, connection = over()
+    prober, executor = over()
     prepared = prober.prepare(probe("99"))
     assert prepared.observation.outcome is Outcome.UNRESOLVABLE
     assert prober.execute(prepared) == prepared.observation
-    assert connection.tasks == []
+    assert executor.jobs == []
 
 
 def test_a_failed_install_on_a_worker_is_reported_and_not_stored(over, probe):
-    prober, _ = over(lambda task: ran(task, Outcome.UNINSTALLABLE))
+    prober, _ = over(lambda job: ran(job, Outcome.UNINSTALLABLE))
     assert prober.execute(prober.prepare(probe())).outcome is Outcome.UNINSTALLABLE
     assert prober.prepare(probe()).observation is None
 
@@ -118,15 +134,50 @@ def test_a_refusal_is_not_an_answer(over, probe):
     assert prober.store.get(prepared.key) is None
 
 
+def test_a_lost_job_is_sent_again_twice(over, probe):
+    tries = []
+
+    def loses(times):
+        def reply(job):
+            tries.append(job)
+            if len(tries) <= times:
+                raise Lost("its machine went away")
+            return ran(job)
+
+        return reply
+
+    prober, executor = over(loses(2))
+    assert prober.execute(prober.prepare(probe())).outcome is Outcome.COMPLETED
+    assert (len(executor.jobs), executor.cancelled) == (3, 3)
+    tries.clear()
+    prober, _ = over(loses(3))
+    with pytest.raises(NoWorkers, match="lost 3 times: its machine went away"):
+        prober.execute(prober.prepare(probe("1.4")))
+
+
+def test_a_forged_result_is_refused_and_not_stored(over, probe):
+    forged = {
+        "another GPU": lambda result: evolve(result, gpu="NVIDIA T4"),
+        "another script": lambda result: evolve(result, observation=evolve(result.observation, repro_digest="0")),
+        "another kind of machine": lambda result: evolve(result, kind=evolve(result.kind, platform="linux-riscv64")),
+    }
+    for change in forged.values():
+        prober, _ = over(lambda job, change=change: change(ran(job)), A100)
+        prepared = prober.prepare(probe(device=Device.CUDA))
+        with pytest.raises(HarnessFault, match="is refused"):
+            prober.execute(prepared)
+        assert prober.store.get(prepared.key) is None
+
+
 def test_a_gpu_probe_goes_to_one_model_and_is_stored_under_its_name(over, probe, parts):
-    prober, connection = over(ran, T4, A100, A100, None)
+    prober, executor = over(ran, T4, A100, A100, None)
     prepared = prober.prepare(probe(device=Device.CUDA))
     prober.execute(prepared)
-    assert connection.could_run == [{"w1", "w2"}]
+    assert executor.could_run == [{"w1", "w2"}]
     assert prepared.key == evolve(parts.prober, gpus=(A100,)).key(prepared.probe, prepared.probe.lock)
     assert prepared.key != evolve(parts.prober, gpus=(T4,)).key(prepared.probe, prepared.probe.lock)
-    assert any("w0" in told and "NVIDIA T4" in told for told in connection.told)
-    assert any("w3" in told and "declares no GPU" in told for told in connection.told)
+    assert any("w0" in told and "NVIDIA T4" in told for told in executor.told)
+    assert any("w3" in told and "it has no GPU" in told for told in executor.told)
     assert (prober.slots(Device.CUDA), prober.slots(Device.CPU)) == (2, 8)
 
 
@@ -138,7 +189,7 @@ def test_without_a_gpu_worker_there_are_no_gpu_lanes(over):
 
 def test_without_workers_there_is_no_prober(parts):
     with pytest.raises(NoWorkers, match="matches this machine"):
-        ClusterProber.over(FakeConnection({}), parts.prober)
+        RemoteProber.over(FakeExecutor({}), parts.prober, SILENT)
 
 
 def test_a_command_is_not_sent(over, interpreter):
