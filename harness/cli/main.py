@@ -29,7 +29,7 @@ Exit codes:
     4  found an answer, but an internal error ended the search below it
     5  the package index can't be reached
     6  no space left, or a folder can't be written
-    7  the scheduler can't be reached, or no worker of it matches this machine
+    7  no other machine can run probes: the scheduler can't be reached, or no worker matches this machine
    70  an internal error, and no answer
   130  stopped by Ctrl-C; the same command goes on where it stopped
 """

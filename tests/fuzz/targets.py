@@ -105,11 +105,9 @@ def store_record(data: bytes) -> None:
 
 def store_log(data: bytes) -> None:
     """The compressed log of a run."""
-    from harness.run.launch import read_log, read_tail
+    from harness.run.launch import read_log
 
-    path = _file("log.gz", data)
-    read_log(path)
-    read_tail(path)
+    read_log(_file("log.gz", data))
 
 
 def child_report(data: bytes) -> None:
