@@ -29,7 +29,7 @@ from harness.model.text import parse_size
 from harness.probing import Prober
 from harness.probing.judge import ByHand, Person
 from harness.probing.lanes import Lanes
-from harness.probing.making import ByWriter
+from harness.probing.made import ByWriter
 from harness.run.devices import Gpu, choose_device, find_gpus, of_one_kind
 from harness.run.launch import digest_of_variables
 from harness.run.sandbox import Sandbox, SandboxMode, choose
@@ -40,7 +40,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
     from harness.probing.executors import RemoteProber
-    from harness.probing.probe import Probe, Probing
+    from harness.probing.probe import Probing
 
 
 _LANES = 2
@@ -51,8 +51,8 @@ class Session:
     """What commands need to answer questions: where probes run, and the store of what is known.
 
     `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` lets an executor run them on
-    other machines (None: it does not). `person` judges each run, None if the machine does. With `reader`, probes are
-    first steps of `writers`, and it reads what they wrote.
+    other machines (None: it does not). `person` judges each run, None if the machine does. With `by_writer`, probes are
+    first steps.
     """
 
     settings: Settings
@@ -64,14 +64,13 @@ class Session:
     local_gpus: tuple[Gpu, ...]
     remote: RemoteProber | None = None
     person: Person | None = None
-    reader: Probe | None = None
-    writers: tuple[str, ...] = ()
+    by_writer: ByWriter | None = None
 
     @property
     def prober(self) -> Probing:
         """What prepares and runs a probe."""
-        if self.reader is not None:
-            return ByWriter(self.local, self.reader, self.writers)
+        if self.by_writer is not None:
+            return self.by_writer
         prober = self.remote or self.local
         return ByHand(prober, self.person) if self.person is not None else prober
 

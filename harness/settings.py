@@ -192,8 +192,8 @@ class Settings:
     scheduler: str | None = _lane(
         None,
         "--scheduler",
-        "Run probes on those workers of this Dask scheduler that match this machine, or start this command for each, such "
-        "as 'sbatch --wait {job}' (docs/guides/many-machines.md).",
+        "Run probes on those workers of this Dask scheduler that match this machine, or by a command such as "
+        "'sbatch --wait {job}' (docs/guides/many-machines.md).",
         metavar="ADDRESS|COMMAND",
     )
     results: Path = _setting(  # noqa: RUF009 - an attrs field with a factory

@@ -18,11 +18,12 @@ from attrs import define, evolve, field, fields_dict, frozen
 from click.testing import CliRunner
 from wheelhouse import Wheelhouse
 
-from harness.bisection.answer import Answer, Asked, Boundary, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import SILENT, Event, Judged, Note, Reporter, Started
-from harness.model import Repro, Verdict
+from harness.model import Change, Repro, Verdict
+from harness.model.boundary import Boundary
 from harness.probing import Prober
 from harness.search import Trial
 from harness.session import Session
@@ -321,7 +322,7 @@ def processes_below(folder: Path) -> list[psutil.Process]:
 
 def make_answer(subject: str = "shop", **parts: Any) -> Answer:
     """An answer about one failure and, if its status is a change, one culprit; for `parts` see `changed`."""
-    failure = Failure((), None, Status.FOUND, (Guilty(Boundary(subject)),))
+    failure = Failure((), None, Status.FOUND, (Guilty(Boundary(Change(subject, None, None))),))
     return changed(Answer(Asked(subject, Repro("step", "d")), Status.FOUND, failures=(failure,)), **parts)
 
 
@@ -338,8 +339,15 @@ def changed(answer: Answer, **parts: Any) -> Answer:
 
     status = parts.get("status", answer.status)
     (failure,) = answer.failures
-    guilty = failure.culprits[0] if failure.culprits else Guilty(failure.boundary or Boundary(answer.asked.subject))
-    guilty = part_of(guilty, "deeper", "evidence", boundary=part_of(guilty.boundary))
+    guilty = (
+        failure.culprits[0]
+        if failure.culprits
+        else Guilty(failure.boundary or Boundary(Change(answer.asked.subject, None, None)))
+    )
+    boundary = guilty.boundary
+    for name in ("change", "certainty"):
+        boundary = evolve(boundary, **{name: part_of(getattr(boundary, name))})
+    guilty = part_of(guilty, "deeper", "evidence", boundary=part_of(boundary))
     asked = {"ends": parts.pop("named")} if "named" in parts else {}
     asked = part_of(answer.asked, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
     culprits, boundary = ((guilty,), None) if status.is_change else ((), guilty.boundary)
@@ -347,7 +355,7 @@ def changed(answer: Answer, **parts: Any) -> Answer:
     return evolve(answer, asked=asked, failures=(failure,), **parts)
 
 
-_FIELDS = {"culprit": "deeper", "lock_changes": "moved"}
+_FIELDS = {"culprit": "deeper"}
 
 
 def _own(value: Any) -> set[str]:

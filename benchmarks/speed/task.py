@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 from attrs import frozen
 
 from harness.environment import Workspace, read_pip_settings
-from harness.environment.ledger import Location
+from harness.environment.workspace import Location
 from harness.model import Device
 from harness.question.inquiry import Inquiry
 from harness.question.releases import make_plan

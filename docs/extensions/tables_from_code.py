@@ -41,7 +41,7 @@ MEANINGS = {
     "params": "parameters and their defaults",
     "reported": "address of the report that the repro comes from",
     "made": "the first step, which writes what the runs read: with (requirements), and subjects for --made",
-    "inputs": "a table for each input: folder, archive with sha256, or hub with files",
+    "inputs": "a folder beside the repro; each run gets a read-only copy of it",
     "written": "true: these releases write what fails to be read (--made)",
     "known": "a table of what is true of the bug: makes the repro an entry of the catalogue",
     "default": "true: harness bisect NAME takes this repro",

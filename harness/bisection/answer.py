@@ -7,143 +7,16 @@ from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
 from attrs import evolve, field, frozen
-from packaging.version import InvalidVersion, Version
 
-from harness.model import Change, Observation, Repro, Signature, Verdict
+from harness.model import Change, Observation, Repro, Signature
+from harness.model.boundary import Boundary, constraint_between
 from harness.model.culprit import Culprit, Evidence
-from harness.model.release import version_order
-from harness.model.verdict import Step, verdicts_around
+from harness.model.verdict import Step
 from harness.redact import everywhere
-from harness.search import Counts, Effect
 
 if TYPE_CHECKING:
     from harness.question.inquiry import Scope
     from harness.question.question import End
-
-
-# Reasons for leaving out a release that nobody gets without asking for it.
-_NOBODY_HAS = ("yanked", "no files", "uploaded after")
-
-
-@frozen
-class Candidate:
-    """One candidate of a line, such as a release; `uploaded` is an ISO date, "" if unknown."""
-
-    version: str
-    uploaded: str = ""
-
-
-@frozen
-class Boundary:
-    """What a search over a line found: two neighbours between which the verdict changes, and every run on the way.
-
-    `subject` is what the candidates are candidates of; they are releases, commits or Pythons, as `unit` says. `before`
-    and `after` are the two neighbours, in the order of the line; the change is a fix with `is_fix`, else a regression.
-    None if that end lacks the package or is not known. `suspects` are the candidates that may have introduced the
-    change, a single one if it is certain; releases between the two that were not run are among them. `message` is the
-    failure of the first bad one if that is another than the bad end's. `sides` are the runs just before and just after
-    the change. `confidence` is the probability that the boundary is right, estimated from the runs; `good_side` and
-    `bad_side` count the runs on both sides, and `effect` is the difference of a metric between them; `is_flaky` says
-    that one run did not tell good from bad. `left_out` maps candidates that were not tried to the reason, `drift`
-    candidates to what could not be held, and `altered` to the files of its environment that a run changed. `moved` is
-    the difference of the sides' locks. `fault` says which internal error ended the search below it, "" if none did.
-    """
-
-    subject: str
-    unit: str = "release"
-    candidates: tuple[Candidate, ...] = ()
-    before: str | None = None
-    after: str | None = None
-    is_fix: bool = False
-    suspects: tuple[str, ...] = ()
-    message: str = ""
-    sides: tuple[Observation, ...] = ()
-    steps: tuple[Step, ...] = ()
-    confidence: float | None = None
-    good_side: Counts | None = None
-    bad_side: Counts | None = None
-    effect: Effect | None = None
-    is_flaky: bool = False
-    left_out: dict[str, str] = field(factory=dict)
-    drift: dict[str, tuple[str, ...]] = field(factory=dict)
-    altered: dict[str, tuple[str, ...]] = field(factory=dict)
-    moved: tuple[Change, ...] = ()
-    fault: str = ""
-
-    @property
-    def ends(self) -> tuple[str | None, str | None]:
-        """The candidates just before and just after the change."""
-        return (self.before, self.after)
-
-    @property
-    def by_verdict(self) -> dict[Verdict, Observation]:
-        """The two sides of the change by their verdict, the older one first; empty unless both have run."""
-        return dict(zip(verdicts_around(is_fix=self.is_fix), self.sides, strict=True)) if len(self.sides) == 2 else {}
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether the two candidates are neighbours and both have run."""
-        return len(self.suspects) == 1 and len(self.sides) == 2
-
-    @property
-    def left_between(self) -> dict[str, str]:
-        """The releases between the two that were not run, with the reason; pre-releases do not count."""
-        older, newer = self.ends
-        if not self.left_out or self.unit != "release" or older is None or newer is None:
-            return {}
-        low, high = sorted((Version(older), Version(newer)))
-        known = ((Version(text), text, why) for text, why in self.left_out.items())
-        return {text: why for one, text, why in known if low < one < high and not one.is_prerelease}
-
-    @property
-    def untried(self) -> dict[str, str]:
-        """Those of `left_between` that may have introduced the change for others."""
-        return {text: why for text, why in self.left_between.items() if not why.startswith(_NOBODY_HAS)}
-
-    def with_untried(self) -> Boundary:
-        """Return it with the releases between the two that were not run as suspects, too."""
-        untried = self.untried
-        if not untried or not self.suspects:
-            return self
-        is_up = [one for one in self.ends if one is not None] == sorted(filter(None, self.ends), key=version_order)
-        suspects = sorted({*untried, *self.suspects}, key=version_order, reverse=not is_up)
-        return evolve(self, suspects=tuple(suspects))
-
-    @property
-    def constraint(self) -> str:
-        """The loosest constraint that keeps the subject on the good side, such as `numpy<2`; "" if there is none."""
-        older, newer = self.ends
-        if self.unit != "release" or (older is None and newer is None):
-            return ""
-        if self.is_fix:
-            return f"{self.subject}>={newer}" if newer else ""
-        return constraint_between(self.subject, older, newer, is_certain=len(self.suspects) == 1 and not self.untried)
-
-
-def constraint_between(name: str, older: str | None, newer: str | None, *, is_certain: bool = True) -> str:
-    """Return the loosest constraint that keeps a package at its last good version or below; "" if there is none."""
-    if newer is None:  # the package is no longer there at the bad end
-        return f"{name}=={older}"
-    if older is None:
-        return ""
-    try:
-        low, high = Version(older), Version(newer)
-    except InvalidVersion:
-        return f"{name}=={older}"
-    if low > high:  # the bad end has the older release
-        return f"{name}>={older}"
-    return f"{name}<{_shortest(low, high)}" if is_certain else f"{name}<={older}"
-
-
-def _shortest(older: Version, newer: Version) -> str:
-    """Return the newer version without trailing zeros (2.0.0 is 2), unless that is not above the older one."""
-    if newer.is_prerelease or newer.is_postrelease or newer.epoch:
-        return str(newer)
-    parts = list(newer.release)
-    while len(parts) > 1 and parts[-1] == 0:
-        parts.pop()
-    text = ".".join(map(str, parts))
-    return text if older < Version(text) else str(newer)
 
 
 SCHEMA = 4
@@ -278,7 +151,7 @@ class Asked:
         return evolve(asked, **more)
 
 
-_NOWHERE = Boundary("")
+_NOWHERE = Boundary(Change("", None, None))
 
 
 @frozen
@@ -394,22 +267,22 @@ class Answer:
     @property
     def last_good(self) -> str | None:
         """The candidate just before a regression."""
-        return self.boundary.before if not self.boundary.is_fix else None
+        return self.boundary.change.before if not self.boundary.is_fix else None
 
     @property
     def first_bad(self) -> str | None:
         """The candidate that a regression came with."""
-        return self.boundary.after if not self.boundary.is_fix else None
+        return self.boundary.change.after if not self.boundary.is_fix else None
 
     @property
     def last_bad(self) -> str | None:
         """The candidate just before a fix."""
-        return self.boundary.before if self.boundary.is_fix else None
+        return self.boundary.change.before if self.boundary.is_fix else None
 
     @property
     def first_good(self) -> str | None:
         """The candidate that a fix came with."""
-        return self.boundary.after if self.boundary.is_fix else None
+        return self.boundary.change.after if self.boundary.is_fix else None
 
     @property
     def suspects(self) -> tuple[str, ...]:

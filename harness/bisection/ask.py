@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 from attrs import asdict, evolve
 
 from harness._version import __version__
-from harness.bisection.answer import SCHEMA, Answer, Status
+from harness.bisection.answer import Answer, Status
 from harness.bisection.kinds import QuestionKind, kind_of, refuse_meaningless
 from harness.bisection.wording import sentence_between
 from harness.culprit.axis import left_out_words
@@ -28,8 +28,8 @@ from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.judge import BY_HAND, Person
 from harness.question.commands import ChosenCommand, chosen_command
-from harness.question.given import other_step, sentence_about, with_files
 from harness.question.inquiry import Inquiry, unbounded
+from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
 from harness.question.question import EndKind, Ends, Question
 from harness.question.repros import required_python, similar_package, typed_words
@@ -44,6 +44,8 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 _UV_SETTINGS = ("/etc/uv/uv.toml", os.environ.get("XDG_CONFIG_HOME", "~/.config") + "/uv/uv.toml")
+
+_RECORD = 5  # schema of kept answers
 
 
 def ask(
@@ -147,7 +149,7 @@ def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind) -> Answe
         sentence = f"{answer.sentence} {sentence_about(files)}"
         answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
     if place and answer.exit_code == 0:  # others are searched again, which may find more
-        store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), SCHEMA))))
+        store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), _RECORD))))
     return answer
 
 
@@ -244,7 +246,8 @@ def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
             releases = session.index.releases(normalized_name(inquiry.subject))
         except HarnessError:
             return ""  # the search says what is wrong
-    uv, reader = session.local.builder.uv, session.reader
+    uv = session.local.builder.uv
+    reader = session.by_writer.reader if session.by_writer is not None else None
     configured = [Path(text).expanduser() for text in (*_UV_SETTINGS, uv.environment.get("UV_CONFIG_FILE", ""))]
     told = [
         (__version__, kind.value),
@@ -266,7 +269,7 @@ def _place_of(session: Session, inquiry: Inquiry, kind: QuestionKind) -> str:
 
 def _known(store: Store, place: str) -> Answer | None:
     """Return the answer that is kept at a place, None if there is none or one of its runs is gone."""
-    answer = read_record(store.root / place, Answer, SCHEMA) if place else None
+    answer = read_record(store.root / place, Answer, _RECORD) if place else None
     if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
         return None
     told = (*answer.told, "answered from the results of an earlier search; nothing was run")

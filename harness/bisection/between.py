@@ -20,7 +20,7 @@ from harness.bisection.advice import (
     advice_on_limits,
     install_missing,
 )
-from harness.bisection.answer import Answer, Asked, Boundary, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
 from harness.bisection.both_ends import BothEnds
 from harness.bisection.failures import Group, Groups
 from harness.bisection.observing import Observer
@@ -30,10 +30,12 @@ from harness.culprit.ranking import ranked
 from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
+from harness.model.boundary import Boundary
+from harness.model.requirements import merged_requirements
 from harness.model.text import counted, listed, one_line
 from harness.question.inquiry import Inquiry
 from harness.question.question import TODAY, EndKind, Ends, newest_end
-from harness.question.releases import merged_requirements, scope_of
+from harness.question.releases import scope_of
 from harness.question.worlds import World, Worlds
 
 if TYPE_CHECKING:
@@ -243,7 +245,7 @@ class Between:
             is_verified = verified is not None
             answer = evolve(answer, constraints=constraints, constraints_verified=is_verified, verified_by=verified)
             found += now
-            new = {name: one.before for name, one in _tightest(culprits, {}).items()}
+            new = {name: one.change.before for name, one in _tightest(culprits, {}).items()}
             if is_verified or not left.groups or self._faults or new.keys() <= held.keys():
                 break
             held |= new
@@ -254,7 +256,7 @@ class Between:
             raise self._faults[0]
         status = Status.INCONCLUSIVE if not is_named else Status.FIXED if is_fix else Status.FOUND
         if is_fix:
-            failures = tuple(evolve(one, culprits=tuple(map(_as_fix, one.culprits)), status=status) for one in failures)
+            failures = tuple(_as_fix(one, status) for one in failures)
         return evolve(
             answer,
             status=status,
@@ -339,21 +341,10 @@ def _unsure(group: Group, why: str) -> Failure:
     return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=why)
 
 
-def _as_fix(culprit: Guilty) -> Guilty:
-    """Return a culprit between a good end and an older bad one as what fixed it."""
-    boundary = culprit.boundary
-    certain = (boundary.before,) if boundary.is_certain and boundary.before is not None else boundary.suspects
-    boundary = evolve(
-        boundary,
-        before=boundary.after,
-        after=boundary.before,
-        is_fix=True,
-        suspects=certain,
-        candidates=boundary.candidates[::-1],
-        sides=boundary.sides[::-1],
-        moved=tuple(evolve(change, before=change.after, after=change.before) for change in boundary.moved),
-    )
-    return evolve(culprit, boundary=boundary)
+def _as_fix(failure: Failure, status: Status) -> Failure:
+    """Return a failure between a good end and an older bad one with what fixed it."""
+    culprits = (evolve(culprit, boundary=culprit.boundary.as_fix) for culprit in failure.culprits)
+    return evolve(failure, culprits=tuple(culprits), status=status)
 
 
 def _tightest(culprits: Iterable[Guilty], known: Mapping[str, Boundary]) -> dict[str, Boundary]:
@@ -366,7 +357,7 @@ def _tightest(culprits: Iterable[Guilty], known: Mapping[str, Boundary]) -> dict
         for one in (culprit.boundary, *culprit.companions):
             other = found.get(one.subject)
             bound = Requirement(one.constraint or one.subject).specifier
-            if other is None or not (other.before and bound.contains(other.before, prereleases=True)):
+            if other is None or not (other.change.before and bound.contains(other.change.before, prereleases=True)):
                 found[one.subject] = one
     return found
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked, Boundary, Candidate, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
 from harness.bisection.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.descent import fault_in_words
@@ -18,6 +18,7 @@ from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
 from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release, Verdict
+from harness.model.boundary import Boundary, Candidate, Certainty
 from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Task
 from harness.run.process import Cancelled
@@ -195,28 +196,17 @@ def boundary_of(
     def name(position: int | None) -> str | None:
         return axis.names[position] if position is not None else None
 
-    sides = searched.sides
+    ends = (result.last_bad, result.first_good) if axis.find_fix else (result.last_good, result.first_bad)
     boundary = Boundary(
-        subject=axis.subject,
-        unit=axis.unit,
+        Change(axis.subject, name(ends[0]), name(ends[1]), axis.unit, axis.find_fix),
         candidates=candidates or tuple(map(Candidate, axis.names)),
-        before=name(result.last_bad if axis.find_fix else result.last_good),
-        after=name(result.first_good if axis.find_fix else result.first_bad),
-        is_fix=axis.find_fix,
         suspects=searched.suspects,
-        sides=sides,
+        sides=searched.sides,
         steps=tuple(record.steps),
-        confidence=result.confidence,
-        good_side=result.good_side,
-        bad_side=result.bad_side,
-        effect=result.effect,
-        is_flaky=searched.search.is_noisy,
+        certainty=Certainty(
+            result.confidence, result.good_side, result.bad_side, result.effect, searched.search.is_noisy
+        ),
         left_out=dict(left_out or {}),
-        drift={axis.names[trial.position]: seen.drift for trial, seen in record.observations.items() if seen.drift},
-        altered={
-            axis.names[trial.position]: seen.altered for trial, seen in record.observations.items() if seen.altered
-        },
-        moved=_moved(searched),
     )
     return boundary.with_untried() if status_of(searched).is_change else boundary
 
@@ -227,11 +217,3 @@ def sides_of(searched: Searched) -> Sides | None:
     if not status_of(searched).is_change or len(locks) != 2:
         return None
     return Sides(*map(Side, locks, verdicts_around(is_fix=searched.axis.find_fix), searched.sides))
-
-
-def _moved(searched: Searched) -> tuple[Change, ...]:
-    """Return the difference of the locks of both sides, the largest version step first."""
-    locks = [side.lock for side in searched.sides if side.lock is not None]
-    if len(locks) != 2:
-        return ()
-    return tuple(sorted(locks[0].diff(locks[1]), key=lambda change: (change.step, change.name)))

@@ -31,15 +31,15 @@ from harness.culprit.commit import (
 from harness.culprit.sides import PackageFiles, Side, Sides
 from harness.culprit.trials import Trials
 from harness.environment import Environment
-from harness.environment.resolve import ERA_MARGIN
+from harness.environment.dates import ERA_MARGIN, as_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
 from harness.model import Change, Combination, Lock, Release, name_of, normalized_name
 from harness.model.culprit import Commit, Culprit, Finding, Level
 from harness.model.lock import AsOf
+from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
 from harness.probing import Judge, Probe
-from harness.question.parsing import as_of, required_name
 from harness.question.question import End, EndKind
 from harness.question.releases import releases_on_line, scope_of, told_holds
 from harness.repository.declared import declared_requirements, project_files, project_folder
@@ -96,7 +96,9 @@ def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: 
         moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
         culprit = Culprit((finding_of(source, pair, moved, len(chain)),))
         sides = tuple(source.runs.judged[sha][1] for sha in pair)
-        boundary = evolve(boundary, before=before, after=after, suspects=(after,), sides=sides, moved=())
+        boundary = evolve(
+            boundary, change=evolve(boundary.change, before=before, after=after), suspects=(after,), sides=sides
+        )
     return OnLine(searched, culprit).answer(asked, boundary)
 
 

@@ -10,7 +10,7 @@ from attrs import fields_dict
 from harness.errors import UserMistake
 from harness.model import normalized_name
 from harness.model.culprit import Level
-from harness.question.parsing import required_name
+from harness.model.requirements import required_name
 from harness.question.question import EndKind, Ends, Question, read_ends
 from harness.question.releases import check_order
 from harness.question.repros import runs_tests

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.version import Version
 
-from harness.bisection.answer import Boundary, Guilty
+from harness.bisection.answer import Guilty
 from harness.bisection.boundaries import boundary_of, candidates_of, search_line
 from harness.bisection.failures import FailureJudge, Group, seen_by
 from harness.culprit.axis import Axis, AxisSearch, Searched
@@ -23,6 +23,7 @@ from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
 from harness.culprit.trials import Trials
 from harness.model import Change, Observation, Release, Repro, Verdict, name_of
+from harness.model.boundary import Boundary
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
@@ -151,7 +152,7 @@ class PackageSearch:
         line = self._line(change, {**self.held, **others})
         if line is None:
             suspects = (change.after,) if change.after else ()
-            return Guilty(Boundary(name, before=change.before, after=change.after, suspects=suspects)), None
+            return Guilty(Boundary(change, suspects=suspects)), None
         axis, releases, left_out = line
         span = f"{name}, from {axis.names[0]} to {axis.names[-1]}"
         judge = evolve(self.judge, differing=Verdict.BAD if group.signature.captured else Verdict.SKIP)
@@ -177,7 +178,7 @@ class PackageSearch:
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
         found = evolve(boundary_of(searched, candidates_of(releases), left_out), fault=on_line.fault)
         if None in found.ends:
-            return Guilty(evolve(found, before=change.before, after=change.after)), None
+            return Guilty(evolve(found, change=change)), None
         judgement = self.judge(found.sides[-1])
         found = evolve(found, message=judgement.reason if judgement.differs else "")
         is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
@@ -257,7 +258,7 @@ class PackageSearch:
             others = {other: version for other, version in held.items() if other != name}
             culprit = self._culprit(self.units[name], others, frozenset(found))
             found[culprit.package] = culprit
-            held[culprit.package] = culprit.boundary.before
+            held[culprit.package] = culprit.boundary.change.before
             for other in [other for other in held if other != culprit.package]:
                 rest = {one: version for one, version in held.items() if one != other}
                 run = self.passes(rest)
@@ -278,7 +279,7 @@ class PackageSearch:
         instead = self._instead(boundary, below)
         if instead is None or instead.name in {*known, *others}:
             return found
-        held = {**others, boundary.subject: boundary.before}
+        held = {**others, boundary.subject: boundary.change.before}
         return self._culprit(evolve(self.units[instead.name], before=instead.before), held, known | {boundary.subject})
 
     def _instead(self, boundary: Boundary, below: Culprit | None) -> Change | None:
@@ -293,7 +294,7 @@ class PackageSearch:
         ]
         prober, asked = self.observer.prober, set(map(name_of, self.bad.requirements))
         for change in along if boundary.subject not in asked else ():
-            other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.after}")
+            other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.change.after}")
             if change.name in asked and prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
                 return change
         package = below.findings[0] if below is not None else None

@@ -18,6 +18,7 @@ from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.culprit.trials import Trials
+from harness.environment.dates import as_of
 from harness.environment.interpreter import meets
 from harness.errors import UserMistake
 from harness.model import Change, Lock, is_prerelease
@@ -25,7 +26,6 @@ from harness.model.culprit import Culprit, Finding, Level
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probers
 from harness.question.inquiry import Inquiry, Scope
-from harness.question.parsing import as_of
 from harness.question.question import End, EndKind
 from harness.question.releases import check_order, scope_of
 from harness.session import Session, at_python

@@ -9,13 +9,13 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import frozen
 
-from harness.bisection.answer import Answer, Boundary, Failure, Guilty
+from harness.bisection.answer import Answer, Failure, Guilty
 from harness.bisection.wording import head_of, state_of, subject_of
 from harness.model import Verdict
+from harness.model.boundary import Boundary, Counts
 from harness.model.culprit import Culprit, Finding
 from harness.model.release import version_order
 from harness.model.text import counted, in_environment, listed, listed_in_order, plain, sentence_and_table, short_reason
-from harness.search import Counts
 
 _ON_SCREEN, _ON_PAGE = 6, 200  # of many items
 _LINES_ON_SCREEN, _LINES_ON_PAGE = 40, 160  # of a diff
@@ -134,7 +134,7 @@ def _proofs(culprit: Guilty) -> Iterator[Row]:
             row = _proof(f"{proof.sentence}: {seen}", holds=proof.holds, more=more, is_long=is_long)
             rows[proof.sentence, proof.verdict, proof.holds] = row
     if all(row.is_long for row in rows.values()):
-        sides = [(Verdict.GOOD, boundary.good_side), (Verdict.BAD, boundary.bad_side)]
+        sides = [(Verdict.GOOD, boundary.certainty.good_side), (Verdict.BAD, boundary.certainty.bad_side)]
         for end, (verdict, counts) in zip(boundary.ends, sides[::-1] if boundary.is_fix else sides, strict=True):
             text = f"{subject_of(boundary)} {end or '(absent)'}: {_runs(verdict, counts)}"
             rows[text] = _proof(

@@ -46,13 +46,13 @@ def json_of(answer: Answer) -> dict[str, Any]:
         **picked(answer, "status sentence advice"),
         "head": head_of(answer),
         **picked(answer, "last_bad first_good suspects" if is_fix else "last_good first_bad suspects"),
-        "confidence": boundary.confidence,
+        "confidence": boundary.certainty.confidence,
         "rates": {
             side: {"failed": counts.bad, "runs": counts.runs}
-            for side, counts in (("good", boundary.good_side), ("bad", boundary.bad_side))
+            for side, counts in (("good", boundary.certainty.good_side), ("bad", boundary.certainty.bad_side))
             if counts is not None
         },
-        **picked(boundary, "effect"),
+        **picked(boundary.certainty, "effect"),
         **picked(answer, "signature failures constraints constraints_verified flaky failing_at_both not_run"),
         **picked(answer, "back_to lifted not_kept not_rebuilt"),
         "ends": {end: answer.asked.ends.get(end) for end in ("good", "bad")},
@@ -81,8 +81,8 @@ def _guilty(culprit: Guilty) -> Iterator[dict[str, Any]]:
             "evidence": culprit.evidence,
             "proved": culprit.is_proved,
             "observations": boundary.sides,
-            "confidence": boundary.confidence,
-            "flaky": boundary.is_flaky,
+            "confidence": boundary.certainty.confidence,
+            "flaky": boundary.certainty.is_flaky,
             "constraint": culprit.constraint if is_own or len(culprit.packages) == 1 else "",
         }
 

@@ -8,15 +8,16 @@ from collections.abc import Iterable, Mapping
 
 from attrs import evolve
 
-from harness.bisection.answer import Answer, Boundary, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Failure, Guilty, Status
 from harness.bisection.failures import failing_of
 from harness.model import Change, Verdict
+from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Culprit, Finding, Region
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.question.question import End, EndKind
 from harness.question.worlds import end_words
-from harness.search import BisectionResult, BisectionStatus, Effect
+from harness.search import BisectionResult, BisectionStatus
 from harness.search.rates import CONFIDENCE
 
 
@@ -25,7 +26,7 @@ def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str
 
     `name` are the names of the candidates by their position.
     """
-    subject, unit = answer.subject, answer.boundary.unit
+    subject, unit = answer.subject, answer.boundary.change.unit
     tried = {step.release for step in answer.steps if step.verdict is not Verdict.SKIP}
     judged = [candidate for candidate in name.values() if candidate in tried] or [name[0]]
     oldest, newest = judged[0], judged[-1]
@@ -69,7 +70,7 @@ def _how_sure(answer: Answer, result: BisectionResult) -> str:
 
 def _how_far(answer: Answer) -> str:
     """Say how a metric differs between the two sides, and in how many runs; "" without a metric."""
-    effect = answer.boundary.effect
+    effect = answer.boundary.certainty.effect
     if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
         return ""
     newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
@@ -91,7 +92,7 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
 
 
 def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
-    effect, unit = result.effect, answer.boundary.unit
+    effect, unit = result.effect, answer.boundary.change.unit
     if result.moved_ends and result.boundary is None and not result.suspects:
         return _unjudged_end(answer, result, name)
     if effect is not None and answer.signature is not None and not effect.is_clear:
@@ -152,7 +153,7 @@ def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
     if answer.ends:  # most of these runs are of more than one package
         return counted(answer.probes, "run") if answer.probes else "all runs known already"
-    told = runs_of(answer.probes, answer.steps, answer.boundary.unit)
+    told = runs_of(answer.probes, answer.steps, answer.boundary.change.unit)
     if answer.culprit is None or not answer.culprit_probes:
         return told
     return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
@@ -307,7 +308,7 @@ def _newer(culprit: Guilty) -> str:
         return f"{who} {older} is no longer installed"
     if len(boundary.suspects) > 1:
         return f"one of {who} {ranged(boundary.suspects)}"
-    commits = culprit.deeper.finest.commits if culprit.deeper is not None and boundary.unit == "commit" else ()
+    commits = culprit.deeper.finest.commits if culprit.deeper is not None and boundary.change.unit == "commit" else ()
     return f"{who} commit {commits[0].described}" if commits else f"{who} {newer}"
 
 
@@ -340,7 +341,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
 
 def subject_of(boundary: Boundary) -> str:
     """Return what the candidates of a search are candidates of, in words."""
-    return boundary.unit if boundary.unit == "Python" else boundary.subject
+    return boundary.change.unit if boundary.change.unit == "Python" else boundary.subject
 
 
 def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
@@ -387,7 +388,7 @@ def cause_of(culprit: Guilty) -> str:
     who = _newer(culprit) if is_range else packages_of(finest)
     if finest.commits:
         told = f"commit {listed(commit.described for commit in finest.commits)}"
-        return f"{boundary.subject} {told}" if boundary.unit == "commit" else f"{who}, {told}"
+        return f"{boundary.subject} {told}" if boundary.change.unit == "commit" else f"{who}, {told}"
     where = _places(finest)
     if did:
         return f"{who} {did}: {where}" if finest.regions else f"{who} {did}"

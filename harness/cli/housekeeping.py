@@ -132,7 +132,7 @@ def clean(older_than: float | None, dry_run: bool) -> None:
     if not dry_run:
         prune_wheels(workspace)
         if older_than is None:
-            for folder in (workspace.index, workspace.built, workspace.trees, workspace.made):
+            for folder in (workspace.index, workspace.built, workspace.trees):
                 remove_tree(folder)
             remove_abandoned(workspace.downloads)
     verb = "would remove" if dry_run else "removed"

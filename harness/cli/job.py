@@ -15,18 +15,20 @@ from rich.text import Text
 
 from harness.cli.options import FOLDER, SectionCommand, settings_options
 from harness.environment import Uv, read_pip_settings
+from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
 from harness.errors import NoSpace, UserMistake
 from harness.model import Device, Repro
+from harness.model.requirements import merged_requirements, required_name
 from harness.model.text import counted, size_in_words
 from harness.probing import Cancelled, Judge, Probe
 from harness.probing.bundle import Absorbed, Packed, Packer, WantedProbe
 from harness.probing.bundle import absorb as take_back
+from harness.probing.made import supplied
 from harness.probing.node import run_folder
-from harness.question.given import Giver, combination_of
-from harness.question.parsing import required_name
-from harness.question.releases import holds_of, merged_requirements, one_date, subject_of
+from harness.question.releases import holds_of, subject_of
 from harness.question.repros import chosen_repro
+from harness.question.single import combination_of
 from harness.session import Session, local_session
 from harness.settings import OptionGroup, Settings
 from harness.store import Store
@@ -123,7 +125,7 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     with_ = merged_requirements(settings.with_, (one,)) if one else settings.with_
     here = combination_of(session, repro, with_, holds, one_date(settings.as_of, beside, session.index))
     # A first step runs here, where the network is.
-    repro = Giver(session.local, session.index).given(repro, here, settings.as_of, settings.made_with)
+    repro = supplied(session.local, repro, here, settings.as_of, settings.made_with)
     backend = session.local.builder.uv.environment.get(TORCH_BACKEND)
     there = evolve(here, device=_device(settings.device, repro, backend))
     return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, there))

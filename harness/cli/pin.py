@@ -103,7 +103,7 @@ def pinned(answer: Answer) -> Pinned:
         return Pinned(ends[-1].lock, "it passes with today's newest packages; nothing has to be held back")
     run = answer.verified_by
     if run is not None and run.lock is not None:
-        broke = ", ".join(f"{one.package} {one.boundary.after or ''}".rstrip() for one in answer.culprits)
+        broke = ", ".join(f"{one.package} {one.boundary.change.after or ''}".rstrip() for one in answer.culprits)
         both = f"; {len(answer.failing_at_both)} tests fail with older packages too" if answer.failing_at_both else ""
         held = ", ".join(answer.constraints)
         sentence = f"it passes with the newest packages and {held} (a run with them passed); {broke} broke it{both}"

@@ -79,7 +79,7 @@ def shell(side: str, id: str | None, settings: Settings) -> None:  # noqa: A002
 def side_of(kept: KeptAnswer, side: str) -> Observation:
     """The run of the good or the bad side of an answer. Raises `UserMistake` if there is none."""
     answer = kept.answer
-    if answer.boundary.unit == "commit":
+    if answer.boundary.change.unit == "commit":
         raise UserMistake(
             "the sides of this answer are commits, which are built for each run and not kept",
             hint="harness report shows them; check one out to look around in it",

@@ -93,7 +93,17 @@ class RunLog:
         judgement = self.judge(observation)
         seconds = 0.0 if cached else observation.duration_s
         self.steps.append(
-            Step(name, judgement.verdict, judgement.reason, observation.key, cached, seconds, trial.attempt)
+            Step(
+                name,
+                judgement.verdict,
+                judgement.reason,
+                observation.key,
+                cached,
+                seconds,
+                trial.attempt,
+                observation.drift,
+                observation.altered,
+            )
         )
         self.ran += not cached and observation.outcome.ran
         return judgement

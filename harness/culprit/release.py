@@ -14,7 +14,7 @@ from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.side_proofs import proved_again
 from harness.culprit.sides import Side, Sides, exchanged
 from harness.culprit.trials import Trials
-from harness.environment.resolve import ERA_MARGIN
+from harness.environment.dates import ERA_MARGIN
 from harness.model import Change, Release, Verdict, name_of
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf

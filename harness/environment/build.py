@@ -24,13 +24,14 @@ from harness.atomic import is_out_of_space
 from harness.environment.attempt import is_source
 from harness.environment.bytecode import BytecodeStore, Sources
 from harness.environment.disk_space import DiskEstimate, DiskSpace, cached_by_uv
-from harness.environment.ledger import Location, Manifest, RecentlyCompared
+from harness.environment.manifest import Manifest, RecentlyCompared
 from harness.environment.source_builds import CANT_BUILD, BuiltWheel, NotBuilt, SourceBuilds
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.environment.wheel_store import Tree, WheelStore
 from harness.environment.without_gpu import BACKEND, CpuBuilds, left_out, replaced_by, stand_in, uncalled
 from harness.environment.workspace import (
     MARK,
+    Location,
     Workspace,
     check_ours,
     claimed_folder,

@@ -23,8 +23,9 @@ from typing import NamedTuple
 from attrs import define, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, Location, Manifest, content_of, read_states, state_of
+from harness.environment.manifest import FileState, Manifest, content_of, differing, read_states
 from harness.environment.wheel_store import WheelStore, share
+from harness.environment.workspace import Location
 from harness.run.launch import Limits, remove_tree
 from harness.run.locks import Busy, acquire
 from harness.run.process import run_guarded
@@ -87,7 +88,7 @@ class BytecodeStore:
             remove_tree(tree)
             missing = list(filled)
         wanted = {stored[path].origin: stored[path].state for path in missing}
-        for origin in self.wheels.ledger.differing(wanted, _lstats(wanted))[0]:
+        for origin in differing(wanted, self.wheels.ledger.states(_lstats(wanted))):
             del wanted[origin]
             Path(origin).unlink(missing_ok=True)
         noted = []
@@ -155,7 +156,7 @@ class BytecodeStore:
                 for name in (one.name for one in wanted if one.entry == entry and f"{folder}/{one.name}" in made):
                     with contextlib.suppress(FileNotFoundError):  # removed by `harness clean`
                         found = os.lstat(f"{folder}/{name}")
-                        new[name] = state_of(found, content_of(f"{folder}/{name}", found))
+                        new[name] = FileState.of(found, content_of(f"{folder}/{name}", found))
                         noted.append((found, new[name].content))
                 write_whole(entry / _LEDGER, json.dumps({**read_states(entry / _LEDGER), **new}))
                 self.wheels.ledger.note(noted)
@@ -229,12 +230,12 @@ class BytecodeTree:
     def differences(self) -> list[str]:
         """Compare the tree after a run: the files that were changed or removed."""
         try:
-            differing, added = self.store.wheels.ledger.compare(self.folder, self.files)
+            differs, added = self.store.wheels.ledger.compare(self.folder, self.files)
         except OSError:
-            differing, added = list(self.files), []
+            differs, added = list(self.files), []
         self.fresh = tuple(added)
         inside = _inside(self.sources.packages)
-        return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differing]
+        return [f"{path.removeprefix(f'{inside}/')} (bytecode)" for path in differs]
 
 
 def compiled_name(source: str, cache_tag: str) -> str:
@@ -247,10 +248,12 @@ def _of_stdlib(stdlib: Path) -> str:
     return f"stdlib-{hashlib.sha256(str(stdlib).encode()).hexdigest()[:16]}"
 
 
-def _lstats(paths: Iterable[str]) -> Iterator[tuple[str, os.stat_result]]:
+def _lstats(paths: Iterable[str]) -> dict[str, os.stat_result]:
+    found = {}
     for path in paths:
         with contextlib.suppress(FileNotFoundError):
-            yield path, os.lstat(path)
+            found[path] = os.lstat(path)
+    return found
 
 
 def _inside(folder: Path) -> str:

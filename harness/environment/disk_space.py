@@ -16,9 +16,8 @@ from pathlib import Path
 from attrs import field, frozen
 
 from harness.atomic import remove_partial
-from harness.environment.ledger import Location
 from harness.environment.wheel_store import WheelStore
-from harness.environment.workspace import Workspace, remove_abandoned
+from harness.environment.workspace import Location, Workspace, remove_abandoned
 from harness.errors import NoSpace
 from harness.events import SILENT, Note, Reporter
 from harness.model import Pin

@@ -31,17 +31,12 @@ from harness.environment.attempt import (
     read_lock,
     undated_in,
 )
-from harness.environment.source_builds import (
-    CANT_BUILD,
-    BuiltWheel,
-    NotBuilt,
-    SourceBuilds,
-    exact_version,
-    without_requirements,
-)
+from harness.environment.dates import ERA_MARGIN
+from harness.environment.source_builds import CANT_BUILD, BuiltWheel, NotBuilt, SourceBuilds, without_requirements
 from harness.environment.uv import Uv, spoken_by_uv
 from harness.model import Combination, Lock, Pin, name_of, normalized_name, parsed_version
 from harness.model.lock import NO_SOURCE
+from harness.model.requirements import exact_version
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -50,8 +45,6 @@ if TYPE_CHECKING:
     from harness.environment.interpreter import Interpreter
 
 
-# The matching release of a sister package often follows within minutes.
-ERA_MARGIN = timedelta(hours=1)
 # torch, torchvision and torchaudio are uploaded within hours of each other.
 _TOGETHER = timedelta(days=1)
 # A chain of requirements without dates: a project, its build of torch, and what that build requires.

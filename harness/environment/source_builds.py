@@ -206,13 +206,6 @@ def _named(pin: Pin) -> str:
     return f"{pin.name}=={pin.version}"
 
 
-def exact_version(requirement: str) -> tuple[str, str] | None:
-    """The project and the version that a requirement names with == or ===, None if it names none."""
-    parsed = Requirement(requirement)
-    exact = (one.version for one in parsed.specifier if one.operator in ("==", "===") and "*" not in one.version)
-    return next(((normalized_name(parsed.name), version) for version in exact), None)
-
-
 _ROUNDS = 5  # times that a build may ask for more
 _DEEPEST = 3  # requirements of requirements that have no wheel
 _WANTED = re.compile(r"No solution found when resolving:((?:[\s│|]*`[^`]+`,?)+)")

@@ -25,8 +25,8 @@ from attrs import define, evolve, field
 
 from harness.environment.build import Builder, Environment, Uninstallable
 from harness.environment.bytecode import BytecodeTree
-from harness.environment.ledger import Location, Manifest, content_of, files_below, signatures
-from harness.environment.workspace import claimed_folder, site_packages
+from harness.environment.manifest import Ledger, Manifest, files_below, signatures
+from harness.environment.workspace import Location, claimed_folder, site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Mixture
 from harness.run.locks import Busy, acquire
@@ -228,7 +228,7 @@ def alias_of(location: Location, number: int) -> Path:
 
     Call it with the shared lock of the environment held. Raises `OSError`.
     """
-    parent = location.aliases
+    parent, ledger = location.aliases, Ledger.of(location.workspace)
     parent.mkdir(parents=True, exist_ok=True)
     folder = parent / str(number)
     with claimed_folder(parent, ".") as spare:
@@ -238,7 +238,7 @@ def alias_of(location: Location, number: int) -> Path:
         for entry in location.folder.iterdir():
             if not (fresh / entry.name).exists():
                 (fresh / entry.name).symlink_to(entry.readlink() if entry.is_symlink() else entry)
-        if not folder.is_dir() or _contents(folder) != _contents(fresh):
+        if not folder.is_dir() or _contents(folder, ledger) != _contents(fresh, ledger):
             with contextlib.suppress(FileNotFoundError):
                 folder.rename(spare / "former")
             with contextlib.suppress(OSError):  # another run has made it meanwhile
@@ -246,10 +246,10 @@ def alias_of(location: Location, number: int) -> Path:
     return folder
 
 
-def _contents(folder: Path) -> dict[str, tuple[int, str]]:
+def _contents(folder: Path, ledger: Ledger) -> dict[str, tuple[int, str]]:
     """Mode and content of each file, without those of linked folders."""
-    found = files_below(folder)
-    return {path: (state.st_mode, content_of(folder / path, state)) for path, state in found.items()}
+    states = ledger.states(files_below(folder), folder)
+    return {path: (state.mode, state.content) for path, state in states.items()}
 
 
 def link_bytecode(prefix: Path, tree: Path, folders: dict[Path, Path]) -> None:

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING
 from attrs import Factory, field, frozen
 
 from harness.atomic import write_whole
-from harness.environment.ledger import FileState, Ledger, content_of, files_below, look, read_states, state_of
+from harness.environment.manifest import FileState, Ledger, content_of, files_below, read_states
 from harness.environment.workspace import Workspace, claimed_folder, site_packages
 from harness.model import Pin, normalized_name
 from harness.run.launch import remove_tree
@@ -232,7 +232,7 @@ class WheelStore:
         states = read_states(self.root / key / _LEDGER)
         with contextlib.suppress(OSError):
             folder = self.root / key / STORED
-            if states and self.ledger.differing(states, look(folder), f"{folder}/") == ([], []):
+            if states and self.ledger.compare(folder, states) == ([], []):
                 return Tree(pin.name, pin.version, folder, states, key)
         self._drop(key)
         return None
@@ -289,12 +289,11 @@ def installed_files(info: Path, folder: Path) -> tuple[dict[str, FileState], str
                 continue
             try:
                 found = (folder / path).lstat()
-                content = content_of(folder / path, found)
             except OSError:
                 continue
-            if digest.startswith("sha256=") and _hex(digest) != content:
+            files[path] = FileState.of(found, content_of(folder / path, found))
+            if digest.startswith("sha256=") and _hex(digest) != files[path].content:
                 wrong = wrong or path
-            files[path] = state_of(found, content)
     return files, wrong
 
 

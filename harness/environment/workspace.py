@@ -67,7 +67,6 @@ class Workspace:
     imports = _Folder()  # import graphs of traced runs
     scratch = _Folder()  # scratch folders of running probes; see `harness.environment.watched`
     trees = _Folder()  # what first steps of repros wrote, and inputs, one read-only folder per content
-    made = _Folder()  # which of these folders a first step wrote, or an input is
     projects = _Folder()  # copies of users' projects with their built files, one folder per content
 
     @classmethod
@@ -75,6 +74,66 @@ class Workspace:
         """The folder named by HARNESS_CACHE_DIR, else the user's cache folder of this platform."""
         named = os.environ.get("HARNESS_CACHE_DIR")
         return cls(Path(named).expanduser().absolute() if named else platformdirs.user_cache_path("regression-harness"))
+
+
+class _Kept:
+    """A path of an environment: in a folder of the cache, named after it."""
+
+    def __init__(self, folder: str, suffix: str = "") -> None:
+        self._folder, self._suffix = folder, suffix
+
+    def __get__(self, location: Location, owner: type) -> Path:
+        parent: Path = getattr(location.workspace, self._folder)
+        return parent / f"{location.name}{self._suffix}"
+
+
+@frozen
+class Location:
+    """Where an environment is, and by its name what is kept outside of it: its record, its locks, its bytecode.
+
+    Runs share the lock `in_use`; building and removing need it exclusively. A process that may read the environment
+    shares `kept` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree
+    `pycache` has `bytecode_lock`. `aliases` are other paths to it.
+    """
+
+    workspace: Workspace
+    name: str
+
+    folder = _Kept("environments")
+    in_use = _Kept("locks", ".lock")
+    kept = _Kept("locks", ".kept.lock")
+    bytecode_lock = _Kept("locks", ".bytecode.lock")
+    manifest_path = _Kept("records", ".json")
+    aliases = _Kept("aliases")
+    pycache = _Kept("pycache")
+
+    @property
+    def python(self) -> Path:
+        """The interpreter of the finished environment."""
+        return self.folder / "bin" / "python"
+
+    def remove(self) -> bool:
+        """Remove the environment unless it is in use; returns whether it was removed."""
+        try:
+            with acquire(self.kept, wait=False), acquire(self.in_use, wait=False):
+                if not self.folder.is_dir():
+                    return False
+                self.discard()
+        except Busy:
+            return False
+        return True
+
+    def discard(self) -> None:
+        """Remove the environment. Call it with the exclusive lock held."""
+        # Renamed first: a half-removed folder must not be taken for an environment.
+        doomed = self.workspace.building / f"{self.name}-removed"
+        remove_tree(doomed)
+        with contextlib.suppress(FileNotFoundError):
+            self.folder.rename(doomed)
+        self.manifest_path.unlink(missing_ok=True)
+        remove_tree(self.pycache)
+        remove_tree(self.aliases)
+        remove_tree(doomed)
 
 
 def held_lock(folder: Path) -> str | None:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
 
+from harness.environment.dates import era_of
 from harness.environment.interpreter import target_of
 from harness.errors import UserMistake
 from harness.events import SILENT, Progress, Reporter, SearchBegan, run_label
@@ -20,10 +21,10 @@ from harness.model.lock import AsOf
 from harness.model.text import counted
 from harness.probing import Judge, Probe
 from harness.probing.lanes import Engine, Lanes
+from harness.probing.made import supplied_if_made
 from harness.probing.probe import Probers, known_attempts
-from harness.question.given import Giver, combination_of
-from harness.question.releases import era_of
 from harness.question.repros import find_repro
+from harness.question.single import combination_of
 from harness.run.devices import choose_device
 from harness.search import ByNumber, Grid, Trial
 from harness.session import Session, joined, local_session
@@ -79,8 +80,7 @@ class Sessions:
         combination = evolve(combination, device=device)
         if repro.made is not None or repro.inputs or cell.made:
             day = self.as_of.isoformat() if self.as_of is not None else None
-            giver = Giver(session.local, session.index)
-            repro = giver.given_if_made(repro, combination, cell.as_of or day, cell.made, run=run)
+            repro = supplied_if_made(session.local, repro, combination, cell.as_of or day, cell.made, run=run)
         return Probe(repro, combination)
 
     def _date(self, cell: Cell) -> datetime | None:

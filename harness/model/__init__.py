@@ -11,6 +11,6 @@ from harness.model.observation import (
     Trace,
 )
 from harness.model.release import Release, Target, is_prerelease, name_of, normalized_name, parsed_version
-from harness.model.repro import Bounds, Given, Input, Made, Repro
+from harness.model.repro import Bounds, Given, Made, Repro
 from harness.model.signature import Signature, capture_signature
 from harness.model.verdict import Judgement, Verdict, judge

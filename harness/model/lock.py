@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, date, datetime, timedelta
 from itertools import zip_longest
 
-from attrs import field, frozen
+from attrs import evolve, field, frozen
 
 from harness.model.release import parsed_version
 
@@ -148,11 +148,22 @@ class Pin:
 
 @frozen
 class Change:
-    """One difference between two locks; None on the side that lacks the distribution."""
+    """What changed: `name` at `before` and at `after`; None on the side that lacks it.
+
+    It is a distribution of two locks, or what the candidates of a line are candidates of, which are releases, commits
+    or Pythons, as `unit` says. The change is a fix with `is_fix`, else a regression.
+    """
 
     name: str
     before: str | None
     after: str | None
+    unit: str = "release"
+    is_fix: bool = False
+
+    @property
+    def reversed(self) -> Change:
+        """The same change from the newer side to the older one."""
+        return evolve(self, before=self.after, after=self.before)
 
     @property
     def step(self) -> int:

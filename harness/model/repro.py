@@ -1,7 +1,7 @@
 """A repro: a script with its requirements, its bounds and the signature of its bug (inline metadata, PEP 723).
 
-A run may be given folders besides its packages: files that its first step made, and inputs that it declares.
-Each is named by a hash over its whole content, so that another byte makes it another run.
+A run may be given two folders besides its packages: what its first step wrote, and the inputs that it declares. Each is
+named by a hash over its whole content, so that another byte makes it another run.
 """
 
 from __future__ import annotations
@@ -28,10 +28,7 @@ from harness.model.table import (
     Reader,
     a_table,
     each,
-    filled,
     is_number,
-    list_of,
-    matching,
     number,
     one_of,
     parsed,
@@ -45,37 +42,6 @@ from harness.model.text import parse_size
 
 MAKE, USE = "make", "use"
 ARTIFACTS, INPUTS = "HARNESS_ARTIFACTS", "HARNESS_INPUTS"
-_SHA256 = re.compile(r"[0-9a-f]{64}")
-_HUB = re.compile(r"(?P<kind>(?:datasets|spaces)/)?(?P<id>[\w.-]+(?:/[\w.-]+)?)@(?P<revision>[\w./-]+)")
-_NAME = re.compile(r"[A-Za-z0-9][\w.-]*")
-
-
-@frozen
-class Input:
-    """Files that nothing makes: a `folder`, an `archive` (a path or a URL) with its `sha256`, or `files` of a `hub`.
-
-    Relative paths start at the repro's own folder. `hub` is "owner/name@revision", with "datasets/" before it for a
-    data set; `files` are names or patterns such as "*.json".
-    """
-
-    name: str
-    folder: str = ""
-    archive: str = ""
-    sha256: str = ""
-    hub: str = ""
-    files: tuple[str, ...] = ()
-
-    @property
-    def repository(self) -> tuple[str, str, str]:
-        """The kind of the hub's repository ("model", "dataset" or "space"), its id and the revision."""
-        found = _HUB.fullmatch(self.hub)
-        kind, name, revision = found.group("kind", "id", "revision") if found else ("", self.hub, "")
-        return (kind or "models/").removesuffix("s/"), name, revision
-
-    @property
-    def words(self) -> str:
-        """What it is, for people."""
-        return self.hub or self.archive or self.folder
 
 
 @frozen
@@ -97,29 +63,6 @@ class Given:
     def record(self) -> dict[str, str]:
         """What an observation keeps of it."""
         return {"tree": self.digest, **({"by": self.by, "run": self.run} if self.by else {})}
-
-
-_SOURCES: dict[str, dict[str, Reader]] = {
-    "folder": {"folder": filled},
-    "archive": {
-        "archive": filled,
-        "sha256": matching(_SHA256, "the archive's hash in 64 hexadecimal digits (sha256sum FILE shows it)"),
-    },
-    "hub": {
-        "hub": matching(_HUB, "'owner/name@revision', where revision is a commit"),
-        "files": list_of(bool, "a list of the files wanted, such as ['config.json', '*.safetensors']"),
-    },
-}
-
-
-def _input(value: Any, where: str) -> Input:
-    name = where.partition(".")[2]
-    if not _NAME.fullmatch(name):
-        raise ValueError(f"{where}: a name is letters, digits, dots and dashes, because it names a folder")
-    sources = [readers for source, readers in _SOURCES.items() if source in a_table(value, where)]
-    if len(sources) != 1:
-        raise ValueError(f"{where} must name one of folder, archive and hub")
-    return Input(name, **read_table(value, where, sources[0], needs=sources[0]))
 
 
 # The regular expression for such a block in the specification:
@@ -181,9 +124,9 @@ class Repro:
     before a run starts (None: a modest amount). `reported` is the report that the repro comes from, `known`
     what is true of its bug. `project` is a folder ("": none): each run gets a fresh copy and starts in the folder
     `inside` of the copy. `search_path` are folders with modules, relative to the copy unless absolute. `made` is its
-    first step and `inputs` what it declares; `given` are the folders that its runs get for them, and `step` is the step
-    to run, "" without a first step. `typed` names the parameters that the user gave. `is_limit_own` says that `timeout`
-    is the user's or the repro's, not a shorter one of a search.
+    first step and `inputs` a folder, relative to its own ("": none); `given` are the folders that its runs get for
+    them, and `step` is the step to run, "" without a first step. `typed` names the parameters that the user gave.
+    `is_limit_own` says that `timeout` is the user's or the repro's, not a shorter one of a search.
     """
 
     name: str
@@ -208,7 +151,7 @@ class Repro:
     inside: str = ""
     search_path: tuple[str, ...] = ()
     made: Made | None = None
-    inputs: tuple[Input, ...] = ()
+    inputs: str = ""
     given: tuple[Given, ...] = ()
     step: str = ""
     typed: tuple[str, ...] = field(default=(), eq=False)
@@ -252,11 +195,6 @@ class Repro:
         With `is_own=False` the limit is not what the user would change.
         """
         return evolve(self, timeout=timeout, is_limit_own=is_own) if timeout is not None else self
-
-    @property
-    def is_pinned_offline(self) -> bool:
-        """Whether it has files of a hub, which its runs must not ask for anything else."""
-        return any(one.hub for one in self.inputs)
 
     @property
     def first_step(self) -> Repro:
@@ -408,7 +346,9 @@ TOOL: dict[str, Reader] = {
     "cases": each(lambda table, where: Case(**read_table(table, where, _CASE))),
     "reported": text,
     "made": _made,
-    "inputs": lambda value, where: tuple(each(_input)(value, where).values()),
+    "inputs": that(
+        lambda value: isinstance(value, str) and bool(value.strip()), "a folder beside the repro, such as 'data'"
+    ),
 }
 
 

@@ -75,7 +75,10 @@ def judge(observation: Observation, signature: Signature, log: str = "") -> Judg
 
 @frozen
 class Step:
-    """One release and its verdict. `seconds` is the duration of the run, 0 if nothing ran."""
+    """One run of a candidate and its verdict. `seconds` is the duration of the run, 0 if nothing ran.
+
+    `drift` is what of its environment could not be held, `altered` the files of it that the run changed.
+    """
 
     release: str
     verdict: Verdict
@@ -84,6 +87,8 @@ class Step:
     cached: bool
     seconds: float
     attempt: int = 0
+    drift: tuple[str, ...] = ()
+    altered: tuple[str, ...] = ()
 
     def as_json(self) -> dict[str, Any]:
         """The step in the JSON of answers."""

@@ -18,10 +18,10 @@ from harness.arguments import as_path, as_tuple, with_types
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
+from harness.model.requirements import required_name, unpinned
 from harness.question.lockfiles import environment_of, read_requirement_file
-from harness.question.parsing import required_name
 from harness.question.project import Project, Projects, find_project, last_commit
-from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras, plugin_of_option, unpinned
+from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras, plugin_of_option
 from harness.question.repros import chosen_repro, digest_of, parameters, unwrapped
 from harness.repository.git import Repository
 from harness.run.commands import recognised

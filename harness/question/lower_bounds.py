@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 
 from attrs import field, frozen
 from packaging.requirements import Requirement
-from packaging.specifiers import Specifier, SpecifierSet
 
-from harness.environment.source_builds import exact_version
-from harness.model import Verdict, name_of, parsed_version
+from harness.model import Verdict, name_of
+from harness.model.requirements import exact_version, without_lower_bound
 from harness.model.text import listed
 from harness.search import Narrowing
 
@@ -25,41 +24,6 @@ if TYPE_CHECKING:
     from harness.question.question import End
 
 _LOWER = (">", ">=", "~=", "==", "===")
-
-
-def without_lower_bound(text: str) -> str:
-    """Return a requirement without its lower bounds: `==1.2` becomes `<=1.2`, `~=1.2` and `==1.*` become `<2`.
-
-    Unchanged if it has none.
-    """
-    requirement = Requirement(text)
-    if all(one.operator not in _LOWER for one in requirement.specifier):
-        return text
-    requirement.specifier = SpecifierSet(",".join(filter(None, map(_upper_part, requirement.specifier))))
-    return str(requirement)
-
-
-def at_least(text: str, version: str | None) -> str:
-    """Return a requirement with a version as its lower bound; None sets none."""
-    requirement, lowest = Requirement(text), parsed_version(version)
-    if lowest is not None:
-        requirement.specifier &= SpecifierSet(f">={lowest.public}")
-    return str(requirement)
-
-
-def _upper_part(specifier: Specifier) -> str:
-    """Return what a specifier says about newer releases, "" if that is nothing."""
-    operator, text = specifier.operator, specifier.version
-    if operator not in _LOWER:
-        return str(specifier)
-    version = parsed_version(text.removesuffix(".*"))
-    if operator in (">", ">=") or version is None:
-        return ""
-    if operator == "~=" or text.endswith(".*"):
-        fixed = version.release if text.endswith(".*") else version.release[:-1]
-        epoch = f"{version.epoch}!" if version.epoch else ""
-        return f"<{epoch}{'.'.join(map(str, (*fixed[:-1], fixed[-1] + 1)))}"
-    return f"<={version.public}"
 
 
 def is_newer(text: str, day: datetime, index: Index) -> bool:

@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 
-from packaging.requirements import InvalidRequirement
 from packaging.version import InvalidVersion, Version
 
 from harness.errors import UserMistake
-from harness.model import name_of
-from harness.model.lock import AsOf, moment_of
+from harness.model.lock import moment_of
 
 _WRITTEN = re.compile(r"(\d+(?:\.\d+)?)\s*([smh]?)\Z")
 _SECONDS = {"s": 1.0, "m": 60.0, "h": 3600.0, "": 60.0}
@@ -22,29 +20,6 @@ def version_of(text: str) -> Version:
         return Version(Version(text).public)
     except InvalidVersion as error:
         raise UserMistake(f"{text!r} is not a version", hint="for example 4.52.4") from error
-
-
-def required_name(text: str) -> str:
-    """Return the normalised name of the project that a requirement is for. Raises `UserMistake`."""
-    try:
-        return name_of(text)
-    except InvalidRequirement as error:
-        raise UserMistake(
-            f"{text!r} is not a requirement: {str(error).splitlines()[0]}", hint="for example 'torch==2.8.0'"
-        ) from error
-
-
-def as_of(text: str | None) -> AsOf:
-    """Parse the value of `--as-of`: era, none or a date. Raises `UserMistake`."""
-    try:
-        found = AsOf.read(text)
-    except ValueError as error:
-        raise UserMistake(f"--as-of {error}") from error
-    except OverflowError as error:
-        raise UserMistake(f"--as-of {text} is not a valid date") from error
-    if found.moment is not None and found.moment > datetime.now(UTC) + timedelta(days=1):
-        raise UserMistake(f"--as-of {text} is in the future", hint="without --as-of the newest packages are installed")
-    return found
 
 
 def day(text: str, option: str, *, begins: bool = False) -> datetime:

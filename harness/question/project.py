@@ -18,9 +18,9 @@ from harness.environment.source_builds import SourceBuilds
 from harness.environment.workspace import claimed_folder
 from harness.errors import UserMistake
 from harness.model import parsed_version
+from harness.model.requirements import required_name
 from harness.model.text import counted, listed
 from harness.question.lockfiles import environment_of
-from harness.question.parsing import required_name
 from harness.question.project_requirements import OWN_REQUIREMENTS, RequestedExtras, requirements_of
 from harness.repository.declared import FILES, declared_in, project_folder, read_toml
 from harness.repository.git import archive_of, git_output

@@ -20,13 +20,12 @@ from typing import Any
 
 from attrs import define, field, frozen
 from packaging.requirements import InvalidRequirement, Requirement
-from packaging.specifiers import SpecifierSet
 
 from harness.errors import UserMistake
 from harness.model import name_of, normalized_name
+from harness.model.requirements import required_name, unpinned
 from harness.model.text import listed
 from harness.question.lockfiles import read_requirement_file, requirements_of_conda
-from harness.question.parsing import required_name
 from harness.repository.declared import Declared, declared_in, nodes_in, of_poetry, read_ini, read_toml, text_of
 
 _KNOWN: dict[str, Any] = tomllib.loads(Path(__file__).with_name("known_tools.toml").read_text(encoding="utf-8"))
@@ -365,15 +364,6 @@ def lifted(requirements: Iterable[str]) -> tuple[str, ...]:
         except InvalidRequirement:
             continue
     return tuple(found)
-
-
-def unpinned(text: str) -> str:
-    """Return a requirement without its version if that is exact; otherwise unchanged."""
-    requirement = Requirement(text)
-    exact = [one for one in requirement.specifier if one.operator in ("==", "===") and not one.version.endswith("*")]
-    if exact:
-        requirement.specifier = SpecifierSet()
-    return str(requirement) if exact else text
 
 
 def _used(tree: Path) -> frozenset[str]:

@@ -9,9 +9,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, frozen
 from packaging.version import Version
 
+from harness.environment.dates import ERA_MARGIN, as_of
 from harness.environment.index import public_version
-from harness.environment.resolve import ERA_MARGIN
-from harness.environment.source_builds import exact_version
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import (
     Combination,
@@ -19,20 +18,18 @@ from harness.model import (
     Lock,
     Release,
     Repro,
-    is_prerelease,
-    name_of,
     normalized_name,
     parsed_version,
 )
 from harness.model.lock import AsOf
 from harness.model.repro import Bounds
+from harness.model.requirements import merged_requirements, required_name, unpinned
 from harness.probing import Probe
 from harness.question.inquiry import Inquiry, Scope
-from harness.question.parsing import as_of, required_name, version_of
-from harness.question.project_requirements import unpinned
+from harness.question.parsing import version_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Collection, Container, Iterable, Sequence
+    from collections.abc import Callable, Container, Iterable, Sequence
 
     from harness.environment import Index, Interpreter
     from harness.probing.probe import Probing
@@ -242,27 +239,6 @@ def _last_day(until: datetime | None) -> str:
     return f"{until - timedelta(microseconds=1):%Y-%m-%d}" if until is not None else ""
 
 
-def merged_requirements(
-    own: tuple[str, ...], given: tuple[str, ...], left_out: Collection[str] = frozenset()
-) -> tuple[str, ...]:
-    """Merge requirements: `own` without those for projects in `left_out`, replaced by `given` for the same project.
-
-    Other given requirements come last. Raises `UserMistake` for an invalid requirement.
-    """
-    said: dict[str, list[str]] = {}
-    for requirement in given:
-        said.setdefault(required_name(requirement), []).append(requirement)
-    merged: list[str] = []
-    replaced = set(said)
-    for text in own:
-        name = name_of(text)
-        if name in said:
-            merged += said.pop(name)
-        elif name not in left_out and name not in replaced:
-            merged.append(text)
-    return (*merged, *(requirement for rest in said.values() for requirement in rest))
-
-
 def told_packages(plan: Plan, near: str) -> tuple[str, ...]:
     """Return a sentence about the other packages, kept as in `near` without a date; empty if the user chose them."""
     chosen = {"era": "as they were on the day of each release", "none": f"as close as possible to those of {near}"}
@@ -323,36 +299,6 @@ def check_order(good: str | None, bad: str | None, *, find_fix: bool, key: Calla
         raise UserMistake(
             f"--good {good} is newer than --bad {bad}", hint="swap them, or add --find-fix to find what fixed it"
         )
-
-
-def one_date(text: str | None, pinned: Sequence[str], index: Index) -> datetime | None:
-    """Return the date that `--as-of` means for one probe; for "era" the day of the `pinned` releases.
-
-    None means the newest packages. Raises `UserMistake`, and for "era" also `UnknownProject` and `NoNetwork`.
-    """
-    wanted = as_of(text)
-    return wanted.of(era_of(pinned, index) if wanted.is_era else None)
-
-
-def era_of(requirements: Sequence[str], index: Index) -> datetime | None:
-    """Return the day of the newest release that is pinned with ==, None if the index has no time for any of them.
-
-    Raises `UserMistake` if nothing is pinned, `UnknownProject` and `NoNetwork`.
-    """
-    pinned = [found for text in requirements if (found := exact_version(text)) is not None]
-    if not pinned:
-        raise UserMistake(
-            "as-of era needs a release to take the day from", hint="pin one, such as transformers==4.53.0"
-        )
-    releases = [index.release(project, version) for project, version in pinned]
-    uploaded = [release.uploaded for release in releases if release is not None and release.uploaded is not None]
-    return max(uploaded) + ERA_MARGIN if uploaded else None
-
-
-def pinned_prereleases(requirements: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of projects that are pinned to a pre-release."""
-    pinned = (found for text in requirements if (found := exact_version(text)) is not None)
-    return tuple(name for name, version in pinned if is_prerelease(version))
 
 
 def subject_of(repro: Repro, named: Iterable[str]) -> str:

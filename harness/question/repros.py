@@ -19,7 +19,7 @@ from harness.environment.index import check_project_name
 from harness.errors import BadRepro, UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro, parse_repro
-from harness.question.parsing import required_name
+from harness.model.requirements import required_name
 from harness.question.project import files_below
 from harness.repository.declared import read_toml, text_to_read
 from harness.run.commands import recognised

@@ -9,18 +9,18 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
+from harness.environment.dates import era_of, one_date
 from harness.errors import BadRepro, UserMistake
 from harness.events import Note
 from harness.model import Combination, Device, Judgement, Observation, Outcome, Repro, Verdict
 from harness.model.repro import MAKE, USE, Bounds, Given, command_repro
+from harness.model.requirements import merged_requirements, pinned_prereleases, required_name, unpinned
 from harness.model.text import sentence_and_table
 from harness.probing import Judge, Prepared, Probe, next_attempt
+from harness.probing.made import supplied
 from harness.question.commands import with_folders
-from harness.question.given import Giver, combination_of
-from harness.question.parsing import required_name
 from harness.question.project import Project, Projects, find_project
-from harness.question.project_requirements import unpinned
-from harness.question.releases import era_of, holds_of, one_date, subject_of, told_holds
+from harness.question.releases import holds_of, subject_of, told_holds
 from harness.question.repros import chosen_repro, digest_of, find_repro
 from harness.search import ByNumber, Grid
 from harness.session import at_python
@@ -79,8 +79,7 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
     for sentence in told_holds(holds, settings.hold):
         session.reporter.report(Note(sentence))
     combination = combination_of(session, repro, settings.with_, holds, _date_of(session, repro, named))
-    giver = Giver(session.local, session.index)
-    asked = Probe(giver.given(repro, combination, settings.as_of, settings.made_with), combination)
+    asked = Probe(supplied(session.local, repro, combination, settings.as_of, settings.made_with), combination)
     if settings.in_place and settings.python is not None:
         if settings.with_ or settings.hold:
             raise UserMistake("--python PATH runs in an environment as it is; --with and --hold can't change it")
@@ -90,6 +89,22 @@ def prepared_probe(session: Session, repro: Repro, *, fresh: bool = False, repla
         asked = next_attempt(asked)
         prepared = session.local.prepare(asked)
     return prepared
+
+
+def combination_of(
+    session: Session, repro: Repro, with_: tuple[str, ...], holds: tuple[str, ...], day: datetime | None
+) -> Combination:
+    """Return the combination of a repro as it is, without a release that a search tries."""
+    device, _ = session.device_for(repro)
+    return Combination(
+        python=session.interpreter.version,
+        requirements=merged_requirements(repro.dependencies, with_),
+        holds=merged_requirements((), holds),
+        as_of=day,
+        device=device,
+        prereleases=pinned_prereleases(with_),
+        from_source=session.settings.buildable,
+    )
 
 
 def _date_of(session: Session, repro: Repro, named: Sequence[str]) -> datetime | None:
@@ -263,5 +278,5 @@ def _as_given(session: Session, repro: Repro, observation: Observation) -> Repro
 def _no_longer_given(observation: Observation, variable: str) -> UserMistake:
     return UserMistake(
         f"what {observation.key} found in {variable} is no longer in the cache",
-        hint="its question makes or fetches it again",
+        hint="its question makes it again",
     )

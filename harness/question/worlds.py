@@ -15,20 +15,20 @@ from attrs import evolve, field, frozen
 from packaging.requirements import Requirement
 
 from harness.environment.attempt import is_source, lacks_wheels, may_be_built, projects_without_wheels
+from harness.environment.dates import ERA_MARGIN, era_of
 from harness.environment.interpreter import target_of
-from harness.environment.resolve import ERA_MARGIN
-from harness.environment.source_builds import CANT_BUILD, NotBuilt, exact_version
+from harness.environment.source_builds import CANT_BUILD, NotBuilt
 from harness.errors import UserMistake
 from harness.model import Combination, Lock, Release, Repro, is_prerelease, name_of, normalized_name, parsed_version
 from harness.model.lock import NO_SOURCE
+from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
 from harness.probing import Probe
 from harness.question.inquiry import Scope
 from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read_pins
-from harness.question.lower_bounds import Lifting, at_least, existed, lift_bounds
-from harness.question.project_requirements import unpinned
+from harness.question.lower_bounds import Lifting, existed, lift_bounds
 from harness.question.question import TODAY, End, EndKind, Ends, day_end
-from harness.question.releases import check_ends, era_of
+from harness.question.releases import check_ends
 
 if TYPE_CHECKING:
     from pathlib import Path

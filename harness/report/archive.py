@@ -22,7 +22,7 @@ from harness.store import as_record, read_record
 if TYPE_CHECKING:
     from harness.store import Store
 
-SCHEMA = 2
+SCHEMA = 3
 _FOLDER = "answers"
 
 

@@ -209,16 +209,13 @@ def repro_variables(params: Mapping[str, Any], device: str, hash_seed: int) -> d
     return {**told, "CUDA_VISIBLE_DEVICES": ""} if device == "cpu" else told
 
 
-def given_variables(scratch: ScratchFolder, step: str, given: Mapping[str, str], *, offline: bool) -> dict[str, str]:
-    """Return the environment variables for a step, and for the folders `given` to it by the names of variables.
-
-    With `offline` its files are those of a hub, which must not be asked for others.
-    """
+def given_variables(scratch: ScratchFolder, step: str, given: Mapping[str, str]) -> dict[str, str]:
+    """Return the environment variables for a step, and for the folders `given` to it by the names of variables."""
     told = {**given, **({"HARNESS_STEP": step} if step else {})}
     if step == "make":
         scratch.artifacts.mkdir(exist_ok=True)
         told["HARNESS_ARTIFACTS"] = str(scratch.artifacts)
-    return {**told, **({"HF_HUB_OFFLINE": "1", "HF_DATASETS_OFFLINE": "1"} if offline else {})}
+    return told
 
 
 class Limits(NamedTuple):

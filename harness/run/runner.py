@@ -211,7 +211,7 @@ def environment_of(scratch: ScratchFolder, job: Job, root: Path) -> dict[str, st
             **repro_variables(repro.params, job.device.value, job.hash_seed),
             "HARNESS_ROOT": str(root),
             **({"PYTHONPATH": os.pathsep.join(map(str, importable))} if importable else {}),
-            **given_variables(scratch, repro.step, given, offline=repro.is_pinned_offline),
+            **given_variables(scratch, repro.step, given),
             **(hidden() if job.device is Device.CPU else {}),
             **({"PYTHONPYCACHEPREFIX": str(job.pycache_prefix)} if job.pycache_prefix is not None else {}),
             **job.extra_env,

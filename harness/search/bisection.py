@@ -12,10 +12,9 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 
 from attrs import frozen
 
+from harness.model.boundary import Counts, Effect
 from harness.model.verdict import Verdict
-from harness.search.measured import Effect
 from harness.search.protocol import PositionState, Trial, foresee, record, state_of
-from harness.search.rates import Counts
 
 
 class Bisection:

@@ -19,6 +19,7 @@ from statistics import NormalDist, median
 
 from attrs import frozen
 
+from harness.model.boundary import Effect
 from harness.model.verdict import Verdict
 from harness.search.protocol import Repeated, Search, Trial, record
 
@@ -107,35 +108,6 @@ _PLAIN = 10.0  # a difference of this many spreads needs no test
 _EXACT = 400  # with more pairs, the normal approximation is good enough
 
 
-@frozen
-class Effect:
-    """A number on both sides of a change: the medians `good` and `bad`, the difference bad - good and its interval.
-
-    `confidence` is the confidence level of the interval from `low` to `high`. It is 0 if there were too few runs for an
-    interval; then these are the smallest and the largest observed difference. `spread` is the range of the number on
-    the side where it varies more.
-    """
-
-    good: float
-    bad: float
-    difference: float
-    low: float
-    high: float
-    spread: float
-    confidence: float
-    good_runs: int
-    bad_runs: int
-
-    @property
-    def is_clear(self) -> bool:
-        """Whether the sides differ: by the interval, or, with few runs, by many times the spread."""
-        nearest = max(self.low, -self.high)
-        if self.confidence:
-            return nearest > 0
-        enough = min(self.good_runs, self.bad_runs) >= FEWEST and self.good_runs + self.bad_runs > 2 * FEWEST
-        return enough and nearest > _PLAIN * self.spread
-
-
 def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) -> Effect | None:
     """The effect between two sides; None if a side has no number, or one that is not finite.
 
@@ -147,8 +119,11 @@ def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) ->
     cut = _rank(len(good), len(bad), confidence)
     low, high = differences[max(cut, 1) - 1], differences[-max(cut, 1)]
     spread = max(max(side) - min(side) for side in (good, bad))
-    sure = confidence if cut else 0.0
-    return Effect(median(good), median(bad), median(differences), low, high, spread, sure, len(good), len(bad))
+    sure, nearest = confidence if cut else 0.0, max(low, -high)
+    is_enough = min(len(good), len(bad)) >= FEWEST and len(good) + len(bad) > 2 * FEWEST
+    is_clear = nearest > 0 if sure else is_enough and nearest > _PLAIN * spread
+    medians = median(good), median(bad), median(differences)
+    return Effect(*medians, low, high, spread, sure, len(good), len(bad), is_clear)
 
 
 @lru_cache(maxsize=256)

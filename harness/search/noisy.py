@@ -15,10 +15,11 @@ from itertools import accumulate
 
 from attrs import frozen
 
+from harness.model.boundary import Counts
 from harness.model.verdict import Verdict
 from harness.search.bisection import BisectionResult, BisectionStatus
 from harness.search.protocol import PositionState, Trial, entropy, record, state_of
-from harness.search.rates import CONFIDENCE, FLAKY, Counts, Posterior, Prior
+from harness.search.rates import CONFIDENCE, FLAKY, Posterior, Prior
 
 _MOST = 160  # maximum number of runs; more than any change from 0 to 0.2 among 100 releases takes
 PASSES = 12  # passes of the bad end that show that there is no bug: at a rate of 0.3, 99 % would have failed once

@@ -18,6 +18,8 @@ from operator import mul
 
 from attrs import frozen
 
+from harness.model.boundary import Counts
+
 CONFIDENCE = 0.99
 
 
@@ -140,22 +142,6 @@ TRUSTED_ENDS = Prior(
 
 _LOG = tuple(math.log(rate) if rate else -math.inf for rate in RATES)
 _LOG_NOT = tuple(math.log1p(-rate) if rate < 1 else -math.inf for rate in RATES)
-
-
-@frozen
-class Counts:
-    """The number of judged runs (`runs`), and of the bad ones among them."""
-
-    bad: int = 0
-    runs: int = 0
-
-    @property
-    def rate(self) -> float:
-        """Failures per run, 0 without runs."""
-        return self.bad / self.runs if self.runs else 0.0
-
-    def __str__(self) -> str:
-        return f"{self.bad} of {self.runs}"
 
 
 @lru_cache(maxsize=65536)

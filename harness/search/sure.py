@@ -18,12 +18,13 @@ from itertools import count, islice
 
 from attrs import evolve
 
+from harness.model.boundary import Counts, Effect
 from harness.model.verdict import Verdict
 from harness.search.bisection import Bisection, BisectionResult, BisectionStatus
-from harness.search.measured import Effect, Gauges, Measurements
+from harness.search.measured import Gauges, Measurements
 from harness.search.noisy import NoisySearch
 from harness.search.protocol import PositionState, Trial, record
-from harness.search.rates import CONFIDENCE, FLAKY, TRUSTED_ENDS, Counts, Noise, Posterior
+from harness.search.rates import CONFIDENCE, FLAKY, TRUSTED_ENDS, Noise, Posterior
 
 _PASSES_AGAIN = 6  # repetitions if the bad end passed; of bugs that fail half the time, 1 in 128 passes every run
 _FAILURES = 3  # failures that are enough to show that nothing older is good

@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked, Boundary, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
 from harness.bisection.boundaries import boundary_of, candidates_of
 from harness.bisection.wording import cause_of, found_in_words
 from harness.culprit.descent import find_culprit
 from harness.culprit.sides import Side, Sides
 from harness.environment import Uninstallable
-from harness.model import Observation, Signature, Verdict, name_of
+from harness.model import Change, Observation, Signature, Verdict, name_of
+from harness.model.boundary import Boundary
 from harness.model.culprit import Culprit, Level
 from harness.model.text import listed
 from harness.model.verdict import Step
@@ -125,12 +126,12 @@ class Cause:
         before, after = self.sides.before, self.sides.after
         # The largest version step first.
         changes = tuple(sorted(before.lock.diff(after.lock), key=lambda change: (change.step, change.name)))
-        boundary = Boundary(self.change.subject, sides=(before.observation, after.observation), moved=changes)
+        boundary = Boundary(Change(self.change.subject, None, None), sides=(before.observation, after.observation))
         if len(changes) != 1 or not (changes[0].before and changes[0].after):
             sentence = f"Not sure what broke it: {listed(map(str, changes)) or 'no package'} changed, and {why}."
             return evolve(self._answer(boundary), sentence=sentence)
         alone = changes[0]
-        boundary = evolve(boundary, subject=alone.name, before=alone.before, after=alone.after)
+        boundary = evolve(boundary, change=alone)
         answer = self._answer(Guilty(boundary))
         return evolve(answer, sentence=f"{found_in_words(answer)} Nothing more is known: {why}.")
 
@@ -149,7 +150,11 @@ class Cause:
         versions = searched.axis.names if searched is not None else (change.before, change.after)
         releases = [trials.index.known_release(change.name, version) for version in versions if version]
         candidates = candidates_of(tuple(release for release in releases if release is not None))
-        boundary = boundary_of(searched, candidates) if searched is not None else Boundary("", candidates=candidates)
+        boundary = (
+            boundary_of(searched, candidates)
+            if searched is not None
+            else Boundary(Change("", None, None), candidates=candidates)
+        )
         steps: tuple[Step, ...] = ()
         if change.before is not None and change.after is not None:
             steps = boundary.steps or tuple(_step(change.name, run, trials) for run in ends)
@@ -158,13 +163,10 @@ class Cause:
             steps = (*steps, *(step for step in again if step.release))
         return evolve(
             boundary,
-            subject=change.name,
-            before=change.before,
-            after=change.after,
+            change=change,
             suspects=(change.after,) if change.after else (),
             sides=ends,
             steps=steps,
-            moved=sides.before.lock.diff(sides.after.lock),
         )
 
 

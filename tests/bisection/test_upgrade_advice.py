@@ -6,10 +6,10 @@ import pytest
 from attrs import evolve
 
 from harness.bisection.advice import advice_on, advice_on_limits, cut_short, install_missing
-from harness.bisection.answer import Boundary
 from harness.bisection.between import passes_whole
 from harness.bisection.failures import Groups
-from harness.model import Device, Observation, Outcome, RaisedException, Repro, TestOutcome, TestResult
+from harness.model import Change, Device, Observation, Outcome, RaisedException, Repro, TestOutcome, TestResult
+from harness.model.boundary import Boundary
 
 
 def ran(*results):
@@ -44,16 +44,16 @@ def test_a_suite_that_is_stopped_at_its_limit_is_told_and_confirms_nothing():
 
 def test_releases_that_were_not_run_at_the_boundary_are_known():
     left_out = {"2.0.0": "yanked: wrong files", "1.9": "yanked", "2.0rc1": "yanked", "2.0.1": "no files on the index"}
-    found = Boundary("tools", before="1.9.1", after="2.1", left_out=left_out, suspects=("2.1",))
+    found = Boundary(Change("tools", "1.9.1", "2.1"), left_out=left_out, suspects=("2.1",))
     assert found.left_between == {"2.0.0": "yanked: wrong files", "2.0.1": "no files on the index"}
     assert found.untried == {}
     assert found.constraint == "tools<2.1"
-    assert Boundary("tools", before="1.9.1", left_out=left_out).untried == {}
+    assert Boundary(Change("tools", "1.9.1", None), left_out=left_out).untried == {}
 
 
 def test_a_release_without_a_wheel_at_the_boundary_may_be_bad():
     left_out = {"2.0": "no wheel, source only (--build allows building it)"}
-    found = Boundary("tools", before="1.9", after="2.1", left_out=left_out, suspects=("2.1",))
+    found = Boundary(Change("tools", "1.9", "2.1"), left_out=left_out, suspects=("2.1",))
     assert found.constraint == "tools<=1.9"
 
 

@@ -8,7 +8,7 @@ from support import repro_text
 
 from harness.environment import watched_environment
 from harness.environment.bytecode import BytecodeTree
-from harness.environment.ledger import Manifest, files_below
+from harness.environment.manifest import Manifest, files_below
 from harness.environment.workspace import site_packages
 from harness.model import Combination
 from harness.model.repro import parse_repro

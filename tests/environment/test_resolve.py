@@ -10,7 +10,7 @@ from support import make_parts
 from wheelhouse import Wheelhouse
 
 from harness.environment import PipSettings
-from harness.environment.resolve import ERA_MARGIN
+from harness.environment.dates import ERA_MARGIN
 from harness.errors import NoNetwork
 from harness.model import Combination, Lock, Pin
 

@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 from support import SIGNED, Heard, repro_text, sessions_of
 
+from harness.environment.dates import era_of
 from harness.errors import BadRepro, UserMistake
 from harness.matrix import Cell
 from harness.matrix.running import Sessions, run_cells
 from harness.model import Verdict
 from harness.probing.lanes import Lanes
-from harness.question.releases import era_of
 
 
 @pytest.fixture

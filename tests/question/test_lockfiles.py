@@ -8,8 +8,8 @@ import venv
 
 import pytest
 
-from harness.environment.source_builds import exact_version
 from harness.errors import UserMistake
+from harness.model.requirements import exact_version
 from harness.question.lockfiles import installed_pins, read_pins
 
 PYTHON = "3.11.7"

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from harness.environment.dates import as_of
 from harness.errors import UserMistake
-from harness.question.parsing import as_of, read_duration, told_duration
+from harness.question.parsing import read_duration, told_duration
 
 
 @pytest.mark.parametrize(

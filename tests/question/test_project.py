@@ -12,9 +12,10 @@ from wheelhouse import Wheelhouse
 from harness.environment import PipSettings
 from harness.environment.disk_space import remove_leftovers
 from harness.errors import UserMistake
+from harness.model.requirements import unpinned
 from harness.question.commands import ChosenProject, read_beside, read_command
 from harness.question.project import Projects, find_project
-from harness.question.project_requirements import RequestedExtras, unpinned
+from harness.question.project_requirements import RequestedExtras
 
 BACKEND = """
 import pathlib, zipfile

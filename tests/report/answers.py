@@ -5,7 +5,6 @@ from __future__ import annotations
 from attrs import evolve
 from support import changed, make_answer
 
-from harness.bisection.answer import Candidate
 from harness.model import (
     Change,
     Device,
@@ -19,6 +18,7 @@ from harness.model import (
     StackFrame,
     Verdict,
 )
+from harness.model.boundary import Candidate
 from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
 from harness.model.verdict import Step
 from harness.report.archive import KeptAnswer
@@ -97,7 +97,7 @@ ANSWER = make_answer(
         Step("1.4", Verdict.BAD, "ValueError: no price", "o4", cached=False, seconds=2.5),
         Step("1.0", Verdict.GOOD, "ran to its end", "o0", cached=True, seconds=0.0),
         Step("1.2", Verdict.BAD, "ValueError: no price", BAD_RUN.key, cached=False, seconds=2.0),
-        Step("1.1", Verdict.GOOD, "ran to its end", GOOD_RUN.key, cached=False, seconds=2.0),
+        Step("1.1", Verdict.GOOD, "ran to its end", GOOD_RUN.key, False, 2.0, drift=("coin 1.0 -> 0.9 (not held)",)),
         Step("1.3", Verdict.SKIP, "failed differently: a|b `c`", "o3", cached=False, seconds=1.0),
     ),
     before="1.1",
@@ -105,13 +105,17 @@ ANSWER = make_answer(
     suspects=("1.2",),
     python="3.11.7",
     left_out={"1.3.1": "yanked: it burns"},
-    lock_changes=GOOD_LOCK.diff(BAD_LOCK),
-    drift={"1.1": ("coin 1.0 -> 0.9 (not held)",)},
     sides=(GOOD_RUN, BAD_RUN),
     culprit=found(REVERTED, ADVANCED),
     probes=4,
 )
 KEPT = KeptAnswer("ab12cd34ef", ANSWER, "2026-01-02T03:05:00+00:00")
+
+
+def altering(altered: dict[str, tuple[str, ...]]) -> KeptAnswer:
+    """The kept answer, with a run of each of these releases that changed files of its environment."""
+    step = ANSWER.steps[0]
+    return kept(steps=(*ANSWER.steps, *(evolve(step, release=name, altered=files) for name, files in altered.items())))
 
 
 def kept(**changes: object) -> KeptAnswer:

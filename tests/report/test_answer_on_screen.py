@@ -12,8 +12,8 @@ from support import changed, make_answer
 
 from harness.bisection.answer import Status
 from harness.model import Signature, Verdict
+from harness.model.boundary import Counts
 from harness.model.culprit import Culprit, Evidence, Region
-from harness.search.rates import Counts
 from harness.terminal.answer import print_answer
 from harness.terminal.console import Console, print_head, print_text
 
@@ -68,7 +68,7 @@ def test_no_escape_of_a_stranger_reaches_the_terminal():
         left_out={"1.3": f"yanked: {HOSTILE_MARKS}"},
         evidence=(Evidence("removed-name", HOSTILE_MARKS, HOSTILE_MARKS),),
         advice=HOSTILE_MARKS,
-        drift={"1.1": (HOSTILE_MARKS,)},
+        steps=(*ANSWER.steps, evolve(ANSWER.steps[-1], drift=(HOSTILE_MARKS,))),
     )
     text = printed(answer, width=80, force_terminal=True)
     kept = re.sub(r"\x1b\[[\d;]*m", "", text)
@@ -229,7 +229,7 @@ def test_each_culprit_of_one_package_has_its_own_advice():
             ANSWER.failures[0].culprits[0],
             deeper=None,
             evidence=(Evidence("removed-name", f"shop.{name}", "", advice=f"Use `{name}_` instead."),),
-            boundary=evolve(ANSWER.failures[0].culprits[0].boundary, after=release, suspects=(release,)),
+            boundary=evolve(ANSWER.boundary, change=evolve(ANSWER.boundary.change, after=release), suspects=(release,)),
         )
         for name, release in (("sell", "1.2"), ("buy", "1.4"))
     ]

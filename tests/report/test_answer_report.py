@@ -16,6 +16,7 @@ from answers import (
     KEPT,
     REVERTED,
     UNPROVED,
+    altering,
     down_to_commit,
     found,
     kept,
@@ -110,7 +111,7 @@ def test_a_release_not_run_is_open_only_while_it_can_matter():
 
 
 def test_an_answer_without_sides_shows_the_newest_failure():
-    nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), culprit=None, lock_changes=(), after=None)
+    nothing = kept(status=Status.NOT_A_REGRESSION, sides=(), culprit=None, after=None)
     page = report_page(nothing, failing=BAD_RUN)
     assert page.content["sides"] == ()
     assert page.content["traceback_title"] == "shop 1.2"
@@ -126,7 +127,7 @@ def test_the_device_and_its_limits_are_named():
 
 def test_files_that_a_run_changed_in_its_environment_are_listed_by_release():
     files = tuple(f"lib/python3.11/site-packages/shop/{n}.py" for n in range(23))
-    text = report_page(kept(altered={"1.10": files, "1.9": ("bin/shop",)})).markdown()
+    text = report_page(altering({"1.10": files, "1.9": ("bin/shop",)})).markdown()
     told = [line for line in text.splitlines() if "changed files of the environment" in line]
     assert [line.split("**")[1].split()[0] for line in told] == ["1.10", "1.9"]
     assert "shop/0.py" in told[0]
@@ -222,7 +223,7 @@ def test_no_escape_of_a_stranger_reaches_a_report(render):
         culprit=down_to_commit(hostile),
         left_out={"1.3.1": f"yanked: {HOSTILE_MARKS}"},
         sentence=HOSTILE_MARKS,
-        drift={"1.1": (HOSTILE_MARKS,)},
+        steps=(*ANSWER.steps, evolve(ANSWER.steps[-1], drift=(HOSTILE_MARKS,))),
     )
     page = report_page(answer)
     text = render(page)

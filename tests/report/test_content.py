@@ -6,7 +6,7 @@ import json
 import re
 
 import pytest
-from answers import ADVANCED, DIFF, GOOD_RUN, KEPT, REVERTED, UNPROVED, found, kept, lock_of
+from answers import ADVANCED, DIFF, GOOD_RUN, KEPT, REVERTED, UNPROVED, altering, found, kept, lock_of
 from attrs import evolve
 from markdown_it import MarkdownIt
 
@@ -17,7 +17,7 @@ from harness.report.answer import report_page
 from harness.report.page import RENDERERS, Page
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
-BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, lock_changes=(), steps=(), left_out={}, drift={})
+BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, steps=(), left_out={})
 
 
 def hostile():
@@ -54,7 +54,7 @@ def test_markdown_has_everything_an_issue_needs():
 
 @pytest.mark.parametrize("style", ["html", "markdown"])
 def test_files_changed_by_a_run_are_listed(style):
-    text = RENDERERS[style](report_page(kept(altered={"1.2": ("lib/python3.11/site-packages/till/data.py",)})))
+    text = RENDERERS[style](report_page(altering({"1.2": ("lib/python3.11/site-packages/till/data.py",)})))
     assert "till/data.py" in text
     assert "till/data.py" not in RENDERERS[style](report_page(KEPT))
 

@@ -75,9 +75,8 @@ def planted():
         repro=repro,
         holds=(PLANT,),
         sentence=PLANT,
-        steps=(*ANSWER.steps, Step("1.5", Verdict.SKIP, PLANT, "o5", cached=False, seconds=1.0)),
+        steps=(*ANSWER.steps, Step("1.5", Verdict.SKIP, PLANT, "o5", cached=False, seconds=1.0, drift=(PLANT,))),
         left_out={"1.3.1": PLANT},
-        drift={"1.1": (PLANT,)},
         sides=(evolve(GOOD_RUN, detail=PLANT), bad),
         culprit=evolve(culprit, findings=(finest,)),
     )
@@ -140,7 +139,7 @@ def test_passed_variables_are_secret_whatever_their_name():
 
 
 def test_the_value_of_a_mapping_and_its_key_are_redacted():
-    page = report_page(kept(left_out={"1.3.1": f"{ROOT}/x"}, lock_changes=(Change(f"{ROOT}/y", None, "1"),)))
+    page = report_page(kept(left_out={"1.3.1": f"{ROOT}/x"}, changes=(Change(f"{ROOT}/y", None, "1"),)))
     text = page.markdown()
     assert "**1.3.1**: &lt;home&gt;/x" in text
     assert "&lt;home&gt;/y (absent) -&gt; 1" in text

@@ -9,11 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from harness.model.boundary import Effect
 from harness.model.verdict import Verdict
 from harness.search import (
     BisectionStatus,
     ByNumber,
-    Effect,
     Gauges,
     Grid,
     Reading,

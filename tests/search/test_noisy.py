@@ -8,8 +8,9 @@ from random import Random
 
 import pytest
 
+from harness.model.boundary import Counts
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, Counts, NoisySearch, Trial
+from harness.search import BisectionStatus, NoisySearch, Trial
 from harness.search.rates import FLAKY, RATES, TRUSTED_ENDS, UNKNOWN, Posterior
 
 

@@ -1,9 +1,9 @@
-"""Whether an environment is still what its lock says: its files, recorded when it was built, and compared later.
+"""Whether a folder is still what it was: the manifest of its files, and the table of contents that saves reading them.
 
 A write in place updates a file's change time, even if size and modification time are restored. A new hard link does
 too. So one ledger, for all files of the cache, remembers the content that each file had at a change time, and a file
-with another one is read. Losing the ledger costs time, nothing else. The records of what an environment should hold are
-kept outside of it, away from the code that runs in it.
+with another one is read. Losing the ledger costs time, nothing else. Manifests are kept outside of what they record,
+away from the code that runs in it.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import os
 import sqlite3
 import stat
 import time
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -23,8 +23,6 @@ from attrs import define, field, fields, frozen
 
 from harness.atomic import sha256_of, write_whole
 from harness.environment.workspace import Workspace
-from harness.run.launch import remove_tree
-from harness.run.locks import Busy, acquire
 
 _SCHEMA = 5
 _WAIT_S = 60.0
@@ -36,12 +34,11 @@ _LASTS_S = 120.0
 _ENVIRONMENTS = 8
 _MOST = 2**63 - 1  # of SQLite
 _TICK_NS = 2 * 10**9  # the coarsest time stamps of any file system
-
-_Signature = tuple[int, int, int, int, int]
+UNREADABLE = "can't be read, or is neither a file nor a link"
 
 
 class FileState(NamedTuple):
-    """What a file or symbolic link should be. The time is in nanoseconds.
+    """What a file or symbolic link is. The time is in nanoseconds.
 
     `content` is its SHA-256, or the target of a link.
     """
@@ -50,6 +47,11 @@ class FileState(NamedTuple):
     size: int
     mtime_ns: int
     content: str
+
+    @classmethod
+    def of(cls, found: os.stat_result, content: str) -> FileState:
+        """The state of a file with this content."""
+        return cls(found.st_mode, found.st_size, found.st_mtime_ns, content)
 
     def is_like(self, found: os.stat_result) -> bool:
         """Whether everything but the content is equal."""
@@ -72,14 +74,42 @@ class Ledger:
         """The ledger of a workspace, one for all of this process."""
         return cls(workspace.records / "files.db")
 
+    def compare(self, folder: Path, recorded: Mapping[str, FileState]) -> tuple[list[str], list[str]]:
+        """Compare a folder with a record: the paths that are missing or differ, and those that were added.
+
+        Raises `OSError` if the folder can't be read.
+        """
+        states = self.states(files_below(folder), folder)
+        return differing(recorded, states), [path for path in states if path not in recorded]
+
+    def states(self, found: Mapping[str, os.stat_result], folder: Path | str = "") -> dict[str, FileState]:
+        """What these files are, by path below a folder; one whose content is not known is read."""
+        known, settled = self.known(found), time.time_ns() - _TICK_NS  # a later change may get the same time
+        fresh = []
+        for path, now in found.items():
+            if path not in known:
+                known[path] = content_of(os.path.join(folder, path), now)  # noqa: PTH118 - for speed
+                if now.st_ctime_ns < settled and known[path] != UNREADABLE:
+                    fresh.append((now, known[path]))
+        self.note(fresh)
+        return {path: FileState.of(now, known[path]) for path, now in found.items()}
+
     def known(self, found: Mapping[str, os.stat_result]) -> dict[str, str]:
         """The contents of those files that did not change since they were noted."""
-        inodes = [one.st_ino & _MOST for one in found.values()]
+        contents: dict[str, str] = {}
+        unsure: dict[str, os.stat_result] = {}
+        for path, now in found.items():
+            state = self._noted.get((now.st_dev, now.st_ino))
+            if state is not None and state[:3] == (now.st_size, now.st_mtime_ns, now.st_ctime_ns):
+                contents[path] = state[3]
+            else:
+                unsure[path] = now
+        inodes = [now.st_ino & _MOST for now in unsure.values()]
         select = "SELECT * FROM files WHERE inode IN (SELECT value FROM json_each(?))"
         rows = {row[:5]: row[5] for row in self._answer(select, inodes)} if inodes else {}
-        contents = {path: rows[key] for path, one in found.items() if (key := signature(one)) in rows}
-        self._remember((found[path], content) for path, content in contents.items())
-        return contents
+        stored = {path: rows[key] for path, now in unsure.items() if (key := signature(now)) in rows}
+        self._remember((unsure[path], content) for path, content in stored.items())
+        return contents | stored
 
     def note(self, contents: Collection[tuple[os.stat_result, str]]) -> None:
         """Note the contents of files. Each state must be from before its content was read."""
@@ -88,13 +118,6 @@ class Ledger:
         if rows:
             self._answer(f"INSERT OR REPLACE INTO files SELECT {columns} FROM json_each(?)", rows)  # noqa: S608
         self._remember(contents)
-
-    def read(self, folder: Path, found: Mapping[str, os.stat_result]) -> dict[str, str]:
-        """The contents of files below a folder, by path; those that are not known are read. Raises `OSError`."""
-        known, settled = self.known(found), time.time_ns() - _TICK_NS  # a later change may get the same time
-        fresh = {path: content_of(folder / path, now) for path, now in found.items() if path not in known}
-        self.note([(found[path], content) for path, content in fresh.items() if found[path].st_ctime_ns < settled])
-        return known | fresh
 
     def _remember(self, contents: Iterable[tuple[os.stat_result, str]]) -> None:
         for found, content in contents:
@@ -112,63 +135,25 @@ class Ledger:
                 self.path.unlink(missing_ok=True)
             return []
 
-    def compare(self, folder: Path, recorded: Mapping[str, FileState]) -> tuple[list[str], list[str]]:
-        """Compare a folder with a record: the paths that are missing or differ, and those that were added.
 
-        Raises `OSError` if the folder can't be read.
-        """
-        return self.differing(recorded, look(folder), f"{folder}/")
-
-    def differing(
-        self, recorded: Mapping[str, FileState], found: Iterable[tuple[str, os.stat_result]], prefix: str = ""
-    ) -> tuple[list[str], list[str]]:
-        """Compare files with a record, as `compare`; one whose content is not known is read."""
-        noted, there = self._noted, set()
-        differing, added = [], []
-        unsure: dict[str, os.stat_result] = {}
-        for path, now in found:
-            there.add(path)
-            if path not in recorded:
-                added.append(path)
-                continue
-            mode, size, mtime, content = recorded[path]
-            if (now.st_mode, now.st_size, now.st_mtime_ns) != (mode, size, mtime):
-                differing.append(path)
-            elif noted.get((now.st_dev, now.st_ino)) != (size, mtime, now.st_ctime_ns, content):
-                unsure[path] = now
-        known = self.known(unsure)
-        fresh = []
-        for path, now in unsure.items():
-            if path not in known:
-                try:
-                    known[path] = content_of(prefix + path, now)
-                except OSError:
-                    differing.append(path)
-                    continue
-                fresh.append((now, known[path]))
-            if known[path] != recorded[path].content:
-                differing.append(path)
-        self.note(fresh)
-        return [*differing, *(path for path in recorded if path not in there)], added
+def differing(recorded: Mapping[str, FileState], states: Mapping[str, FileState]) -> list[str]:
+    """The recorded files that are missing or have another state."""
+    return [path for path, state in recorded.items() if states.get(path) != state]
 
 
-def signature(found: os.stat_result) -> _Signature:
+def signature(found: os.stat_result) -> tuple[int, int, int, int, int]:
     """What tells a file with its content from any other: device, inode, size, and both times."""
     return found.st_dev & _MOST, found.st_ino & _MOST, found.st_size, found.st_mtime_ns, found.st_ctime_ns
 
 
 def signatures(folder: Path) -> set[tuple[str, tuple[int, ...]]]:
     """The path and the signature of each file below a folder, all that says whether one changed. Raises `OSError`."""
-    return {(path, signature(found)) for path, found in look(folder)}
+    return {(path, signature(found)) for path, found in files_below(folder).items()}
 
 
 def files_below(folder: Path) -> dict[str, os.stat_result]:
     """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
-    return dict(look(folder))
-
-
-def look(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
-    """Every file and symbolic link below a folder, by its path relative to it. Raises `OSError`."""
+    found: dict[str, os.stat_result] = {}
     left = [""]
     while left:
         parent = left.pop()
@@ -178,21 +163,18 @@ def look(folder: Path) -> Iterator[tuple[str, os.stat_result]]:
                     left.append(f"{parent}{entry.name}/")
                     continue
                 with contextlib.suppress(FileNotFoundError):  # removed meanwhile
-                    yield parent + entry.name, entry.stat(follow_symlinks=False)
-
-
-def state_of(found: os.stat_result, content: str) -> FileState:
-    """The state to record of a file with this content."""
-    return FileState(found.st_mode, found.st_size, found.st_mtime_ns, content)
+                    found[parent + entry.name] = entry.stat(follow_symlinks=False)
+    return found
 
 
 def content_of(path: Path | str, found: os.stat_result) -> str:
-    """The SHA-256 of a file, or the target of a symbolic link. Raises `OSError`."""
-    if stat.S_ISLNK(found.st_mode):
-        return os.readlink(path)  # noqa: PTH115 - must be the target as it is written
-    if not stat.S_ISREG(found.st_mode):
-        return "neither a file nor a link"
-    return sha256_of(path)
+    """The SHA-256 of a file, or the target of a symbolic link, else `UNREADABLE`."""
+    with contextlib.suppress(OSError):
+        if stat.S_ISLNK(found.st_mode):
+            return os.readlink(path)  # noqa: PTH115 - must be the target as it is written
+        if stat.S_ISREG(found.st_mode):
+            return sha256_of(path)
+    return UNREADABLE
 
 
 def read_states(path: Path) -> dict[str, FileState]:
@@ -220,8 +202,7 @@ class Manifest:
         """Record a newly built folder; `wheels` has the files of each wheel that are recorded already."""
         files = {path: state for rows in wheels.values() for path, state in rows.items()}
         found = files_below(folder)
-        contents = ledger.read(folder, {path: now for path, now in found.items() if path not in files})
-        files |= {path: state_of(found[path], content) for path, content in contents.items()}
+        files |= ledger.states({path: now for path, now in found.items() if path not in files}, folder)
         named = {key: tuple(path for path in rows if path in found) for key, rows in wheels.items()}
         return cls({path: files[path] for path in found}, named)
 
@@ -229,19 +210,19 @@ class Manifest:
     def read(cls, path: Path) -> Manifest | None:
         """Read a manifest, None if there is no valid one."""
         try:
-            told: dict[str, Any] = json.loads(path.read_bytes())
-            if told["schema"] != _SCHEMA:
+            record: dict[str, Any] = json.loads(path.read_bytes())
+            if record["schema"] != _SCHEMA:
                 return None
-            files = {name: FileState(*row) for name, row in told["files"].items()}
-            named = {key: tuple(names) for key, names in told["wheels"].items()}
-            return cls(files, named, tuple(told["overwritten"]), tuple(told["clashes"]))
+            files = {name: FileState(*row) for name, row in record["files"].items()}
+            named = {key: tuple(names) for key, names in record["wheels"].items()}
+            return cls(files, named, tuple(record["overwritten"]), tuple(record["clashes"]))
         except (OSError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
             return None
 
     def write(self, path: Path) -> None:
         """Write it to a file. Raises `OSError`."""
-        told = {one.name: getattr(self, one.name) for one in fields(Manifest)}
-        write_whole(path, json.dumps({"schema": _SCHEMA, **told}))
+        record = {part.name: getattr(self, part.name) for part in fields(Manifest)}
+        write_whole(path, json.dumps({"schema": _SCHEMA, **record}))
 
     def owners(self) -> dict[str, str]:
         """The wheel of each file that came from the store."""
@@ -258,75 +239,15 @@ class Manifest:
         Bytecode that a process wrote next to a source, despite PYTHONPYCACHEPREFIX, is removed.
         """
         try:
-            differing, more = ledger.compare(folder, self.files)
+            differs, added = ledger.compare(folder, self.files)
         except OSError:
             return ["."]
-        for path in more:
+        for path in added:
             if path.endswith(".pyc") and "__pycache__" in path.split("/"):
                 (folder / path).unlink(missing_ok=True)
             else:
-                differing.append(path)
-        return sorted(differing)
-
-
-class _Kept:
-    """A path of an environment: in a folder of the cache, named after it."""
-
-    def __init__(self, folder: str, suffix: str = "") -> None:
-        self._folder, self._suffix = folder, suffix
-
-    def __get__(self, location: Location, owner: type) -> Path:
-        parent: Path = getattr(location.workspace, self._folder)
-        return parent / f"{location.name}{self._suffix}"
-
-
-@frozen
-class Location:
-    """Where an environment is, and by its name what is kept outside of it: its record, its locks, its bytecode.
-
-    Runs share the lock `in_use`; building and removing need it exclusively. A process that may read the environment
-    shares `kept` for its lifetime; only removal needs that one exclusively. The run that uses the bytecode tree
-    `pycache` has `bytecode_lock`. `aliases` are other paths to it.
-    """
-
-    workspace: Workspace
-    name: str
-
-    folder = _Kept("environments")
-    in_use = _Kept("locks", ".lock")
-    kept = _Kept("locks", ".kept.lock")
-    bytecode_lock = _Kept("locks", ".bytecode.lock")
-    manifest_path = _Kept("records", ".json")
-    aliases = _Kept("aliases")
-    pycache = _Kept("pycache")
-
-    @property
-    def python(self) -> Path:
-        """The interpreter of the finished environment."""
-        return self.folder / "bin" / "python"
-
-    def remove(self) -> bool:
-        """Remove the environment unless it is in use; returns whether it was removed."""
-        try:
-            with acquire(self.kept, wait=False), acquire(self.in_use, wait=False):
-                if not self.folder.is_dir():
-                    return False
-                self.discard()
-        except Busy:
-            return False
-        return True
-
-    def discard(self) -> None:
-        """Remove the environment. Call it with the exclusive lock held."""
-        # Renamed first: a half-removed folder must not be taken for an environment.
-        doomed = self.workspace.building / f"{self.name}-removed"
-        remove_tree(doomed)
-        with contextlib.suppress(FileNotFoundError):
-            self.folder.rename(doomed)
-        self.manifest_path.unlink(missing_ok=True)
-        remove_tree(self.pycache)
-        remove_tree(self.aliases)
-        remove_tree(doomed)
+                differs.append(path)
+        return sorted(differs)
 
 
 @define
