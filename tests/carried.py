@@ -15,25 +15,24 @@ from wheelhouse import free_port_url
 from harness.model import Combination, Device
 from harness.model.repro import parse_repro
 from harness.probing import Probe
-from harness.probing.bundle import Packed, Packer, WantedProbe
+from harness.probing.bundle import Packed, Packer
 
 BODY = "import brittle\n\nprint('stepping')\nbrittle.step()\n"
 
 
-def asked(
-    parts: Parts, release: str, *, device: Device = Device.CPU, body: str = BODY, tool: str = SIGNED
-) -> WantedProbe:
+def asked(parts: Parts, release: str, *, device: Device = Device.CPU, body: str = BODY, tool: str = SIGNED) -> Probe:
     """A probe of one release of `brittle`."""
     source = repro_text("brittle", body=body, tool=tool)
     repro = parse_repro(source, name="brittle_step", path="repros/brittle_step.py")
     python = parts.resolver.interpreter.version
     requirements = (f"brittle=={release}",)
-    return WantedProbe(f"brittle {release}", Probe(repro, Combination(python, requirements, device=device)))
+    return Probe(repro, Combination(python, requirements, device=device))
 
 
-def pack(parts: Parts, folder: Path, *probes: WantedProbe) -> Packed:
-    """Pack these into a folder."""
-    return Packer(parts.prober).pack(probes, folder)
+def pack(parts: Parts, folder: Path, *probes: Probe, **labelled: Probe) -> Packed:
+    """Pack these into a folder; the label of a probe is its first requirement."""
+    wanted = {probe.combination.requirements[0].replace("==", " "): probe for probe in probes}
+    return Packer(parts.prober).pack({**wanted, **labelled}, folder)
 
 
 def back_from(bundle: Path, folder: Path) -> Path:

@@ -21,8 +21,8 @@ from harness.errors import NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.model.requirements import merged_requirements, required_name
 from harness.model.text import counted, size_in_words
-from harness.probing import Cancelled, Judge, Probe
-from harness.probing.bundle import Absorbed, Packed, Packer, WantedProbe
+from harness.probing import Cancelled, Probe
+from harness.probing.bundle import Absorbed, Packed, Packer
 from harness.probing.bundle import absorb as take_back
 from harness.probing.made import supplied
 from harness.probing.node import run_folder
@@ -66,9 +66,9 @@ def bundle(
     chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
-    asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
+    asked = dict(_asked(session, chosen, one) for one in over or ("",))
     packed = Packer(session.local, view).pack(asked, output, fresh=fresh)
-    print_packed(Console(soft_wrap=True), packed, output, session.store)
+    print_packed(Console(soft_wrap=True), packed, output)
     sys.exit(3 if packed.failed else 0)
 
 
@@ -116,8 +116,8 @@ def run(folder: Path) -> None:
     sys.exit(3 if failed else 0)
 
 
-def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
-    """The probe for one requested release, or ("") for `--with` alone."""
+def _asked(session: Session, repro: Repro, one: str) -> tuple[str, Probe]:
+    """The label and the probe for one requested release, or ("") for `--with` alone."""
     settings = session.settings
     beside = (*settings.with_, *((one,) if one else ()))
     named = list(map(required_name, beside))
@@ -128,7 +128,7 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     repro = supplied(session.local, repro, here, settings.as_of, settings.made_with)
     backend = session.local.builder.uv.environment.get(TORCH_BACKEND)
     there = evolve(here, device=_device(settings.device, repro, backend))
-    return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, there))
+    return one or " ".join(settings.with_) or repro.name, Probe(repro, there)
 
 
 def _device(asked: str, repro: Repro, torch_backend: str | None) -> Device:
@@ -139,16 +139,14 @@ def _device(asked: str, repro: Repro, torch_backend: str | None) -> Device:
     return Device.CPU if is_for_cpu else Device.CUDA
 
 
-def print_packed(console: Console, packed: Packed, output: Path, store: Store) -> None:
+def print_packed(console: Console, packed: Packed, output: Path) -> None:
     """Print what was packed, what is known already, what was not packed, sizes, and the next step."""
     for job in packed.jobs:
         wheels = counted(len(job.wheels), "wheel")
         print_text(console, Text.assemble(("packed ", "bold green"), f"{job.label} ({wheels})"))
-    for asked, observation in packed.known:
-        signature = asked.probe.repro.signature
-        judgement = Judge(signature, store)(observation) if signature is not None else None
+    for label, judgement, observation in packed.known:
         told = f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail
-        print_text(console, Text.assemble(("known already ", "bold"), f"{asked.label}: {told}; --fresh packs it again"))
+        print_text(console, Text.assemble(("known already ", "bold"), f"{label}: {told}; --fresh packs it again"))
     for label, why in packed.failed:
         print_text(console, Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
     if not packed.jobs:

@@ -36,7 +36,7 @@ from harness.probing.probe import Probe, next_attempt
 from harness.probing.prober import Prober
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from harness.environment import Interpreter, Uv
     from harness.store import Store
@@ -46,13 +46,12 @@ _KEY = re.compile(r"[0-9A-Za-z][0-9A-Za-z_-]{0,99}")
 # They make tables and drafts, which no job needs, and they are large.
 _NOT_CARRIED = frozenset({"pandas", "pygal", "pip"})
 _UNFINISHED = ".packing"
-_README = """\
-This folder has {count} of {repro} for Python {minor} on {platform}, with everything they need except Python itself.
-Run them with `python{own} run.py`; it needs no network, and continues if it was stopped.
-Then copy the folder back (wheels/, folders/ and harness/ are not needed) and run `harness absorb PATH`.
-"""
 _RUN = """\
-\"""Runs the jobs of this bundle that have no result yet, without network: python{own} run.py\"""
+\"""Runs {count} of {repro} for Python {minor} on {platform}, without network: python{own} run.py
+
+The same command continues if it was stopped. Then copy this folder back (wheels/, folders/ and harness/ are not needed)
+and run `harness absorb PATH`.
+\"""
 import os
 import sys
 
@@ -71,24 +70,16 @@ main()
 
 
 @frozen
-class WantedProbe:
-    """A probe to pack, and its label."""
-
-    label: str
-    probe: Probe
-
-
-@frozen
 class Packed:
     """The result of packing.
 
-    `wheel_bytes` counts each packed file once; `known` are answers that the store has or that need no run; `failed` are
-    labels and the reasons why they were not packed.
+    `wheel_bytes` counts each packed file once; `known` are answers that the store has or that need no run, with their
+    labels; `failed` are labels and the reasons why they were not packed.
     """
 
     jobs: tuple[ProbeJob, ...]
     wheel_bytes: int = 0
-    known: tuple[tuple[WantedProbe, Observation], ...] = ()
+    known: tuple[tuple[str, Judgement | None, Observation], ...] = ()
     failed: tuple[tuple[str, str], ...] = ()
 
 
@@ -99,7 +90,7 @@ class Packer:
     prober: Prober
     reporter: Reporter = SILENT
 
-    def pack(self, wanted: Sequence[WantedProbe], output: Path, *, fresh: bool = False) -> Packed:
+    def pack(self, wanted: Mapping[str, Probe], output: Path, *, fresh: bool = False) -> Packed:
         """Pack the probes without an answer, or with `fresh` a new attempt of each.
 
         Raises `UserMistake` if the folder is in use, `NoSpace` if it can't be written, and `NoNetwork`.
@@ -116,32 +107,33 @@ class Packer:
             raise NoSpace(f"can't write to {output}: {why}", hint="--output chooses another folder") from error
         return packed
 
-    def _pack(self, wanted: Sequence[WantedProbe], output: Path, *, fresh: bool) -> Packed:
+    def _pack(self, wanted: Mapping[str, Probe], output: Path, *, fresh: bool) -> Packed:
         jobs: dict[str, ProbeJob] = {}
         known, failed = [], []
         builder = self.prober.builder
         wheels = Wheels(output / "wheels", builder.uv, builder.interpreter)
-        for i, one in enumerate(wanted, 1):
-            self.reporter.report(Note(f"{i} of {len(wanted)}  {one.label}: resolving"))
-            resolution = self.prober.resolve(one.probe)
+        for i, (label, probe) in enumerate(wanted.items(), 1):
+            self.reporter.report(Note(f"{i} of {len(wanted)}  {label}: resolving"))
+            resolution = self.prober.resolve(probe)
             if resolution.lock is None:
-                known.append((one, self.prober.execute(self.prober.prepare(one.probe))))
+                answer = self.prober.execute(self.prober.prepare(probe))
+                known.append((label, judged(probe, answer, self.prober.store), answer))
                 continue
-            probe, answer = self._unanswered(one.probe, resolution.lock, fresh=fresh)
-            if answer is not None:
-                known.append((one, answer))
+            attempt, earlier = self._unanswered(probe, resolution.lock, fresh=fresh)
+            if earlier is not None:
+                known.append((label, judged(probe, earlier, self.prober.store), earlier))
                 continue
             pins = resolution.lock.pins
             size = sum(pin.size or 0 for pin in pins)
             words = f"fetching {counted(len(pins), 'wheel')}{f' ({size_in_words(size)})' if size else ''}"
-            self.reporter.report(Note(f"{i} of {len(wanted)}  {one.label}: {words}"))
+            self.reporter.report(Note(f"{i} of {len(wanted)}  {label}: {words}"))
             fetched = wheels.fetch(pins)
             if isinstance(fetched, str):
-                failed.append((one.label, fetched))
+                failed.append((label, fetched))
                 continue
-            job = evolve(self._job(probe, resolution, resolution.lock), label=one.label, wheels=fetched)
+            job = evolve(self._job(attempt, resolution, resolution.lock), label=label, wheels=fetched)
             if job.key in jobs:
-                failed.append((one.label, f"same as {jobs[job.key].label}: both resolve to the same lock"))
+                failed.append((label, f"same as {jobs[job.key].label}: both resolve to the same lock"))
                 continue
             job.write(output / job.key, shared=output)
             jobs[job.key] = job
@@ -180,16 +172,9 @@ class Packer:
         _carry_harness(output / "harness")
         version = sys.version_info[:2]
         own = ".".join(map(str, version))
-        (output / "run.py").write_text(_RUN.format(own=own, version=tuple(version)), encoding="utf-8")
-        interpreter = self.prober.builder.interpreter
-        readme = _README.format(
-            count=counted(len(jobs), "probe"),
-            repro=jobs[0].probe.repro.path.removesuffix(".py"),
-            platform=interpreter.platform,
-            minor=interpreter.minor,
-            own=own,
-        )
-        (output / "README.txt").write_text(readme, encoding="utf-8")
+        lock, count = jobs[0].lock, counted(len(jobs), "probe")
+        words = {"count": count, "repro": jobs[0].probe.repro.name, "platform": lock.platform, "minor": lock.minor}
+        (output / "run.py").write_text(_RUN.format(own=own, version=tuple(version), **words), encoding="utf-8")
         manifest = {"schema": SCHEMA, "harness": __version__, "jobs": [job.key for job in jobs]}
         (output / "bundle.json").write_text(json.dumps(manifest, indent=1) + "\n", encoding="utf-8")
         (output / _UNFINISHED).unlink()
@@ -361,6 +346,11 @@ def _take(job: ProbeJob, result: Result, observation: Observation, store: Store,
     if store.get_resolution(resolution_key) is None:
         # Store the lock, so that the same question here resolves to it and finds this observation.
         store.put_resolution(resolution_key, Resolution(lock=job.lock, drift=job.drift))
+    observation = known or observation
+    return Taken(job.label, observation, judged(probe, observation, store), known is not None)
+
+
+def judged(probe: Probe, observation: Observation, store: Store) -> Judgement | None:
+    """The judgement of an observation; None without a signature."""
     signature = probe.repro.signature
-    judgement = Judge(signature, store)(known or observation) if signature is not None else None
-    return Taken(job.label, known or observation, judgement, known is not None)
+    return Judge(signature, store)(observation) if signature is not None else None

@@ -72,7 +72,7 @@ def test_an_absorbed_run_equals_a_local_run(back, parts):
     assert [taken.judgement.verdict for taken in absorbed.taken] == [Verdict.GOOD, Verdict.BAD]
     for taken, release in zip(absorbed.taken, ("1.2", "1.6"), strict=True):
         there = taken.observation
-        here = parts.prober.execute(parts.prober.prepare(asked(parts, release).probe))
+        here = parts.prober.execute(parts.prober.prepare(asked(parts, release)))
         measured = ("setup_s", "duration_s", "peak_memory", "started")
         assert all(getattr(there, name) for name in measured)
         for name in here.__attrs_attrs__:
@@ -87,7 +87,7 @@ def test_an_absorbed_run_equals_a_local_run(back, parts):
 def test_an_absorbed_run_answers_on_a_machine_that_resolved_nothing(back, tmp_path, uv_cache, interpreter):
     cut_off = make_parts(tmp_path / "other", PipSettings(no_index=True), uv_cache, interpreter)
     taken = absorb(back, cut_off.store, cut_off.builder.uv).taken
-    prepared = cut_off.prober.prepare(asked(cut_off, "1.6").probe)
+    prepared = cut_off.prober.prepare(asked(cut_off, "1.6"))
     assert (prepared.cached, prepared.observation) == (True, taken[1].observation)
 
 
@@ -255,7 +255,7 @@ def test_another_patch_level_of_python_is_another_lock(back, parts):
     forge(back / keys(back)[0], elsewhere)
     taken, _ = absorb(back, parts.store).taken
     assert taken.observation.lock.python == other
-    assert taken.observation.lock.pins == parts.prober.resolve(asked(parts, "1.2").probe).lock.pins
+    assert taken.observation.lock.pins == parts.prober.resolve(asked(parts, "1.2")).lock.pins
     assert taken.observation.key != keys(back)[0]
 
 

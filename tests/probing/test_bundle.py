@@ -84,7 +84,7 @@ def test_what_runs_inside_needs_only_python_3_9_and_its_standard_library(path):
 
 
 def test_a_bundle_names_no_index_and_no_path_of_this_machine(run_once, house):
-    texts = [run_once / name for name in ("bundle.json", "README.txt", "run.py")]
+    texts = [run_once / name for name in ("bundle.json", "run.py")]
     texts += [run_once / key / "job.json" for key in keys(run_once)]
     for private in ("://", str(house.root), str(run_once.parent)):
         assert not [path for path in texts if private in path.read_text()]
@@ -104,32 +104,30 @@ def test_a_folder_in_use_is_left_alone(parts, tmp_path, run_once):
 
 def test_an_unpackable_probe_is_reported_and_the_rest_is_packed(parts, tmp_path):
     one = asked(parts, "1.2")
-    damaged = evolve(one, label="damaged", probe=of(one, "damaged==1.3"))
-    unmet = evolve(one, label="unmet", probe=of(one, "unmet==1.3"))
-    packed = pack(parts, tmp_path / "carry", unmet, damaged, one, evolve(one, label="again"))
+    packed = pack(parts, tmp_path / "carry", of(one, "unmet==1.3"), of(one, "damaged==1.3"), one, again=one)
     assert [job.label for job in packed.jobs] == ["brittle 1.2"]
-    assert [label for label, _ in packed.failed] == ["damaged", "again"]
+    assert [label for label, _ in packed.failed] == ["damaged 1.3", "again"]
     assert "is not the file that the index lists" in packed.failed[0][1]
     assert "same as brittle 1.2" in packed.failed[1][1]
-    assert [(known.label, seen.outcome.value) for known, seen in packed.known] == [("unmet", "unresolvable")]
+    assert [(label, run.outcome.value) for label, _, run in packed.known] == [("unmet 1.3", "unresolvable")]
     assert [path.name for path in (tmp_path / "carry" / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
 
 
 def of(one, requirement):
     repro = parse_repro(repro_text(requirement.split("==")[0]), name="other", path="other.py")
-    return evolve(one.probe, repro=repro, combination=evolve(one.probe.combination, requirements=(requirement,)))
+    return evolve(one, repro=repro, combination=evolve(one.combination, requirements=(requirement,)))
 
 
 def test_no_folder_is_left_if_everything_is_known(parts, tmp_path):
-    parts.prober.execute(parts.prober.prepare(asked(parts, "1.2").probe))
+    parts.prober.execute(parts.prober.prepare(asked(parts, "1.2")))
     packed = pack(parts, tmp_path / "carry", asked(parts, "1.2"))
-    assert (packed.jobs, [one.label for one, _ in packed.known]) == ((), ["brittle 1.2"])
+    assert (packed.jobs, [label for label, _, _ in packed.known]) == ((), ["brittle 1.2"])
     assert not (tmp_path / "carry").exists()
 
 
 def test_a_job_is_read_back_unchanged(run_once, parts):
     job = next(job for job in (ProbeJob.read(run_once / key) for key in keys(run_once)) if job.label == "brittle 1.6")
-    was = asked(parts, "1.6").probe
+    was = asked(parts, "1.6")
     assert (job.probe.repro.digest, job.probe.combination) == (was.repro.digest, was.combination)
     assert job.verified(job.key).lock.python == was.combination.python
 
@@ -234,7 +232,7 @@ def test_a_gpu_observation_is_stored_under_the_name_of_its_gpu(parts, tmp_path):
     assert run_there(tmp_path / "carry", PATH=f"{smi.parent}:{os.environ['PATH']}").code == 0
     (one,) = taken(tmp_path / "carry", parts)
     gpus = (Gpu(0, "NVIDIA Test 1", 1, 1, "550.1"),)
-    assert one.observation.key == probe_key(wanted.probe, one.observation.lock, gpus=gpus, capability="8.6")
+    assert one.observation.key == probe_key(wanted, one.observation.lock, gpus=gpus, capability="8.6")
     assert one.judgement.verdict is Verdict.GOOD
 
 
@@ -283,7 +281,7 @@ def test_a_folder_that_a_run_is_given_is_packed_once_and_checked(parts, tmp_path
     for release in ("1.2", "1.3"):
         one = asked(parts, release, body=body)
         given = harness.model.Given("HARNESS_ARTIFACTS", str(parts.prober.trees.folder(digest)), digest, "box 1", "abc")
-        wanted.append(evolve(one, probe=evolve(one.probe, repro=one.probe.repro.with_given(given, step="use"))))
+        wanted.append(evolve(one, repro=one.repro.with_given(given, step="use")))
     bundle = tmp_path / "carry"
     pack(parts, bundle, *wanted)
     (archive,) = (bundle / "folders").iterdir()

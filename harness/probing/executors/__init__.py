@@ -18,7 +18,7 @@ from typing import Any, Protocol
 
 from attrs import evolve, field, frozen
 
-from harness.errors import HarnessFault, NoWorkers, UserMistake
+from harness.errors import NoWorkers, UserMistake
 from harness.events import Reporter, Warned
 from harness.model import Device, Observation, Outcome
 from harness.probing.job import MachineKind, ProbeJob, Refused, Result
@@ -160,8 +160,8 @@ class RemoteProber(Around):
     def execute(self, prepared: Prepared) -> Observation:
         """Let a machine run a probe, and store its observation here.
 
-        A job that was lost is sent again, twice. Raises `Cancelled`, `NoWorkers` if no machine can run it, and any
-        error of the machine.
+        A job that was lost, or whose result is refused, is sent again, twice. Raises `Cancelled`, `NoWorkers` if no
+        machine can run it, and any error of the machine.
         """
         if prepared.observation is not None:
             return prepared.observation
@@ -183,14 +183,18 @@ class RemoteProber(Around):
             try:
                 while (result := self.executor.poll(handle)) is None:
                     pause(_TICK_S)
-                return result, result.of(job)
-            except Lost as lost:
-                why = str(lost)
-            except Refused as error:
-                raise HarnessFault(f"the result of {job.probe.repro.name} is refused: {error}") from error
+                return result, self._accepted(result, job)
+            except (Lost, Refused) as error:
+                why = str(error)
             finally:
                 self.executor.cancel(handle)
-        raise NoWorkers(f"{job.probe.repro.name} was lost {TRIES} times: {why}", hint=CONTINUE)
+        raise NoWorkers(f"{job.probe.repro.name} has no result after {TRIES} tries: {why}", hint=CONTINUE)
+
+    def _accepted(self, result: Result, job: ProbeJob) -> Observation:
+        """The observation of a result. Raises `Refused` if it is of another machine kind, or not of the job."""
+        if why := left_out_because(result.kind, self.kind):
+            raise Refused(f"it was run elsewhere: {why}")
+        return result.of(job)
 
     def _waited_for(self, device: Device) -> Collection[str]:
         """Return the names of the machines to choose from; waits for one if there are none."""

@@ -160,7 +160,6 @@ class CommandExecutor:
         python, place = shlex.quote(sys.executable), shlex.quote(str(folder))
         script.write_text(_SCRIPT.format(mark=mark, folder=place, python=python), encoding="utf-8")
         script.chmod(0o755)
-        folder.chmod(0o755)
         words = [word.replace(JOB, str(script)) for word in self.words]
         with (folder / "output").open("wb") as output:
             process: subprocess.Popen[Any] = subprocess.Popen(

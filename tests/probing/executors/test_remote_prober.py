@@ -8,13 +8,13 @@ import pytest
 from attrs import define, evolve, field
 from support import SIGNED, repro_text
 
-from harness.errors import HarnessFault, NoWorkers, UserMistake
+from harness.errors import NoWorkers, UserMistake
 from harness.events import SILENT
 from harness.model import Combination, Device, Observation, Outcome
 from harness.model.repro import command_repro, parse_repro
 from harness.probing import Probe
 from harness.probing.executors import Lost, RemoteProber
-from harness.probing.job import MachineKind, Result
+from harness.probing.job import Result
 from harness.probing.node import Machine, kind_of
 from harness.run.devices import Gpu
 
@@ -56,13 +56,21 @@ class FakeExecutor:
         self.cancelled += 1
 
 
+KINDS = []
+
+
+@pytest.fixture(autouse=True)
+def _kind(interpreter):
+    """The kind of this machine."""
+    KINDS[:] = [kind_of(interpreter)]
+
+
 def ran(job, outcome=Outcome.COMPLETED):
     """The result of a machine like this one."""
     probe, lock = job.probe, job.lock
     device = probe.combination.device
     observation = Observation(job.key, outcome, "r", probe.repro.digest, device, lock=lock)
-    kind = MachineKind("", lock.platform, lock.python, job.cache_tag, ())
-    return Result(observation, kind, A100.name if device is Device.CUDA else "", gzip.compress(b"hello\n"))
+    return Result(observation, KINDS[0], A100.name if device is Device.CUDA else "", gzip.compress(b"hello\n"))
 
 
 @pytest.fixture
@@ -151,7 +159,7 @@ def test_a_lost_job_is_sent_again_twice(over, probe):
     assert (len(executor.jobs), executor.cancelled) == (3, 3)
     tries.clear()
     prober, _ = over(loses(3))
-    with pytest.raises(NoWorkers, match="lost 3 times: its machine went away"):
+    with pytest.raises(NoWorkers, match="no result after 3 tries: its machine went away"):
         prober.execute(prober.prepare(probe("1.4")))
 
 
@@ -160,11 +168,12 @@ def test_a_forged_result_is_refused_and_not_stored(over, probe):
         "another GPU": lambda result: evolve(result, gpu="NVIDIA T4"),
         "another script": lambda result: evolve(result, observation=evolve(result.observation, repro_digest="0")),
         "another kind of machine": lambda result: evolve(result, kind=evolve(result.kind, platform="linux-riscv64")),
+        "another harness": lambda result: evolve(result, kind=evolve(result.kind, harness="0.0 (abc)")),
     }
     for change in forged.values():
         prober, _ = over(lambda job, change=change: change(ran(job)), A100)
         prepared = prober.prepare(probe(device=Device.CUDA))
-        with pytest.raises(HarnessFault, match="is refused"):
+        with pytest.raises(NoWorkers, match="no result after 3 tries"):
             prober.execute(prepared)
         assert prober.store.get(prepared.key) is None
 
