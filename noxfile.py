@@ -48,8 +48,7 @@ def tests(session: nox.Session) -> None:
 _FIND = "import sys; from harness.environment import *; print(find_interpreter(sys.argv[1], Uv(PipSettings())).path)"
 _OF_PROCESSES = (
     *(f"tests/run/test_{name}.py" for name in ("forking", "guard", "runner", "child_report", "trace_by_interpreter")),
-    "tests/probing/test_forking_prober.py",
-    "tests/culprit/test_forks_that_show_the_bug.py",
+    "tests/probing/test_warm.py",
 )
 
 
@@ -68,7 +67,7 @@ def pythons(session: nox.Session) -> None:
             python = str(Path(folder, "bin", "python"))
             session.run("uv", "pip", "install", "--quiet", "--python", python, "-e", ".[test]")
             session.run(python, "-m", "pytest", "-q", "-n", "auto", *_OF_PROCESSES)
-            session.run(python, "-m", "pytest", "-q", "-n", "auto", "tests/scenarios", "-k", "line_search")
+            session.run(python, "-m", "pytest", "-q", "-n", "auto", "tests/scenarios", "-k", "line_search or regions")
 
 
 @nox.session
@@ -151,6 +150,13 @@ def bench_sets(session: nox.Session) -> None:
     """Benchmark the searches over sets on random puzzles; `-- --help` lists options."""
     session.install("-e", ".")
     session.run("python", "benchmarks/set_searches.py", *session.posargs)
+
+
+@nox.session
+def bench_packages(session: nox.Session) -> None:
+    """Benchmark the search for packages on planted upgrades, through the real command; `-- --help` lists options."""
+    session.install("-e", ".[test]")
+    session.run("python", "benchmarks/package_search.py", *session.posargs)
 
 
 @nox.session(default=False)
@@ -359,7 +365,7 @@ def nightly(session: nox.Session) -> None:
 
 @nox.session(default=False)
 def nightly_issues(session: nox.Session) -> None:
-    """Update one issue per break in this repository; `-- --dry-run` changes nothing."""
+    """Update one issue per cause in this repository; `-- --dry-run` changes nothing."""
     session.install("-e", ".")
     session.run("python", "-m", "harness", "issues", "--results", str(_kept()), *session.posargs)
 

@@ -114,15 +114,16 @@ def prepare(place: Place, repro: Path, good: str, bad: str) -> Task:
     )  # fmt: skip
     first_bad = releases.index(json.loads(found.stdout)["first_bad"])
     task = Task(releases, {}, first_bad, repro, signature.message, session.interpreter.path)
-    near = session.local.resolve(plan.probe(plan.bad, None)).lock
+    prober = session.local
+    near = prober.resolve(plan.beside(None).at(prober, {SUBJECT: releases[plan.bad]})).lock
     for release in task.visited():
-        lock = session.local.resolve(plan.probe(releases.index(release), near)).lock
+        probe = plan.beside(near).at(prober, {SUBJECT: release})
+        lock = prober.resolve(probe).lock
         if lock is None:
             sys.exit(f"{SUBJECT} {release} can't be resolved")
         task.locks[release] = lock
         # The loops may visit other releases than the harness, whose bytecode and wheels must be cached, too.
-        probe = plan.probe(releases.index(release), near)
-        session.local.execute(session.local.prepare(probe))
+        prober.execute(prober.prepare(probe))
     _warm_pip(task, place)
     return task
 

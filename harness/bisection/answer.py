@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import hashlib
+import json
 from pathlib import PurePath
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +13,7 @@ from attrs import evolve, field, frozen
 from harness.model import Change, Observation, Repro, Signature
 from harness.model.boundary import Boundary, constraint_between
 from harness.model.culprit import Culprit, Evidence
+from harness.model.signature import capture_signature, pattern_of
 from harness.model.verdict import Step
 from harness.redact import everywhere
 
@@ -207,6 +210,25 @@ class Answer:
             for culprit in failure.culprits:
                 found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
         return tuple(found.values())
+
+    @property
+    def guilty_changes(self) -> tuple[Change, ...]:
+        """The changed packages of all culprits."""
+        return tuple(change for culprit in self.culprits for change in culprit.packages)
+
+    @property
+    def cause(self) -> str:
+        """The id of the cause: ten hexadecimal digits made from the culprits, and of a script from how it fails.
+
+        Tests fail in many ways by one cause. A script's failure is taken from its run if that shows one, because two
+        signatures may name different parts of one message.
+        """
+        culprits = sorted((change.name, str(change.after)) for change in self.guilty_changes)
+        is_captured = self.signature is not None and self.signature.captured
+        failed = capture_signature(self.ends[-1]) if self.ends and not is_captured else None
+        is_suite = any(failure.tests for failure in self.failures)
+        pattern = "" if is_suite and culprits else pattern_of(failed or self.signature)
+        return hashlib.sha256(json.dumps([pattern, culprits]).encode()).hexdigest()[:10]
 
     @property
     def exit_code(self) -> int:

@@ -36,6 +36,7 @@ from harness.model.text import counted, listed, one_line
 from harness.question.inquiry import Inquiry
 from harness.question.question import TODAY, EndKind, Ends, newest_end
 from harness.question.releases import scope_of
+from harness.question.snapshot import Way
 from harness.question.worlds import World, Worlds
 
 if TYPE_CHECKING:
@@ -215,7 +216,7 @@ class Between:
         bad = evolve(self.ends.bad, scope=scope).lifting(good)
         is_fix, flaky = self.question.policy.find_fix, (*answer.flaky, *groups.flaky)
         if is_fix and bad.as_of is not None:
-            bad = evolve(bad, as_of=good.as_of, near=bad.lock)  # newer releases are put into older packages
+            bad = evolve(bad, as_of=good.as_of, way=Way.NEAR)  # newer releases are put into older packages
         answer = evolve(answer, not_run=answer.not_run or groups.not_run)
         held: dict[str, str | None] = {}
         found: list[Failure] = []
@@ -271,7 +272,8 @@ class Between:
 
         Returns the first run that fails, or else the last one.
         """
-        label, probe = f"the newest packages with {', '.join(constraints)}", bad.constrained(constraints, self.repro)
+        label = f"the newest packages with {', '.join(constraints)}"
+        probe = bad.constrained(self.ends.observer.prober, constraints, self.repro)
         judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
 
         def decides(run: Observation) -> bool:

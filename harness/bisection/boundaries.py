@@ -14,8 +14,8 @@ from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
 from harness.bisection.wording import sentence_for
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.descent import fault_in_words
+from harness.culprit.proofs import Trials
 from harness.culprit.sides import Side, Sides
-from harness.culprit.trials import Trials
 from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from harness.search import Trial
 
 
+_MANY = 99  # repetitions
 _PROOFS = 2  # on each side: of the package, and of its lines
 Find = Callable[[Trials, Sides, Searched], "Culprit | None"]
 
@@ -57,7 +58,8 @@ def search_line(
     `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
     """
     begun, ran_now, culprit, beside, fault = time.monotonic(), 0, None, list[Task[str]](), ""
-    searched = line.begin(known, patient=find is not None, captured_from="the bad end")
+    proofs = 0, 0
+    searched = line.begin(known, sure=find is None, captured_from="the bad end")
     line.announce(*announced, searched)
     searched = line.run(searched)
     mistakes = {run.mistake for run in searched.record.observations.values()}
@@ -67,7 +69,8 @@ def search_line(
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if find is not None and sides is not None and judge.signature is not None and is_steady:
-            missing = iter(searched.search.repetitions(_PROOFS, _PROOFS))
+            more = line.policy.confirm is None and not searched.search.is_noisy
+            missing = iter(line.surely(searched, (_PROOFS, _PROOFS)).search.ask(_MANY) if more else ())
 
             def repeat_beside(leave: int) -> None:
                 if line.lanes.free > leave and (trial := next(missing, None)) is not None:
@@ -94,8 +97,8 @@ def search_line(
                 fault = fault_in_words(line.prober.store, error)
             ran_now = trials.tally.ran_now
             if repeating is None:
-                count_proofs(searched, sides, culprit, trials.tally.failed)
-        searched.search.insist()
+                proofs = count_proofs(searched, sides, culprit, trials.tally.failed)
+        searched = line.surely(searched, proofs)
         if not searched.search.done:
             searched = line.run(searched, {task.result() for task in beside if not task.cancel()})
     culprit = None if searched.search.is_noisy and repeating is None else culprit
@@ -193,12 +196,9 @@ def boundary_of(
     """
     axis, record, result = searched.axis, searched.record, searched.search.result
 
-    def name(position: int | None) -> str | None:
-        return axis.names[position] if position is not None else None
-
-    ends = (result.last_bad, result.first_good) if axis.find_fix else (result.last_good, result.first_bad)
+    older, newer = (axis.names[position] for position in result.boundary) if result.boundary else (None, None)
     boundary = Boundary(
-        Change(axis.subject, name(ends[0]), name(ends[1]), axis.unit, axis.find_fix),
+        Change(axis.subject, older, newer, axis.unit, axis.find_fix),
         candidates=candidates or tuple(map(Candidate, axis.names)),
         suspects=searched.suspects,
         sides=searched.sides,

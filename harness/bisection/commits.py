@@ -28,8 +28,8 @@ from harness.culprit.commit import (
     repository_of,
     search_among,
 )
+from harness.culprit.proofs import Trials
 from harness.culprit.sides import PackageFiles, Side, Sides
-from harness.culprit.trials import Trials
 from harness.environment import Environment
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.errors import BadRepository, UserMistake

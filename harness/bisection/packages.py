@@ -6,8 +6,7 @@ if the failure names the package that it is about.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING
 
 from attrs import evolve, field, frozen
@@ -18,17 +17,18 @@ from harness.bisection.boundaries import boundary_of, candidates_of, search_line
 from harness.bisection.failures import FailureJudge, Group, seen_by
 from harness.culprit.axis import Axis, AxisSearch, Searched
 from harness.culprit.descent import find_culprit
-from harness.culprit.pursuit import Pursuit
+from harness.culprit.packages import packages_between
+from harness.culprit.proofs import Trials
 from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
-from harness.culprit.trials import Trials
 from harness.model import Change, Observation, Release, Repro, Verdict, name_of
 from harness.model.boundary import Boundary
 from harness.model.culprit import Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.question.releases import releases_on_line
-from harness.question.worlds import Versions, World
+from harness.question.snapshot import Versions, Way
+from harness.question.worlds import World
 from harness.search import Trial
 
 if TYPE_CHECKING:
@@ -81,7 +81,7 @@ class PackageSearch:
             if change.name not in self.held
             and self.bad.scope.subject in ("", change.name)
             # One that only the bad end has can be left out unless that end is a day.
-            and (change.before is not None or self.bad.near is not None)
+            and (change.before is not None or self.bad.way is Way.NEAR)
         }
 
     @property
@@ -95,7 +95,7 @@ class PackageSearch:
 
     def passes(self, versions: Versions) -> Observation | None:
         """Run the bad world with these versions held back; returns the run if the tests pass in it, else None."""
-        probe = self.bad.at({**self.held, **versions}, self.repro)
+        probe = self.bad.at(self.observer.prober, {**self.held, **versions}, repro=self.repro)
         names = ", ".join(f"{name} {version or '(absent)'}" for name, version in versions.items())
         run = self.observe(f"held back: {names}", probe)
         return run if self.judge(run).verdict is Verdict.GOOD else None
@@ -105,6 +105,8 @@ class PackageSearch:
 
         None if holding back all of them is not enough.
         """
+        if not self.held and len(self.good.lock.diff(self.bad.lock)) == 1:  # both ends have run
+            return {name: change.before for name, change in self.units.items()}
         told = f"{counted(len(self.order), 'package')} changed: which must be held back for the tests to pass?"
         observer = self.observer
         trials = Trials(
@@ -118,22 +120,15 @@ class PackageSearch:
         )
         trials.begin(Level.PACKAGE, told)
 
-        def probe_of(names: Names) -> Probe:
-            return self.bad.at({**self.held, **{name: self.units[name].before for name in names}}, self.repro)
+        def probe_of(names: Collection[str]) -> Probe:
+            versions = {**self.held, **{name: self.units[name].before for name in names}}
+            return self.bad.at(observer.prober, versions, repro=self.repro)
 
-        def label_of(names: Names) -> str:
+        def label_of(names: Collection[str]) -> str:
             return f"held back: {listed(sorted(names))}"
 
-        reduced = Pursuit(
-            trials=trials,
-            flipped=Verdict.GOOD,
-            weights=dict.fromkeys(self.order, 1.0),
-            probe_of=probe_of,
-            label_of=label_of,
-            most=math.inf,
-            sets_at_once=None,
-            leaves_out=False,  # each is left out once its release is known
-        ).run()
+        # Each is left out once its release is known.
+        reduced = packages_between(trials, self.order, Verdict.GOOD, probe_of, label_of)
         if reduced.shown is None:  # the search assumed that all of them are enough
             run = self.observe(label_of(reduced.units), probe_of(reduced.units))
             if self.judge(run).verdict is not Verdict.GOOD:
@@ -213,8 +208,8 @@ class PackageSearch:
         names = tuple(str(release.version) for release in releases)
 
         def probe(trial: Trial) -> Probe:
-            found = bad.near_versions({name: names[trial.position]}, held, self.repro, observer.prober)
-            return evolve(found, attempt=trial.attempt)
+            changes = {name: names[trial.position]}
+            return bad.at(observer.prober, changes, trial.attempt, repro=self.repro, held=held)
 
         def label(position: int) -> str:
             return f"{name} {names[position]}"
@@ -295,7 +290,7 @@ class PackageSearch:
         prober, asked = self.observer.prober, set(map(name_of, self.bad.requirements))
         for change in along if boundary.subject not in asked else ():
             other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.change.after}")
-            if change.name in asked and prober.resolve(self.bad.constrained(other, self.repro)).lock is None:
+            if change.name in asked and prober.resolve(self.bad.constrained(prober, other, self.repro)).lock is None:
                 return change
         package = below.findings[0] if below is not None else None
         names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()

@@ -16,8 +16,8 @@ from harness.bisection.answer import Answer, Asked
 from harness.bisection.boundaries import boundary_of, search_line
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
+from harness.culprit.proofs import Trials
 from harness.culprit.sides import Side, Sides
-from harness.culprit.trials import Trials
 from harness.environment.dates import as_of
 from harness.environment.interpreter import meets
 from harness.errors import UserMistake

@@ -18,8 +18,8 @@ from harness.question.question import release_end
 from harness.question.releases import Plan, find_anchor, make_plan
 
 if TYPE_CHECKING:
+    from harness.culprit.proofs import Trials
     from harness.culprit.sides import Sides
-    from harness.culprit.trials import Trials
     from harness.probing.lanes import Lanes
     from harness.question.inquiry import Inquiry
     from harness.session import Session

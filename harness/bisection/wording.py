@@ -17,8 +17,7 @@ from harness.model.text import counted, listed, listed_in_order, numbered_lines,
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.question.question import End, EndKind
 from harness.question.worlds import end_words
-from harness.search import BisectionResult, BisectionStatus
-from harness.search.rates import CONFIDENCE
+from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
 
 
 def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:

@@ -24,8 +24,8 @@ from harness.model import Observation, RaisedException, StackFrame, Trace
 from harness.model.culprit import Evidence
 
 if TYPE_CHECKING:
-    from harness.culprit.pursuit import Candidate
     from harness.culprit.sides import Exchange
+    from harness.culprit.subsets import Candidate
 
 
 _QUIET = 0.02  # comments, docstrings, layout, imports
@@ -314,6 +314,19 @@ def used_units(units: Mapping[Unit, tuple[str, ...]], sides: Sides) -> frozenset
     if not used and len(units) <= _FEW_UNITS:
         return frozenset(units)
     return frozenset(unit for unit, paths in units.items() if unit.startswith(METADATA) or not used.isdisjoint(paths))
+
+
+def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
+    """The used Python files to trace on both sides; empty if a trace would not help because there is only one edit."""
+    if len(exchange.units) == 1 and not _has_regions(exchange):
+        return frozenset()
+    return frozenset(path for unit in used for path in exchange.units[unit] if path.endswith(".py"))
+
+
+def _has_regions(exchange: Exchange) -> bool:
+    """Whether the one file that differs has more than one region."""
+    edits = Edits.of(exchange.units, exchange.before, exchange.after, exchange.units)
+    return len(edits.all) > 1
 
 
 def failure_of(sides: Sides) -> RaisedException | None:

@@ -37,7 +37,7 @@ from harness.search import BisectionStatus, Trial
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
-    from harness.culprit.trials import Trials
+    from harness.culprit.proofs import Trials
     from harness.model.culprit import Commit
     from harness.probing import Probe
     from harness.question.question import Policy

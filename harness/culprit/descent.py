@@ -8,10 +8,10 @@ from attrs import evolve
 
 from harness.culprit.commit import find_commit
 from harness.culprit.lines import find_lines
-from harness.culprit.package import find_package
+from harness.culprit.packages import find_package
+from harness.culprit.proofs import Trials
 from harness.culprit.release import narrow_release
 from harness.culprit.sides import Sides
-from harness.culprit.trials import Trials
 from harness.errors import HarnessError, HarnessFault, Interrupted
 from harness.model.culprit import Culprit, Finding, Level
 from harness.model.text import listed

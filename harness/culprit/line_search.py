@@ -1,46 +1,44 @@
-"""What the search for lines is based on: its units, their ties, the probe of a set of units, and what a set needs.
+"""The search for lines: its units, their ties, the probe of a set of units, and the smallest set that it finds.
 
-All files that the run did not use are one unit, all compiled files another. What a culprit needs to make the difference
-in the older release is searched like the culprit itself, declarations in its file and lines with its names first.
+All files that the run did not use are one unit, all compiled files another.
 """
 
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
 from functools import partial
 
 from attrs import evolve, field, frozen
 
-from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, parts_of, used_units
+from harness.culprit.clues import LEAST, Clues, Pointers, failure_of, files_to_trace, parts_of, used_units
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced, check_time, shown
-from harness.culprit.sides import METADATA, Exchange, Sides
+from harness.culprit.proofs import Claim, Trials
+from harness.culprit.sides import METADATA, Exchange, Side, Sides
+from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced, check_time
 from harness.culprit.ties import Consistency, Ties, ties_of
-from harness.culprit.trials import Claim, Trials
-from harness.events import Judged
-from harness.model import Trace, Verdict
+from harness.model import Trace
 from harness.model.culprit import Proof
 from harness.model.text import listed
-from harness.probing import Probe
-from harness.probing.forking import ForkingProber
+from harness.probing import Probe, Prober
+from harness.probing.warm import WarmProber, is_warm
 
 REST = "files that the run did not use"
 COMPILED = "compiled files"
 _COMPILED_ENDINGS = (".so", ".pyd", ".dylib", ".dll", ".a", ".lib")
 _MOST_READ = 300  # more files than that are read once it is known what ran
 _TO_SEARCH = 0.8  # of the time; the rest is for proofs
-LATE = "the time was over"
-_LIKELY = 3  # sets whose files the first process to fork from leaves out
+_LIKELY = 3  # sets that are expected to run first
+_MANY = 8  # for at most this many units, a few fresh runs cost less than a process to fork from
 
 
 @frozen
 class LineSearch:
     """A search for lines: its units, their ties and weights.
 
-    `older` opens forks of the older environment for some units that are advanced there; None if there are none.
-    `until` is the time on the monotonic clock at which the search ends, so that what it found can be proved before the
-    limit of the trials.
+    `warm` is its prober if runs may be warm. `until` is the time on the monotonic clock at which the search ends, so
+    that what it found can be proved before the limit of the trials.
     """
 
     trials: Trials
@@ -50,7 +48,7 @@ class LineSearch:
     consistency: Consistency
     weights: dict[Unit, float] = field(repr=False)
     clues: Clues | None = field(default=None, repr=False)
-    older: Callable[[Candidate], ForkingProber | None] = field(default=lambda _: None, repr=False)
+    warm: WarmProber | None = field(default=None, repr=False)
     until: float | None = None
 
     @classmethod
@@ -102,34 +100,29 @@ class LineSearch:
         """The parts to try alone, the likeliest first."""
         return parts_of(self.edits, self.weights)
 
-    def pursue(
-        self, weights: Mapping[Unit, float], *, parts: Sequence[Candidate] = (), are_alone: bool = False
+    def reduced(
+        self, weights: Mapping[Unit, float], *, parts: Sequence[Candidate] = (), only_in_parts: bool = False
     ) -> Reduced:
-        """Find the smallest set of units whose reversal removes the difference.
-
-        `parts` are tried alone first; with `are_alone`, sets are tried only in a part that was enough.
-        """
-        return evolve(self._pursuit(weights, parts), are_alone=are_alone).run()
-
-    def likely_files(self) -> frozenset[str]:
-        """The files of the mixtures that are tried first."""
-        first = self._pursuit(self.weights, self.parts).next_sets(_LIKELY)
-        mixtures = (self.reverted(units).mixture for units in first)
-        return frozenset(path for mixture in mixtures if mixture is not None for path in mixture.files)
-
-    def _pursuit(self, weights: Mapping[Unit, float], parts: Sequence[Candidate]) -> Pursuit:
-        return Pursuit(
-            trials=self.trials,
-            flipped=self.sides.before.verdict,
-            weights=weights,
+        """Find the smallest set of units whose reversal removes the difference; see `Fewest`."""
+        choices = Choices(
+            weights,
+            self.reverted,
+            lambda units: f"reverted: {self.names(units)}",
             closed=self.consistency.reverted,
-            probe_of=self.reverted,
-            label_of=lambda units: f"reverted: {self.names(units)}",
-            until=self.until,
+            alone=self.consistency.reverted_alone,
             parts=parts,
-            complete=self.consistency.reverted_alone,
-            at_once=1 if self.trials.forks is not None else None,  # forks share one folder
         )
+        wanted = self.sides.before.verdict
+        return Fewest(self.trials, wanted, choices, until=self.until, only_in_parts=only_in_parts).run()
+
+    def expect(self, side: Side, first: Iterable[Probe]) -> None:
+        """Let the prober prepare for many runs with files of a side exchanged, those in `first` before others."""
+        if self.warm is not None and len(self.all) > _MANY:
+            homes = self.edits.homes
+            used = [paths for unit, paths in self.edits.wholes.items() if unit not in (COMPILED, REST)]
+            files = {*self.edits.differences, *homes, *homes.values()}.union(*used)
+            python = [path for path in files if path.endswith(".py")]
+            self.warm.expect(self.trials.mixed(side, None), side.verdict, python, first)
 
 
 def watched(trials: Trials, sides: Sides, exchange: Exchange) -> tuple[Sides, frozenset[str]]:
@@ -200,19 +193,6 @@ def _that_called(
     return frozenset(unit for unit in used if not called.isdisjoint(exchange.units[unit]))
 
 
-def files_to_trace(exchange: Exchange, used: frozenset[Unit]) -> frozenset[str]:
-    """The used Python files to trace on both sides; empty if a trace would not help because there is only one edit."""
-    if len(exchange.units) == 1 and not _has_regions(exchange):
-        return frozenset()
-    return frozenset(path for unit in used for path in exchange.units[unit] if path.endswith(".py"))
-
-
-def _has_regions(exchange: Exchange) -> bool:
-    """Whether the one file that differs has more than one region."""
-    edits = Edits.of(exchange.units, exchange.before, exchange.after, exchange.units)
-    return len(edits.all) > 1
-
-
 def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, ...]]:
     """The units of the search: each used file, all compiled files as one, and all other files as one."""
     found: dict[Unit, tuple[str, ...]] = {}
@@ -230,6 +210,61 @@ def _units(exchange: Exchange, used: frozenset[Unit]) -> dict[Unit, tuple[str, .
     if rest:
         found[REST] = tuple(rest)
     return found
+
+
+@contextmanager
+def warmed(search: LineSearch) -> Iterator[LineSearch]:
+    """The search with a prober that can run warm, unless another machine runs its probes or nothing may be forked."""
+    trials = search.trials
+    if not isinstance(trials.prober, Prober) or not trials.scope.policy.fork:
+        yield search
+        return
+    warm = WarmProber(trials.prober, trials.lanes, trials.judge, trials.reporter)
+    try:
+        with closing(warm):
+            yield evolve(search, trials=evolve(trials, prober=warm), warm=warm)
+    finally:
+        trials.tally.ran_now += warm.checks
+
+
+def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
+    """Find the smallest set of units whose reversal removes the difference; see `LineSearch.reduced`.
+
+    What the result rests on runs again in fresh processes; if one of them disagrees, so does the search.
+    """
+    likely = (search.consistency.reverted_alone(part) for part in search.parts[:_LIKELY])
+    search.expect(search.sides.after, map(search.reverted, likely))
+    for _ in range(2):
+        found = search.reduced(search.weights, parts=search.parts, only_in_parts=only_in_parts)
+        proof = _confirmed(search, found)
+        if search.warm is None or not search.warm.was_wrong:
+            break
+    return found if proof is None or not proof.holds else evolve(found, shown=proof.observation)
+
+
+def _confirmed(search: LineSearch, found: Reduced) -> Proof | None:
+    """The proof of a set that a warm run has shown, None if a fresh run has; the likeliest set below it runs again too.
+
+    What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
+    added to the culprit until a fork passes.
+    """
+    trials, sides = search.trials, search.sides
+    below = [
+        units
+        for units, (verdict, run) in found.told.items()
+        if units < found.units and verdict is sides.after.verdict and is_warm(run)
+    ]
+    likeliest = max(below, key=lambda units: sum(search.weights.get(unit, 0.0) for unit in units), default=None)
+    claims = [
+        Claim(reverted_in_words(search, units), search.reverted(units), wanted)
+        for units, wanted in ((likeliest, sides.after.verdict), (found.units, sides.before.verdict))
+        if units is not None
+    ]
+    if found.shown is None or not is_warm(found.shown):
+        trials.proofs(claims[:-1])
+        return None
+    search.expect(sides.before, [search.advanced(search.consistency.advanced(found.units))])
+    return trials.proofs(claims)[-1]
 
 
 def file_units(search: LineSearch, units: Candidate) -> list[Unit]:
@@ -257,208 +292,3 @@ def files_of(search: LineSearch, units: Candidate) -> tuple[str, ...]:
 def reverted_in_words(search: LineSearch, units: Candidate) -> str:
     """A description of the newer release with some units from the older one."""
     return exchanged_in_words(search.exchange.package.packages, search.names(units, newer=False), newer_base=True)
-
-
-_MOST_NEEDED = 14
-_LIKELY_NEEDS, _LIKELY_NEEDS_OF_FORKS = 4, 10  # that are tried alone first
-_MOST_EVIDENCE, _SAME_FILE, _DECLARES = 10.0, 6.0, 4.0
-
-
-@frozen
-class Advanced:
-    """The proof in the older environment, the other units that it needs there, and the number of runs.
-
-    `ran_alone`: the older environment still had its own verdict with only the culprit and its ties. `is_needless`:
-    `needs` make the difference even without the culprit.
-    """
-
-    proof: Proof
-    needs: Candidate
-    runs: int
-    ran_alone: bool = False
-    is_needless: bool = False
-    notes: tuple[str, ...] = ()
-
-    @property
-    def named_needs(self) -> Candidate:
-        """The units that an answer names beside the culprit: none where they are too many for a proof."""
-        return self.needs if self.proof.holds else frozenset()
-
-
-def advanced(search: LineSearch, core: Candidate, units: Candidate) -> Advanced:
-    """Prove that the culprit (`core`) makes the difference in the older environment.
-
-    It is advanced with the units that its ties require. A skipped run may add ties; if that is not enough, a search
-    finds the missing units. `units` is the whole set that the search for lines found.
-    """
-    trials, sides = search.trials, search.sides
-    proof: Proof | None = None
-    runs, ran_alone = 0, False
-    for start in dict.fromkeys((core, units)):
-        if search.is_late:
-            proof = proof or Proof(_sentence_forth(search, core, frozenset()), sides.after.verdict, Verdict.SKIP, LATE)
-            return Advanced(proof, frozenset(), runs, ran_alone)
-        besides = search.consistency.advanced(start) - core
-        runs += 1
-        one = counted_besides(proved_forth(search, core, advance(search, core, start)), besides)
-        if one.holds or (one.is_expected and start == core):  # no search finds fewer
-            return Advanced(one, besides, runs, ran_alone)
-        proof = one if proof is None or one.is_expected else proof
-        ran_alone = ran_alone or one.verdict is sides.before.verdict
-    needed = _needed(search, core)
-    runs += needed.runs
-    if needed.shown is not None:
-        besides = needed.units
-        sentence = _sentence_forth(search, core, besides)
-        along = search.advanced(besides | core)
-        proof = counted_besides(shown(trials, sentence, needed, sides.after.verdict, lambda: along), besides)
-        is_needless = False
-        if any(_may_be_it(search, unit) for unit in besides):
-            runs += 1
-            without = exchanged_in_words(search.exchange.package.packages, search.names(besides), newer_base=False)
-            alone = proved_forth(search, core, Claim(without, search.advanced(besides), sides.after.verdict))
-            is_needless = alone.holds
-        return Advanced(proof, besides, runs, ran_alone, is_needless=is_needless)
-    if proof is None:
-        proof = Proof("", sides.after.verdict, Verdict.SKIP, "not tried")
-    if proof.is_expected:
-        return Advanced(proof, frozenset(), runs, ran_alone)
-    note = f"adding only {search.names(core)} does not make the difference, and what else that needs was not found"
-    return Advanced(proof, frozenset(), runs, ran_alone, notes=(note,))
-
-
-def counted_besides(proof: Proof, besides: Candidate) -> Proof:
-    """The proof with the number of changes beside the named ones; if they are too many, its reason says so."""
-    told = evolve(proof, besides=len(besides))
-    if told.holds or not told.is_expected:
-        return told
-    return evolve(told, reason=f"{proof.verdict.word} with {len(besides)} other changes, any of which may be the cause")
-
-
-def advance(search: LineSearch, core: Candidate, start: Candidate | None = None) -> Claim:
-    """The claim that the culprit makes the difference in the older environment.
-
-    It is advanced with the units that the ties of `start` require (None: those of `core`).
-    """
-    new = search.consistency.advanced(core if start is None else start)
-    return Claim(_sentence_forth(search, core, new - core), search.advanced(new), search.sides.after.verdict)
-
-
-def proved_forth(search: LineSearch, core: Candidate, claim: Claim) -> Proof:
-    """Prove a claim about the older environment with a culprit (`core`) advanced; only if its fork agrees, if any."""
-    trials = search.trials
-    forks = search.older(core)
-    if forks is not None:
-        verdict, reason = forked(trials, forks, claim.sentence, claim.probe)
-        if verdict is not claim.expected:
-            return Proof(claim.sentence, claim.expected, verdict, reason)
-    return trials.proof(claim.sentence, claim.probe, claim.expected)
-
-
-def forked(trials: Trials, forks: ForkingProber, label: str, probe: Probe) -> tuple[Verdict, str]:
-    """The verdict of one fork, and the reason for it."""
-    prepared = forks.prepare(probe)
-    observation = forks.execute(prepared)
-    trials.tally.ran_now += not prepared.cached
-    judgement = trials.judge(observation)
-    trials.reporter.report(Judged(label, judgement, observation, cached=prepared.cached))
-    return judgement.verdict, judgement.reason
-
-
-def advanced_alone(search: LineSearch, core: Candidate, found: Candidate) -> Advanced | None:
-    """Prove that a part (`core`) of the found units makes the difference in the older environment without the rest.
-
-    Returns None if it does not, or if its ties require more of the found units.
-    """
-    besides = search.consistency.advanced(core) - core
-    if besides & found:
-        return None
-    proof = counted_besides(proved_forth(search, core, advance(search, core)), besides)
-    return Advanced(proof, besides, 1) if proof.holds else None
-
-
-def _may_be_it(search: LineSearch, unit: Unit) -> bool:
-    """Whether a unit may be the culprit itself: a region in a function, not an import, a class body or a whole file."""
-    edits = search.edits
-    return unit in search.suspects and edits.differences[edits.path_of(unit)].is_function(edits.function(unit))
-
-
-def belongs(search: LineSearch, core: Candidate, forth: Advanced) -> bool:
-    """Whether the other files that the culprit needs are part of the culprit.
-
-    They are if the older environment kept its verdict with the culprit alone, or if all of them are new files.
-    """
-    own = {search.edits.path_of(unit) for unit in core}
-    others = {unit for unit in forth.named_needs if search.edits.path_of(unit) not in own}
-    new = all(
-        not search.edits.is_region(unit)
-        and not any(path in search.edits.before.digests for path in search.edits.wholes[unit])
-        for unit in others
-    )
-    return bool(others) and (forth.ran_alone or new)
-
-
-def _needed(search: LineSearch, core: Candidate) -> Reduced:
-    """Search, in few runs, for the other units that must be advanced for the culprit to make the difference."""
-    pursuit = search_for_needs(search, core)
-    return pursuit.run() if pursuit is not None else Reduced(frozenset(), True, frozenset(), 0, 0, 0, None)
-
-
-def search_for_needs(search: LineSearch, core: Candidate) -> Pursuit | None:
-    """The search for the other units that must be advanced with the culprit, None if there are no others."""
-    others = search.all - core
-    weights = {unit: _usefulness(search, core, unit) for unit in sorted(others)}
-    if not weights:
-        return None
-    with_core = search.consistency.advanced
-
-    def closed(units: Candidate) -> Candidate:
-        return with_core(units | core) - core
-
-    own = {search.edits.path_of(unit) for unit in core}
-    likely = sorted(others, key=lambda unit: -weights[unit])
-    forks = search.older(core)
-    if forks is None:
-        likely = likely[:_LIKELY_NEEDS]
-    else:  # which were opened for the culprit's own files, and would have to start again for others
-        likely = likely[:_LIKELY_NEEDS_OF_FORKS]
-        likely.sort(key=lambda unit: not own.issuperset(map(search.edits.path_of, closed(frozenset({unit})))))
-    folders = tuple(path.rpartition("/")[0] for path in own)
-    beside = [unit for unit in others if search.edits.path_of(unit) in own]
-    near = [unit for unit in others if search.edits.path_of(unit).rpartition("/")[0] in folders]
-    compiled = [unit for unit in others if unit == COMPILED]  # may hide a Python file with its name
-    wholes = (frozenset(found) for found in (beside, near, compiled) if found)
-    return Pursuit(
-        trials=evolve(search.trials, forks=forks),
-        flipped=search.sides.after.verdict,
-        weights=weights,
-        closed=closed,
-        parts=tuple(dict.fromkeys((*(frozenset({unit}) for unit in likely), *wholes))),
-        complete=closed,
-        probe_of=lambda units: search.advanced(units | core),
-        label_of=lambda units: f"advanced: {search.names(core)} with {search.names(units)}",
-        most=_MOST_NEEDED,
-        until=search.trials.until,
-        together=True,
-    )
-
-
-def _usefulness(search: LineSearch, core: Candidate, unit: Unit) -> float:
-    """How likely the culprit needs a unit: declarations in the same file and lines with the same names come first."""
-    edits = search.edits
-    weight = min(search.weights.get(unit, 1.0), _MOST_EVIDENCE)
-    if not edits.is_region(unit):
-        return weight
-    path, function = edits.path_of(unit), edits.function(unit)
-    if path in {edits.path_of(one) for one in core}:
-        weight *= _SAME_FILE
-    if not function or not edits.differences[path].is_function(function):
-        weight *= _DECLARES
-    if any(edits.words(unit) & edits.words(one) for one in core):
-        weight *= 2
-    return weight
-
-
-def _sentence_forth(search: LineSearch, core: Candidate, besides: Candidate) -> str:
-    what = f"{search.names(core)} and, as it needs it, {search.names(besides)}" if besides else search.names(core)
-    return exchanged_in_words(search.exchange.package.packages, what, newer_base=False)

@@ -2,21 +2,18 @@
 
 It reverts sets of edits in the newer environment, each with everything tied to it, until no smaller set removes the
 difference. The result is narrowed to the lines that matter (`refining`), and added to the older environment with the
-edits that it needs there. Probes are forked where possible, in both environments; what they show is proved in fresh
-processes.
+edits that it needs there. What its runs show is proved in fresh processes.
 """
 
 from __future__ import annotations
 
 import math
 import time
-from concurrent.futures import wait
-from contextlib import ExitStack
-from functools import partial
 from typing import TYPE_CHECKING
 
-from attrs import define, evolve, field
+from attrs import evolve
 
+from harness.culprit.advancing import Advanced, advance, advanced, advanced_alone, belongs, counted_besides
 from harness.culprit.cause import causes_of
 from harness.culprit.clues import message_of, parts_of, used_units
 from harness.culprit.compiled import compiled_cause, compiled_that_ran, few, removed_from_compiled
@@ -24,40 +21,28 @@ from harness.culprit.edits import Unit
 from harness.culprit.line_search import (
     COMPILED,
     REST,
-    Advanced,
     LineSearch,
-    advance,
-    advanced,
-    advanced_alone,
-    belongs,
-    counted_besides,
+    fewest,
     file_units,
     files_of,
-    forked,
     opened,
     prepared,
-    proved_forth,
     reverted_in_words,
+    warmed,
     watched,
 )
-from harness.culprit.pursuit import Candidate, OutOfTime, Reduced, shown
+from harness.culprit.proofs import Trials
 from harness.culprit.put_back import removed_name
 from harness.culprit.refining import Refined, refined
-from harness.culprit.sides import Exchange, Side, Sides
-from harness.culprit.trials import Claim, Trials
-from harness.events import Started
-from harness.model import Mixture, Observation, Verdict
+from harness.culprit.sides import Exchange, Sides
+from harness.culprit.subsets import Candidate, OutOfTime, Reduced
+from harness.model import Observation, Verdict
 from harness.model.culprit import Finding, Level, Region
 from harness.model.text import counted, listed
-from harness.probing import Prober
-from harness.probing.forking import CannotFork, ForkingProber, forking
 from harness.question.parsing import told_duration
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterable
-
-    from harness.probing import Probe
-    from harness.probing.lanes import Task
+    pass
 
 _FEW = 3
 
@@ -89,12 +74,11 @@ def find_lines(trials: Trials, sides: Sides, package: Finding, until: Level) -> 
     if compiled is not None:
         return (compiled,)
     try:
-        with ExitStack() as stack:
-            search, traced = prepared(trials, sides, exchange, used, traced_files)
-            if not is_mixable and (removed := removed_from_compiled(search)) is not None:
-                return (removed,)
-            search, reduced = pursued(search, used, stack, are_alone=not is_mixable)
-            return _findings(search, reduced, package, until, traced)
+        search, traced = prepared(trials, sides, exchange, used, traced_files)
+        if not is_mixable and (removed := removed_from_compiled(search)) is not None:
+            return (removed,)
+        with warmed(search) as search:
+            return _findings(search, fewest(search, only_in_parts=not is_mixable), package, until, traced)
     except OutOfTime:
         note = f"{_out_of_time(seconds)}; the {len(exchange.units)} files that differ are not compared yet"
         return (evolve(package, notes=(*package.notes, note)),)
@@ -158,7 +142,7 @@ def _is_needless(search: LineSearch, units: Candidate, part: Candidate) -> bool:
     """Whether the rest of a culprit does not make the difference in the older environment, or can't without `part`."""
     if not part.isdisjoint(search.consistency.advanced(units)):
         return True
-    return not proved_forth(search, units, advance(search, units)).holds
+    return not search.trials.proof_if_likely(advance(search, units)).holds
 
 
 def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduced | None:
@@ -171,7 +155,7 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
     shown = _run_whole(search, units)
     if shown is None:
         return None
-    found = search.pursue({unit: search.weights.get(unit, 1.0) for unit in units})
+    found = search.reduced({unit: search.weights.get(unit, 1.0) for unit in units})
     spent.append(found)
     return found if found.shown is not None else evolve(found, units=units, shown=shown)
 
@@ -179,9 +163,8 @@ def _instead(search: LineSearch, forth: Advanced, spent: list[Reduced]) -> Reduc
 def _files_found(search: LineSearch, reduced: Reduced, core: Candidate, forth: Advanced, along: Candidate) -> Finding:
     """The finding on the files that make the difference, with both proofs; `along` was reverted beside the culprit."""
     exchange = search.exchange
-    alone = search.reverted(reduced.units)
-    sentence = reverted_in_words(search, reduced.units)
-    back = shown(search.trials, sentence, reduced, search.sides.before.verdict, lambda: alone)
+    sentence, probe = reverted_in_words(search, reduced.units), search.reverted(reduced.units)
+    back = search.trials.proof_by(reduced.shown, sentence, probe, search.sides.before.verdict)
     files = files_of(search, core | (forth.named_needs if belongs(search, core, forth) else frozenset()))
     return Finding(
         Level.FILE,
@@ -258,7 +241,7 @@ def _into(search: LineSearch, reduced: Reduced, wholes: frozenset[Unit]) -> tupl
     cut = opened(search, wholes)
     units = (cut.all - search.all) | (cut.all & reduced.units)
     weights = {unit: cut.weights[unit] for unit in sorted(units)}
-    found = cut.pursue(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
+    found = cut.reduced(weights, parts=() if REST in wholes else parts_of(cut.edits, weights))
     if found.shown is None:
         found = evolve(found, shown=reduced.shown)
     return cut, found
@@ -315,157 +298,3 @@ def _out_of_time(seconds: float) -> str:
     """What to do where the time ran out."""
     more = f"{math.ceil(seconds * 3 / 60)}m"
     return f"the time limit of {told_duration(seconds)} was reached (--time {more} goes on where it stopped)"
-
-
-_CHECKED = 2  # sets that forks found to be too small
-_OPENING = "preparing a process from which the next runs are forked"
-_MANY = 8  # for at most this many units, a few fresh probes are enough
-
-
-def pursued(
-    search: LineSearch, used: frozenset[Unit], stack: ExitStack, *, are_alone: bool
-) -> tuple[LineSearch, Reduced]:
-    """Find the smallest set of units whose reversal removes the difference; see `LineSearch.pursue`.
-
-    It starts with forks if there are many units. A result from forks is confirmed by a fresh process; if that fails,
-    the search is repeated without forks. Also returns the search that it ended with. Forks are closed with `stack`.
-    """
-    trials, sides = search.trials, search.sides
-    files = [path for unit in used for path in search.exchange.units[unit] if path.endswith(".py")]
-    whole = search.reverted(frozenset(unit for unit in search.all if search.edits.path_of(unit) in used))
-    if len(search.all) > _MANY and isinstance(trials.prober, Prober) and trials.scope.policy.fork:
-        trials.reporter.report(Started(_OPENING))
-        opening = _opened_forks(trials, sides.after, files, search.likely_files(), stack)
-        forks = _checked_forks(trials, sides.after, opening)
-        if forks is not None:
-            older = _OlderForks(search, files, stack)
-            quick = evolve(search, trials=evolve(trials, forks=forks), older=older)
-            found = _found_with_forks(quick, forks, older, whole, are_alone=are_alone)
-            if found is not None:
-                return quick, found
-    return search, search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
-
-
-@define
-class _OlderForks:
-    """Forks of the older environment until `stack` is closed, opened at the first call if not before."""
-
-    search: LineSearch
-    files: Collection[str]
-    stack: ExitStack
-    _opening: Task[ForkingProber | str] | None = field(default=None, init=False)
-    _is_checked: bool = field(default=False, init=False)
-    _forks: ForkingProber | None = field(default=None, init=False)
-
-    def begin(self, units: Candidate) -> Task[ForkingProber | str]:
-        """Open them on a lane, to advance `units` first, unless that was done."""
-        if self._opening is None:
-            search = self.search
-            mixture = search.advanced(search.consistency.advanced(units)).mixture
-            likely = mixture.files if mixture is not None else ()
-            files = (*self.files, *(search.edits.homes[path] for path in self.files if path in search.edits.homes))
-            inner = self.stack.enter_context(ExitStack())
-            search.trials.reporter.report(Started(_OPENING))
-            self._opening = search.trials.lanes.submit(
-                partial(_opened_forks, search.trials, search.sides.before, files, likely, inner)
-            )
-            self.stack.callback(wait, [self._opening])
-            self.stack.callback(self._opening.stop)
-        return self._opening
-
-    def __call__(self, units: Candidate) -> ForkingProber | None:
-        """The forks, to advance `units` first; None if the older environment can't be forked."""
-        if not self._is_checked:
-            trials, self._is_checked = self.search.trials, True
-            self._forks = _checked_forks(trials, self.search.sides.before, self.begin(units).result())
-        return None if self._forks is None or self._forks.stopped else self._forks
-
-
-def _found_with_forks(
-    search: LineSearch, forks: ForkingProber, older: _OlderForks, whole: Probe, *, are_alone: bool
-) -> Reduced | None:
-    """What a search with forks finds, confirmed by a fresh process; None if they disagree.
-
-    `whole` is the probe with every change reverted.
-    """
-    trials, wanted = search.trials, search.sides.before.verdict
-    found = search.pursue(search.weights, parts=search.parts, are_alone=are_alone)
-    is_checked = COMPILED in search.all or _is_forked(found)  # no mixture with all Python files may run there
-    if not is_checked and forked(trials, forks, "forked: every change reverted", whole)[0] is not wanted:
-        _give_up(trials, forks)
-        return None
-    if not _is_kept_by_fresh(search, found):
-        _give_up(trials, forks)
-        return None
-    if not _is_forked(found):
-        return found
-    older.begin(found.units)  # while the proof runs
-    proof = trials.proof(reverted_in_words(search, found.units), search.reverted(found.units), wanted)
-    if not proof.holds:
-        _give_up(trials, forks)
-        return None
-    return evolve(found, shown=proof.observation)
-
-
-def _is_kept_by_fresh(search: LineSearch, found: Reduced) -> bool:
-    """Whether fresh processes agree that the largest sets below the one that was found do not remove the difference.
-
-    What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
-    added to the culprit until a fork passes.
-    """
-    trials, expected = search.trials, search.sides.after.verdict
-    below = [
-        units
-        for units, (verdict, seen) in found.told.items()
-        if units < found.units and verdict is expected and seen.machine.get("forked")
-    ]
-    largest = [units for units in below if not any(units < other for other in below)]
-    # The set without the least likely units is the likeliest to be enough.
-    largest.sort(key=lambda units: -sum(search.weights.get(unit, 0.0) for unit in units))
-    claims = [Claim(reverted_in_words(search, units), search.reverted(units), expected) for units in largest[:_CHECKED]]
-    return all(proof.verdict is not search.sides.before.verdict for proof in trials.proofs(claims))
-
-
-def _is_forked(reduced: Reduced) -> bool:
-    """Whether the run of the smallest set that a search found was a fork."""
-    return reduced.shown is not None and bool(reduced.shown.machine.get("forked"))
-
-
-def _opened_forks(
-    trials: Trials, side: Side, files: Iterable[str], likely: Iterable[str], stack: ExitStack
-) -> ForkingProber | str:
-    """Open a prober that forks a side with some of these files exchanged, or return why forks can't be used.
-
-    The prober lasts until `stack` is closed.
-    """
-    prober = trials.prober
-    if not isinstance(prober, Prober):
-        return ""
-    try:
-        forks = stack.enter_context(forking(prober, trials.mixed(side, None), files, likely))
-    except CannotFork as why:
-        return str(why)
-    forks.begin()
-    return forks.stopped or forks
-
-
-def _checked_forks(trials: Trials, side: Side, forks: ForkingProber | str) -> ForkingProber | None:
-    """The forks of a side if it can be forked, and a fork of the unchanged side has that side's verdict."""
-    if isinstance(forks, str):
-        trials.without_forks(forks)
-        return None
-    unchanged = trials.mixed(side, Mixture(files={}, label="nothing exchanged"))
-    found, _ = forked(trials, forks, f"forked: the {side.verdict.value} environment", unchanged)
-    if forks.stopped:
-        trials.without_forks(forks.stopped)
-        return None
-    if found is side.verdict:
-        return forks
-    _give_up(trials, forks)
-    return None
-
-
-def _give_up(trials: Trials, forks: ForkingProber) -> None:
-    """Stop forking, and report it."""
-    forks.stop("a fork and a fresh process disagree")
-    trials.without_forks(forks.stopped)

@@ -21,8 +21,8 @@ from harness.model.culprit import Evidence, Finding, Level, Proof
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
+    from harness.culprit.proofs import Trials
     from harness.culprit.sides import Exchange, PackageFiles, Sides
-    from harness.culprit.trials import Trials
     from harness.model import Change
 
 _OWN_FAILURES = ("ImportError", "ModuleNotFoundError", "NameError", "SyntaxError")  # of what was put back

@@ -17,15 +17,14 @@ from collections.abc import Callable, Collection, Sequence
 from attrs import evolve, frozen
 
 from harness.culprit.edits import Edits, Unit, exchanged_in_words, places, versions
-from harness.culprit.pursuit import Candidate, Pursuit, Reduced, shown
+from harness.culprit.proofs import Trials
 from harness.culprit.regions import FileDifference, lines_of
 from harness.culprit.sides import Side
-from harness.culprit.trials import Trials
+from harness.culprit.subsets import Candidate, Choices, Fewest, Reduced
 from harness.model import Change, Mixture, Verdict
 from harness.model.culprit import Proof, Region
 from harness.probing import Probe
 
-_MOST = 10
 _ALIKE = 0.4
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"[^\"\n]*\"|'[^'\n]*'|[^\s\w]")
 
@@ -84,7 +83,7 @@ def refined(
     regions = _regions(texts, reduced.units)
     if reduced.shown is not None:
         alone = trials.mixed(base, mixture(reduced.units))
-        proof = shown(trials, _sentence(packages, regions), reduced, expected, lambda: alone)
+        proof = trials.proof_by(reduced.shown, _sentence(packages, regions), alone, expected)
     return Refined(regions, proof, 1 + reduced.runs)
 
 
@@ -96,17 +95,13 @@ def _fewest(
     expected: Verdict,
 ) -> Reduced:
     """Find the fewest of these lines whose reversal removes the difference."""
-    return Pursuit(
-        trials=trials,
-        flipped=expected,
-        weights=units,
-        probe_of=probe_of,
-        label_of=lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
-        most=_MOST,
-        until=trials.until,
-        parts=[frozenset({unit}) for unit in list(units)[:_MOST]],
-        at_once=1,
-    ).run()
+    choices = Choices(
+        units,
+        probe_of,
+        lambda chosen: f"reverted: {places(_regions(texts, chosen))}",
+        parts=[frozenset({unit}) for unit in units],
+    )
+    return Fewest(trials, expected, choices, until=trials.until).run()
 
 
 def _sentence(packages: Sequence[Change], regions: tuple[Region, ...]) -> str:

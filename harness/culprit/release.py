@@ -11,16 +11,13 @@ from collections.abc import Sequence
 from attrs import evolve
 
 from harness.culprit.axis import Axis, AxisSearch, Searched
-from harness.culprit.side_proofs import proved_again
-from harness.culprit.sides import Side, Sides, exchanged
-from harness.culprit.trials import Trials
-from harness.environment.dates import ERA_MARGIN
-from harness.model import Change, Release, Verdict, name_of
+from harness.culprit.proofs import Trials, proved_again
+from harness.culprit.sides import Side, Sides
+from harness.model import Change, Release, Verdict
 from harness.model.culprit import Finding, Level
 from harness.model.lock import AsOf
-from harness.probing import Probe
 from harness.question.releases import releases_on_line
-from harness.search import Trial
+from harness.question.snapshot import Snapshot, Way
 
 
 def narrow_release(trials: Trials, sides: Sides, package: Finding, until: Level) -> tuple[Finding, Sides]:
@@ -73,29 +70,20 @@ def _releases(trials: Trials, packages: Sequence[Change]) -> tuple[Release, ...]
 
 def _in_place(trials: Trials, sides: Sides, change: Change, releases: tuple[Release, ...]) -> Axis:
     """The releases as a line, each put into the lock of the older side."""
-    scope, base = trials.scope, sides.before.lock
+    scope = trials.scope
     ends = {sides.before.verdict: 0, sides.after.verdict: len(releases) - 1}
-    alone = evolve(scope, holds=tuple(hold for hold in scope.holds if name_of(hold) != change.name))
-    asked = (*scope.requirements, scope.subject)
-    day = AsOf.read(sides.after.observation.as_of or "none")
-
-    def probe(trial: Trial) -> Probe:
-        """A release is resolved alone near the lock, and the result is exchanged in the lock."""
-        release = releases[trial.position]
-        date = day.of(release.uploaded + ERA_MARGIN if release.uploaded else None)
-        combination = alone.at({change.name: str(release.version)}, (), date, base)
-        found = Probe(scope.repro, combination, base, trial.attempt)
-        lock = trials.prober.resolve(found).lock
-        if lock is None:
-            return found
-        moved = [one.name for one in base.diff(lock) if one.after is not None]
-        combination = evolve(combination, requirements=(*asked, *combination.requirements), near=None)
-        return evolve(found, combination=combination, near=None, lock=exchanged(base, lock, moved))
-
+    beside = Snapshot(
+        scope=scope,
+        requirements=(*scope.requirements, scope.subject),
+        way=Way.IN_PLACE,
+        lock=sides.before.lock,
+        as_of=AsOf.read(sides.after.observation.as_of).moment,
+    )
+    names = tuple(str(release.version) for release in releases)
     return Axis(
         subject=change.name,
-        names=tuple(str(release.version) for release in releases),
-        probe=probe,
+        names=names,
+        probe=lambda trial: beside.at(trials.prober, {change.name: names[trial.position]}, trial.attempt),
         good=ends[Verdict.GOOD],
         bad=ends[Verdict.BAD],
         find_fix=sides.before.verdict is Verdict.BAD,

@@ -7,7 +7,7 @@ import hashlib
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 
 from harness.culprit.regions import renamed
 from harness.environment.workspace import site_packages
@@ -108,16 +108,6 @@ def differing(before: PackageFiles, after: PackageFiles) -> dict[str, tuple[str,
             name = METADATA + _distribution(path.split("/", 1)[0])
             units[name] = (*units.get(name, ()), path)
     return units
-
-
-def exchanged(lock: Lock, other: Lock, names: Iterable[str]) -> Lock:
-    """A lock with these distributions (normalised names) from another one; those that it lacks are left out.
-
-    The resolver is not used, so requirements may be unmet.
-    """
-    chosen = set(names)
-    kept = [pin for pin in lock.pins if pin.name not in chosen]
-    return evolve(lock, pins=(*kept, *(pin for pin in other.pins if pin.name in chosen)))
 
 
 def _recorded(record: Path) -> dict[str, str]:

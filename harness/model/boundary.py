@@ -26,6 +26,9 @@ class Counts:
         """Failures per run, 0 without runs."""
         return self.bad / self.runs if self.runs else 0.0
 
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.bad + other.bad, self.runs + other.runs)
+
     def __str__(self) -> str:
         return f"{self.bad} of {self.runs}"
 

@@ -220,6 +220,15 @@ class Lock:
             if before.get(name) != after.get(name)
         )
 
+    def exchanging(self, other: Lock, names: Iterable[str]) -> Lock:
+        """This lock with some distributions (normalised names) from another one; those that it lacks are left out.
+
+        The resolver is not used, so requirements may be unmet.
+        """
+        chosen = set(names)
+        kept = [pin for pin in self.pins if pin.name not in chosen]
+        return evolve(self, pins=(*kept, *(pin for pin in other.pins if pin.name in chosen)))
+
     def as_requirements(self) -> str:
         """Requirement lines with hashes, as pip and uv install them; names no index."""
         return "".join(

@@ -5,6 +5,7 @@ Modelled on the crash signatures of Mozilla: the parts that stay the same when p
 
 from __future__ import annotations
 
+import json
 import math
 import re
 from collections.abc import Iterator
@@ -227,6 +228,20 @@ def given_parts(signature: Signature | None) -> dict[str, Any] | None:
     if signature is None:
         return None
     return {name: value for name, value in asdict(signature).items() if value not in (None, False)}
+
+
+def pattern_of(signature: Signature | None) -> str:
+    """Return a failure in words that do not change from run to run, to compare it; "" without a signature."""
+    if signature is None:
+        return ""
+    parts = given_parts(signature) or {}
+    for name in ("captured", "frame"):
+        parts.pop(name, None)
+    if signature.exception is not None:
+        parts["exception"] = signature.exception.rpartition(".")[2]
+    if signature.message is not None:
+        parts["message"] = normalized_message(signature.message)
+    return json.dumps(parts)
 
 
 def _found(pattern: str, log: str) -> str | None:

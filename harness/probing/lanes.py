@@ -198,9 +198,9 @@ class Engine(Generic[C]):
     """Drives searches over candidates of one kind.
 
     `judge` judges and records an observation; its last argument says whether it was cached. `as_told` translates a
-    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs; `needs` is
-    what each of them occupies. `fresh` has the keys of observations that were made beside the search, so that they
-    don't count as cached. `clock` returns the time in seconds.
+    verdict for the search. `progress` returns how far the search is. `is_proof` marks its runs as proofs. `fresh` has
+    the keys of observations that were made beside the search, so that they don't count as cached. `clock` returns the
+    time in seconds.
     """
 
     prober: Prepares
@@ -212,7 +212,6 @@ class Engine(Generic[C]):
     progress: Callable[[], Progress]
     as_told: Callable[[Verdict], Verdict] = lambda verdict: verdict
     is_proof: bool = False
-    needs: Needs = Needs.LANE
     fresh: Collection[str] = ()
     clock: Callable[[], float] = time.monotonic
 
@@ -275,7 +274,9 @@ class Engine(Generic[C]):
                 self.reporter.report(Started(self.label_of(candidate)))
                 work.begun = self.clock()
                 run = partial(self.prober.execute, prepared)
-                work.running = self.lanes.submit(run, Priority.PROOF if self.is_proof else Priority.ASKED, self.needs)
+                priority = Priority.PROOF if self.is_proof else Priority.ASKED
+                needs = Needs.ALL_LANES if prepared.is_warm else Needs.LANE
+                work.running = self.lanes.submit(run, priority, needs)
                 keys.add(prepared.key)
 
     def _collect(

@@ -32,7 +32,7 @@ class Probe:
     independent (see `seed_of`); `hash_seed` repeats those of a known run. The combination is resolved near the lock
     `near`, if it is given; with `lock`, nothing is resolved. `mixture` exchanges files of the environment. `trace`
     names installed files whose execution is recorded. `inside` is the interpreter of an existing environment to run in
-    as it is; its runs are never taken from the store.
+    as it is; its runs are never taken from the store. A run that is to be claimed is `fresh`: it is not forked.
     """
 
     repro: Repro
@@ -44,6 +44,7 @@ class Probe:
     lock: Lock | None = None
     hash_seed: int | None = None
     inside: Path | None = None
+    fresh: bool = False
 
 
 @frozen
@@ -51,7 +52,7 @@ class Prepared:
     """A probe that is ready to run, or already has its `observation`; `cached` means that it is from the store.
 
     `key` identifies the observation in the store, `drift` says where its lock differs from the requested
-    holds, and `setup_s` is how many seconds the preparation took.
+    holds, and `setup_s` is how many seconds the preparation took. `is_warm`: it will be forked, with no run beside it.
     """
 
     probe: Probe
@@ -61,6 +62,7 @@ class Prepared:
     observation: Observation | None = None
     cached: bool = False
     setup_s: float = 0.0
+    is_warm: bool = False
 
 
 class Prepares(Protocol):

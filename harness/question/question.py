@@ -14,7 +14,7 @@ from attrs import field, fields, frozen
 
 from harness.arguments import check_between, with_types
 from harness.errors import UserMistake
-from harness.model import parsed_version
+from harness.model import Lock, parsed_version
 from harness.model.culprit import Level
 from harness.model.lock import moment_of
 from harness.question.commands import ChosenProject
@@ -37,12 +37,16 @@ class EndKind(enum.StrEnum):
 
 @frozen
 class End:
-    """One end as it was typed: `moment` is the time of a day (UTC), `path` that of a file or an interpreter."""
+    """One end: `moment` is the time of a day (UTC), `path` that of a file or an interpreter.
+
+    With `lock` its packages are known, and other versions are resolved as of `moment`.
+    """
 
     kind: EndKind
     text: str
     moment: datetime | None = None
     path: Path | None = None
+    lock: Lock | None = None
 
     def as_json(self) -> dict[str, Any]:
         """Return the end as part of an answer's JSON."""

@@ -13,7 +13,6 @@ from harness.environment.dates import ERA_MARGIN, as_of
 from harness.environment.index import public_version
 from harness.errors import UnknownRelease, UserMistake
 from harness.model import (
-    Combination,
     Device,
     Lock,
     Release,
@@ -27,6 +26,7 @@ from harness.model.requirements import merged_requirements, required_name, unpin
 from harness.probing import Probe
 from harness.question.inquiry import Inquiry, Scope
 from harness.question.parsing import version_of
+from harness.question.snapshot import Snapshot, Way
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Container, Iterable, Sequence
@@ -75,15 +75,18 @@ class Plan:
         """The versions of the releases."""
         return tuple(str(release.version) for release in self.releases)
 
-    def combination(self, position: int, near: Lock | None) -> Combination:
-        """Return the combination for one release, resolved near a lock."""
-        release = self.releases[position]
-        versions = {self.subject: str(release.version)}
-        return self.scope.at(versions, self.scope.requirements, self._date_for(release), near)
-
-    def probe(self, position: int, near: Lock | None, attempt: int = 0) -> Probe:
-        """Return the probe of one release."""
-        return Probe(self.repro, self.combination(position, near), near, attempt)
+    def beside(self, lock: Lock | None) -> Snapshot:
+        """Return what stands beside each release: what was the newest on a day, or else as in a lock if possible."""
+        when = AsOf.read(self.as_of)
+        way = Way.OWN_DAY if when.is_era else Way.DAY if lock is None else Way.NEAR
+        return Snapshot(
+            scope=self.scope,
+            requirements=self.scope.requirements,
+            way=way,
+            lock=lock,
+            as_of=when.moment,
+            days={str(one.version): one.uploaded + ERA_MARGIN for one in self.releases if one.uploaded is not None},
+        )
 
     def probes(self, prober: Probing) -> Callable[[Trial], Probe]:
         """Return a function that makes the probe of a trial, near the plan's anchor.
@@ -91,15 +94,13 @@ class Plan:
         Raises `UnknownRelease` if no release can be resolved.
         """
         lock, anchor = find_anchor(self, prober)
+        near, alone = self.beside(lock), self.beside(None)
 
         def probe(trial: Trial) -> Probe:
-            near = None if trial.position == anchor else lock  # the lock was made for that release
-            return self.probe(trial.position, near, trial.attempt)
+            snapshot = alone if trial.position == anchor else near  # the lock was made for that release
+            return snapshot.at(prober, {self.subject: self.names[trial.position]}, trial.attempt)
 
         return probe
-
-    def _date_for(self, release: Release) -> datetime | None:
-        return AsOf.read(self.as_of).of(release.uploaded + ERA_MARGIN if release.uploaded else None)
 
 
 def make_plan(question: Inquiry, *, index: Index, interpreter: Interpreter, device: Device) -> Plan:
@@ -339,7 +340,7 @@ def find_anchor(plan: Plan, prober: Probing) -> tuple[Lock | None, int | None]:
     older, newer = range(start - 1, -1, -1), range(start + 1, last + 1)
     words = ""
     for position in (start, *((*newer, *older) if plan.question.policy.find_fix else (*older, *newer))):
-        resolution = prober.resolve(plan.probe(position, None))
+        resolution = prober.resolve(plan.beside(None).at(prober, {plan.subject: plan.names[position]}))
         if resolution.lock is not None:
             return resolution.lock, position
         words = words or resolution.words

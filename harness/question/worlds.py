@@ -1,7 +1,4 @@
-"""A world: the packages of one end of a question, made from a day, a file, a Python or a release.
-
-It is the one place that makes probes with some of its packages changed.
-"""
+"""A world: the packages of one end of a question, made from a day, a file, a Python or a release."""
 
 from __future__ import annotations
 
@@ -19,7 +16,7 @@ from harness.environment.dates import ERA_MARGIN, era_of
 from harness.environment.interpreter import target_of
 from harness.environment.source_builds import CANT_BUILD, NotBuilt
 from harness.errors import UserMistake
-from harness.model import Combination, Lock, Release, Repro, is_prerelease, name_of, normalized_name, parsed_version
+from harness.model import Combination, Lock, Release, Repro, name_of, normalized_name, parsed_version
 from harness.model.lock import NO_SOURCE
 from harness.model.requirements import at_least, exact_version, unpinned
 from harness.model.text import listed, one_line
@@ -29,6 +26,7 @@ from harness.question.lockfiles import LOCAL_PROJECT, Pins, installed_pins, read
 from harness.question.lower_bounds import Lifting, existed, lift_bounds
 from harness.question.question import TODAY, End, EndKind, Ends, day_end
 from harness.question.releases import check_ends
+from harness.question.snapshot import Snapshot, Way, prereleases_of
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -38,7 +36,6 @@ if TYPE_CHECKING:
     from harness.probing.probe import Probing
 
 
-Versions = Mapping[str, str | None]
 _UNPIN = "--unpin takes newer releases, "
 
 
@@ -54,36 +51,21 @@ class NoSolution(UserMistake):
         self.is_for_wheels = is_for_wheels
 
 
-@frozen
-class World:
-    """One end with its lock.
+@frozen(kw_only=True)
+class World(Snapshot):
+    """The snapshot of one end, which has a lock.
 
-    A changed world is resolved from `requirements` and `as_of`. `near` is the lock whose versions are then kept if
-    possible; None for a day, which uses its newest. `told` are sentences about how it was made, `changed` those of them
-    about packages that differ from what the end says. `inside` is the interpreter of an existing environment that is
-    the end, to run it as it is. `lifted` maps the project's requirements whose lower bounds were not kept to what is
-    left of them.
+    `told` are sentences about how it was made, `changed` those of them about packages that differ from what the end
+    says. `inside` is the interpreter of an existing environment that is the end, to run it as it is. `lifted` maps the
+    project's requirements whose lower bounds were not kept to what is left of them.
     """
 
     end: End
-    scope: Scope
     lock: Lock
-    requirements: tuple[str, ...]
-    as_of: datetime | None = None
-    near: Lock | None = None
     told: tuple[str, ...] = ()
     changed: tuple[str, ...] = ()
     inside: Path | None = None
     lifted: Mapping[str, str] = field(factory=dict)
-
-    @property
-    def sources(self) -> frozenset[str]:
-        """The packages that had to be built.
-
-        Their other releases may be built too, or no search could tell which of those between the ends is the first bad
-        one.
-        """
-        return frozenset(pin.name for pin in self.lock.pins if is_source(pin.wheel))
 
     @property
     def until(self) -> datetime | None:
@@ -104,37 +86,9 @@ class World:
         combination = self.scope.combination(self.requirements, self.as_of)
         return Probe(repro or self.scope.repro, combination, lock=self.lock, inside=self.inside)
 
-    def at(self, versions: Versions, repro: Repro) -> Probe:
-        """Return the probe of this world with some packages at other versions; None removes a package.
-
-        Packages that conflict with these versions change too; all others keep their versions if possible.
-        """
-        combination = self.scope.at(versions, self.requirements, self.as_of, self.near)
-        near = prereleases_of(self.near) if self.near is not None else ()
-        combination = evolve(
-            combination,
-            prereleases=(*near, *combination.prereleases),
-            from_source=(*self.scope.from_source, *sorted(self.sources)),
-        )
-        return Probe(repro, combination, self.near)
-
-    def near_versions(self, versions: Versions, kept: Versions, repro: Repro, prober: Probing) -> Probe:
-        """Return the probe with some packages at other versions, and those in `kept` if they can be resolved together.
-
-        Else one of those in `kept` is left out, or all of them.
-        """
-        rest = {name: version for name, version in kept.items() if name not in versions}
-        probe = self.at({**rest, **versions}, repro)
-        for left_out in (*([name] for name in rest), list(rest)) if rest else ():
-            if prober.resolve(probe).lock is not None:
-                break
-            fewer = {name: version for name, version in rest.items() if name not in left_out}
-            probe = self.at({**fewer, **versions}, repro)
-        return probe
-
-    def constrained(self, constraints: Sequence[str], repro: Repro) -> Probe:
+    def constrained(self, prober: Probing, constraints: Sequence[str], repro: Repro) -> Probe:
         """Return the probe of this world with additional constraints."""
-        probe = self.at({}, repro)
+        probe = self.at(prober, {}, repro=repro)
         requirements = (*probe.combination.requirements, *constraints)
         return evolve(probe, combination=evolve(probe.combination, requirements=requirements))
 
@@ -142,11 +96,6 @@ class World:
 def end_words(end: End) -> str:
     """Return an end as part of a sentence."""
     return {EndKind.DAY: f"as of {end.text}", EndKind.RELEASE: end.text}.get(end.kind, f"with {end.text}")
-
-
-def prereleases_of(lock: Lock) -> tuple[str, ...]:
-    """Return the names of the packages that a lock has at a pre-release."""
-    return tuple(pin.name for pin in lock.pins if is_prerelease(pin.version))
 
 
 @frozen
@@ -161,7 +110,16 @@ class Worlds:
     newest: End
 
     def of(self, end: End) -> World:
-        """Make the world of a day, a file or a Python. Raises `UserMistake`."""
+        """Make the world of a day, a file, a lock or a Python. Raises `UserMistake`."""
+        if end.lock is not None:
+            return World(
+                end=end,
+                scope=self.scope,
+                lock=end.lock,
+                requirements=self.scope.requirements,
+                way=Way.NEAR,
+                as_of=end.moment,
+            )
         if end.kind is EndKind.DAY:
             return self._of_day(end)
         if end.path is None:
@@ -219,7 +177,10 @@ class Worlds:
             )
         free = evolve(self, scope=evolve(self.scope, requirements=loose))
         told = f"bad end: what the repro requires: {', '.join(exact)} (--bad changes it)"
-        return free, World(day_end(moment), free.scope, lock, loose, moment, lock, (told,))
+        end = day_end(moment)
+        return free, World(
+            end=end, scope=free.scope, lock=lock, requirements=loose, way=Way.NEAR, as_of=moment, told=(told,)
+        )
 
     def _resolved(self, combination: Combination, near: Lock | None = None) -> Resolution:
         return self.prober.resolve(Probe(self.scope.repro, combination, near))
@@ -250,11 +211,12 @@ class Worlds:
             raise NoSolution(what, hint=hint, python=python, is_for_wheels=lacks)
         changed = tuple(f"{end.text}: {text}" for text in resolution.drift if CANT_BUILD in text)
         return World(
-            end,
-            scope,
-            lock,
-            lifting.requirements,
-            end.moment,
+            end=end,
+            scope=scope,
+            lock=lock,
+            requirements=lifting.requirements,
+            way=Way.DAY,
+            as_of=end.moment,
             told=(*lifting.told, *_built_words(end, lock), *changed),
             changed=changed,
             lifted=lifting.lifted,
@@ -284,7 +246,7 @@ class Worlds:
             resolution = self._resolved(scope.combination(requirements, None))
             if (chosen := resolution.lock) is None:
                 raise UserMistake(f"{end.text} can't be installed: {resolution.words}")
-            return World(end, scope, chosen, requirements, None, chosen, pins.told)
+            return World(end=end, scope=scope, lock=chosen, requirements=requirements, way=Way.NEAR, told=pins.told)
         # A project under test runs from its folder.
         changed = tuple(text for text in pins.told if not (scope.repro.project and LOCAL_PROJECT in text))
         combination = scope.combination(pins.requirements, None)
@@ -302,12 +264,12 @@ class Worlds:
             lock, when = self._with_missing(end, lock, missing)
             told += (f"{end.text} has no {', '.join(map(name_of, missing))}: installed as well{when}",)
         names = tuple(pin.name for pin in lock.pins)
-        return World(end, scope, lock, names, None, lock, told, changed)
+        return World(end=end, scope=scope, lock=lock, requirements=names, way=Way.NEAR, told=told, changed=changed)
 
     def at_release(self, end: End, other: World) -> World:
         """Put the subject of another end's world at a release. Raises `UserMistake` and `UnknownRelease`."""
         check_ends(self.index, self.subject, [end.text])
-        resolution = self.prober.resolve(other.at({self.subject: end.text}, other.scope.repro))
+        resolution = self.prober.resolve(other.at(self.prober, {self.subject: end.text}))
         if resolution.lock is None:
             hint = "name another release, or let other packages be older with --as-of DAY"
             if lacks_wheels(resolution.words):
@@ -315,7 +277,7 @@ class Worlds:
                 hint = self._python_hint(both)[0] or hint
             what = f"{self.subject} {end.text} can't be installed {end_words(other.end)}"
             raise UserMistake(f"{what}: {_told(resolution)}", hint=hint)
-        return evolve(other, end=end, lock=resolution.lock, near=resolution.lock, told=())
+        return evolve(other, end=end, lock=resolution.lock, way=Way.NEAR, told=())
 
     def _with_missing(self, end: End, lock: Lock, missing: Sequence[str]) -> tuple[Lock, str]:
         """Return the lock with further requirements, as new as its newest package, and words about that day.

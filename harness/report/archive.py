@@ -30,13 +30,12 @@ _FOLDER = "answers"
 class KeptAnswer:
     """An answer about one culprit, as its report shows it.
 
-    `kept` is the time of storing (ISO 8601, UTC); `facts` are further facts for its report, as label and text.
+    `kept` is the time of storing (ISO 8601, UTC).
     """
 
     id: str
     answer: Answer
     kept: str
-    facts: tuple[tuple[str, str], ...] = ()
 
     @property
     def about(self) -> set[str]:

@@ -80,7 +80,7 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
     """What was run and where, as label and text."""
     answer = kept.answer
     lock = next((side.lock for side in answer.sides if side.lock is not None), None)
-    told = question_facts(
+    return question_facts(
         answer.asked,
         answer.signature,
         ("Fails in", _failing_frame(kept)),
@@ -89,7 +89,6 @@ def facts_of(kept: KeptAnswer) -> list[tuple[str, str]]:
         platform=lock.platform if lock else "",
         near="the newer end",
     )
-    return [*told, *kept.facts]
 
 
 def question_facts(

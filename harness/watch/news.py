@@ -8,8 +8,10 @@ from typing import TYPE_CHECKING, Any
 from harness.model.signature import normalized_message
 from harness.model.text import counted
 from harness.redact import Private, redacted
+from harness.report.archive import Archive
 from harness.report.page import Page
-from harness.watch.record import FOLDER, Break, CellRecord, CellStatus, Night, NightArchive, Past
+from harness.store import as_record
+from harness.watch.state import FOLDER, SCHEMA, Cause, CellState, CellStatus, Night, NightArchive, Past
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -20,9 +22,23 @@ if TYPE_CHECKING:
 NOTHING_NEW, SOMETHING_BROKE, NOT_JUDGED = 0, 1, 3
 
 
-def report_of(known: Break) -> str:
-    """Return the path of a break's report, relative to the results folder."""
-    return f"reports/{known.id}.html"
+def report_of(cause: Cause) -> str:
+    """Return the path of a cause's report, relative to the results folder."""
+    return f"reports/{cause.id}.html"
+
+
+def changed_causes(night: Night, past: Past) -> tuple[Cause, ...]:
+    """Return the new and changed causes of a night, as they are at its end."""
+    causes = past.after(night).causes
+    return tuple(cause for cause in causes.values() if cause != past.causes.get(cause.id))
+
+
+def night_record(night: Night, past: Past) -> dict[str, Any]:
+    """Return a night with the new and changed causes as JSON."""
+    breaks = [as_record(cause, SCHEMA) for cause in changed_causes(night, past)]
+    for row in breaks:
+        del row["schema"]
+    return {**as_record(night, SCHEMA), **({"breaks": breaks} if breaks else {})}
 
 
 def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
@@ -30,75 +46,90 @@ def news_of(night: Night, past: Past) -> dict[str, tuple[str, ...]]:
 
     A cell that was flaky with the same run, or could not be judged for the same reason, in the last night is not news.
     """
-    cells = {cell.name: cell for cell in night.cells}
-    new = [known for known in night.breaks if known.first_seen == night.start]
-    older = [known for known in night.breaks if known.first_seen != night.start]
-    found = {
-        "newly broken": [_broken(known) for known in new],
-        "broken, cause not found yet": [_line(cell) for cell in _with(night, CellStatus.TURNED)],
-        "broken again": [_broken(known) for known in older if _is_back(known, night, past)],
-        "known breaks that reached more cells": [
-            _broken(known) for known in older if known.last_seen == night.start and not _is_back(known, night, past)
-        ],
+    before, last = past.cells(night.matrix), past.last.get(night.matrix)
+    unjudged = {cell.name: normalized_message(cell.reason) for cell in last.cells} if last is not None else {}
+    causes = changed_causes(night, past)
+    older = [cause for cause in causes if cause.first_seen != night.start and cause.last_seen == night.start]
+
+    def lines(standing: CellStatus) -> list[str]:
+        return [f"{cell.name}: {cell.reason}" for cell in night.cells if cell.standing is standing and is_news(cell)]
+
+    def is_news(cell: CellState) -> bool:
+        was = before.get(cell.name)
+        if cell.standing is CellStatus.FLAKY:
+            return was is None or (was.standing, was.observation) != (cell.standing, cell.observation)
+        # Paths and numbers change from night to night.
+        is_unjudged = cell.standing is CellStatus.UNJUDGED
+        return not is_unjudged or unjudged.get(cell.name) != normalized_message(cell.reason)
+
+    news = {
+        "newly broken": [_broken(cause) for cause in causes if cause.first_seen == night.start],
+        "broken, cause not found yet": lines(CellStatus.TURNED),
+        "broken again": [_broken(cause) for cause in older if _is_back(cause, past)],
+        "known breaks that reached more cells": [_broken(cause) for cause in older if not _is_back(cause, past)],
         "fixed": [
-            *(line for known in night.breaks if (line := _fixed(known, night.start))),
+            *filter(None, (_fixed(cause, night.start) for cause in causes)),
             *(
                 f"{cell.name} is good now; it was broken before the first night"
-                for name, cell in cells.items()
+                for cell in night.cells
                 if cell.standing is CellStatus.GOOD
-                and name in past.cells
-                and past.cells[name].standing is CellStatus.BEFORE
+                and cell.name in before
+                and before[cell.name].standing is CellStatus.BEFORE
             ),
         ],
-        "flaky": [_line(cell) for cell in _with(night, CellStatus.FLAKY) if not _was_flaky(past, cell)],
-        "could not be judged": [
-            _line(cell) for cell in _with(night, CellStatus.UNJUDGED) if not _was_unjudged(past, cell)
-        ],
-        "left for tomorrow": [cell.name for cell in _with(night, CellStatus.LEFT)],
+        "flaky": lines(CellStatus.FLAKY),
+        "could not be judged": lines(CellStatus.UNJUDGED),
+        "left for tomorrow": [cell.name for cell in night.cells if cell.standing is CellStatus.LEFT],
     }
-    return {heading: tuple(lines) for heading, lines in found.items() if lines}
+    return {heading: tuple(texts) for heading, texts in news.items() if texts}
 
 
 def one_line(night: Night, past: Past) -> str:
     """Summarise the night in one line."""
-    if past.last is None:
-        compared = bool(night.breaks) or bool(_with(night, CellStatus.TURNED))
+    standings = {cell.standing for cell in night.cells}
+    if night.matrix not in past.last:
+        compared = bool(changed_causes(night, past)) or CellStatus.TURNED in standings
         lead = "first night; " if compared else "first night, so there is nothing to compare with; "
-        if _with(night, CellStatus.BEFORE):
+        if CellStatus.BEFORE in standings:
             lead += "cells that are already bad get no report; "
     else:
         lead = "" if news_of(night, past) else "nothing changed; "
-    told = f"{lead}{counted(len(night.cells), 'cell')}: {_counts(night)}; {night.ran} run now"
-    return f"{night.matrix}, night of {night.start[:10]}: {told}"
+    summary = f"{lead}{counted(len(night.cells), 'cell')}: {_counts(night)}; {night.ran} run now"
+    return f"{night.matrix}, night of {night.start[:10]}: {summary}"
 
 
 def exit_code(night: Night, past: Past) -> int:
     """Return 1 if something broke, broke again, or its cause is not found yet; 3 if no cell was judged; else 0."""
-    is_new = any(known.first_seen == night.start or _is_back(known, night, past) for known in night.breaks)
-    if is_new or _with(night, CellStatus.TURNED):
+    causes = changed_causes(night, past)
+    is_new = any(cause.first_seen == night.start or _is_back(cause, past) for cause in causes)
+    if is_new or any(cell.standing is CellStatus.TURNED for cell in night.cells):
         return SOMETHING_BROKE
     return NOTHING_NEW if any(cell.standing.is_judged for cell in night.cells) else NOT_JUDGED
 
 
-def _broken(known: Break) -> str:
-    return f"{known.sentence} Seen in {'; '.join(known.cells)}"
+def _broken(cause: Cause) -> str:
+    return f"{cause.sentence} Seen in {'; '.join(cause.cells)}"
 
 
-def _is_back(known: Break, night: Night, past: Past) -> bool:
-    """Whether a break that was closed, or fixed in one of its cells, is back."""
-    before = past.breaks.get(known.id)
-    if before is None or known.last_seen != night.start:
+def _is_back(cause: Cause, past: Past) -> bool:
+    """Whether a cause that was closed, or fixed in one of its cells, is back."""
+    before = past.causes.get(cause.id)
+    if before is None or cause.last_seen == before.last_seen:
         return False
-    lost = {fix.cell for fix in before.fixes} - {fix.cell for fix in known.fixes}
-    return bool(lost) or (known.is_open and not before.is_open)
+    lost = {fix.cell for fix in before.fixes} - {fix.cell for fix in cause.fixes}
+    return bool(lost) or (cause.is_open and not before.is_open)
 
 
-def _fixed(known: Break, start: str) -> str:
-    """Return a sentence about the cells of a break that are good again in a night, "" if there are none."""
-    parts = [f"{'; '.join(cells)} good again with {what}" for (what, night), cells in _fixes(known) if night == start]
-    if known.closed == start:
+def _fixed(cause: Cause, start: str) -> str:
+    """Return a sentence about the cells of a cause that are good again in a night, "" if there are none."""
+    cells: dict[str, list[str]] = {}
+    for fix in cause.fixes:
+        if fix.night == start:
+            cells.setdefault(fix.changed, []).append(fix.cell)
+    parts = [f"{'; '.join(labels)} good again with {changed}" for changed, labels in cells.items()]
+    if cause.closed == start:
         parts.append("no cell is broken by it any more")
-    return f"{known.title}: {', and '.join(parts)}" if parts else ""
+    return f"{cause.title}: {', and '.join(parts)}" if parts else ""
 
 
 def _counts(night: Night) -> str:
@@ -106,83 +137,39 @@ def _counts(night: Night) -> str:
     return ", ".join(f"{counts[standing]} {standing.value}" for standing in CellStatus if counts[standing])
 
 
-def _with(night: Night, standing: CellStatus) -> list[CellRecord]:
-    return [cell for cell in night.cells if cell.standing is standing]
-
-
-def _line(cell: CellRecord) -> str:
-    return f"{cell.name}: {cell.reason}"
-
-
-def _was_unjudged(past: Past, cell: CellRecord) -> bool:
-    """Whether the last night gave the same reason, apart from paths and numbers."""
-    before = past.unjudged.get(cell.name)
-    return before is not None and normalized_message(before) == normalized_message(cell.reason)
-
-
-def _was_flaky(past: Past, cell: CellRecord) -> bool:
-    before = past.cells.get(cell.name)
-    return before is not None and before.standing is CellStatus.FLAKY and before.observation == cell.observation
-
-
-def facts_of_break(known: Break) -> tuple[tuple[str, str], ...]:
-    """Return the facts that nights add to a break's report, as label and text."""
-    facts = [("Seen in", "; ".join(known.cells)), ("First seen", f"in the night of {known.first_seen[:10]}")]
-    if known.last_seen != known.first_seen:
-        facts.append(("Last spread", f"in the night of {known.last_seen[:10]}"))
-    facts += [
-        ("Good again", f"with {what}, in the night of {night[:10]} ({'; '.join(cells)})")
-        for (what, night), cells in _fixes(known)
-    ]
-    if known.closed:
-        facts.append(("Closed", f"in the night of {known.closed[:10]}: no cell is broken by it any more"))
-    return tuple(facts)
-
-
-def _fixes(known: Break) -> list[tuple[tuple[str, str], list[str]]]:
-    """Return the cells that are good again, by what changed and the night."""
-    cells: dict[tuple[str, str], list[str]] = {}
-    for fix in known.fixes:
-        cells.setdefault((fix.changed, fix.night), []).append(fix.cell)
-    return list(cells.items())
-
-
 def write_page(store: Store, private: Private) -> Path:
     """Write `nights/index.html` in the results folder; returns its path. Raises `NoSpace`."""
-    nights = NightArchive(store).all()
-    page = Page("nights", redacted(nights_of(nights, store.root), private))
-    return page.write(store, f"{FOLDER}/index", "html")[0]
+    content = nights_of(NightArchive(store).all(), Archive(store))
+    return Page("nights", redacted(content, private)).write(store, f"{FOLDER}/index", "html")[0]
 
 
-def nights_of(nights: tuple[Night, ...], results: Path) -> dict[str, Any]:
-    """Return the content of the page: nights, the newest first, and breaks. Links only to files that exist."""
-    nights_by_time = [(night, Past.of(nights[:number], night.matrix)) for number, night in enumerate(nights)]
-    known = [_break_row(one, nights, results) for one in Past.of(nights, "").breaks.values()]
+def nights_of(nights: tuple[Night, ...], archive: Archive) -> dict[str, Any]:
+    """Return the content of the page: nights, the newest first, and causes. Links only to files that exist."""
+
+    def link(path: str) -> str:
+        return f"../{path}" if (archive.store.root / path).is_file() else ""
+
+    past, rows, broken = Past(archive), list[dict[str, Any]](), dict[str, str]()
+    for night in nights:
+        rows.append(
+            {
+                "night": night,
+                "page": link(f"matrices/{night.matrix}.html"),
+                "day": night.start[:16].replace("T", " "),
+                "state": {NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
+                "counts": _counts(night),
+                "news": news_of(night, past),
+                "quiet": "nothing changed" if night.matrix in past.last else "the first night: nothing to compare with",
+            }
+        )
+        past = past.after(night)
+        broken |= {cell.broken_by: night.start for cell in night.cells}
+    causes: list[dict[str, Any]] = [
+        {"break": cause, "report": link(report_of(cause)), "last_seen": broken.get(cause.id, cause.last_seen)}
+        for cause in past.causes.values()
+    ]
     return {
-        "nights": [_night_row(night, past, results) for night, past in reversed(nights_by_time)],
-        "open": [row for row in known if row["break"].is_open],
-        "closed": [row for row in known if not row["break"].is_open],
-    }
-
-
-def _night_row(night: Night, past: Past, results: Path) -> dict[str, Any]:
-    page = f"matrices/{night.matrix}.html"
-    return {
-        "night": night,
-        "page": f"../{page}" if (results / page).is_file() else "",
-        "day": night.start[:16].replace("T", " "),
-        "state": {NOTHING_NEW: "good", SOMETHING_BROKE: "bad", NOT_JUDGED: "skip"}[exit_code(night, past)],
-        "counts": _counts(night),
-        "news": news_of(night, past),
-        "quiet": "nothing changed" if past.last else "the first night: nothing to compare with",
-    }
-
-
-def _break_row(known: Break, nights: tuple[Night, ...], results: Path) -> dict[str, Any]:
-    seen = [night.start for night in nights if any(cell.broken_by == known.id for cell in night.cells)]
-    report = report_of(known)
-    return {
-        "break": known,
-        "report": f"../{report}" if (results / report).is_file() else "",
-        "last_seen": max(seen, default=known.last_seen),
+        "nights": rows[::-1],
+        "open": [row for row in causes if row["break"].is_open],
+        "closed": [row for row in causes if not row["break"].is_open],
     }

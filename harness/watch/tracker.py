@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
     from pathlib import Path
 
-    from harness.watch.record import Break
+    from harness.watch.state import Cause
 
 LABEL = "harness-nightly"
 MOST = 60_000  # GitHub's limit for an issue is 65,536 characters
@@ -42,16 +42,12 @@ class Issue:
 
 @frozen
 class DesiredIssue:
-    """An issue as it should be; its body begins with `marker`, by which it is found again.
-
-    `reopens`: a closed issue with this marker is reopened, and kept up to date; otherwise a new one is opened.
-    """
+    """An issue as it should be; its body begins with `marker`, by which it is found again."""
 
     marker: str
     title: str
     body: str
     is_open: bool
-    reopens: bool = False
 
 
 class ActionKind(enum.StrEnum):
@@ -73,49 +69,52 @@ class Action:
     body: str = ""
 
 
-def actions(wanted: Iterable[DesiredIssue], issues: Iterable[Issue]) -> tuple[Action, ...]:
+def actions(wanted: Iterable[DesiredIssue], issues: Iterable[Issue], watch: str = "") -> tuple[Action, ...]:
     """Return the actions that make the tracker match; none if it already does.
 
-    Of several issues with one marker the first is kept. An issue that was never open is not opened to be closed.
+    Of several issues with one marker the first is kept. An issue that was never open is not opened to be closed. Issues
+    whose body begins with `watch` are closed if they are not wanted.
     """
     known = sorted(issues, key=lambda issue: issue.number)
-    found: list[Action] = []
-    for one in wanted:
-        mine = [issue for issue in known if issue.body.startswith(one.marker) and (issue.is_open or one.reopens)]
+    needed: list[Action] = []
+    unwanted = [issue for issue in known if watch and issue.body.startswith(watch)]
+    for desired in wanted:
+        mine = [issue for issue in known if issue.body.startswith(desired.marker)]
+        unwanted = [issue for issue in unwanted if issue not in mine]
         if not mine:
-            found += [Action(ActionKind.OPEN, one.title, body=one.body)] if one.is_open else []
+            needed += [Action(ActionKind.OPEN, desired.title, body=desired.body)] if desired.is_open else []
             continue
         first, *others = mine
-        if one.is_open and not first.is_open:
-            found.append(Action(ActionKind.REOPEN, one.title, first.number))
-        is_same = first.title == one.title and first.body.replace("\r\n", "\n").strip() == one.body.strip()
-        if (one.is_open or one.reopens) and not is_same:
-            found.append(Action(ActionKind.UPDATE, one.title, first.number, one.body))
-        closed = others if one.is_open else mine
-        found += [Action(ActionKind.CLOSE, issue.title, issue.number) for issue in closed if issue.is_open]
-    return tuple(found)
+        if desired.is_open and not first.is_open:
+            needed.append(Action(ActionKind.REOPEN, desired.title, first.number))
+        is_same = first.title == desired.title and first.body.replace("\r\n", "\n").strip() == desired.body.strip()
+        if not is_same:
+            needed.append(Action(ActionKind.UPDATE, desired.title, first.number, desired.body))
+        closed = others if desired.is_open else mine
+        needed += [Action(ActionKind.CLOSE, issue.title, issue.number) for issue in closed if issue.is_open]
+    needed += [Action(ActionKind.CLOSE, issue.title, issue.number) for issue in unwanted if issue.is_open]
+    return tuple(needed)
 
 
-def issues_of(breaks: Iterable[Break], reports: Mapping[str, str]) -> tuple[DesiredIssue, ...]:
-    """Return one issue per break, the oldest first; `reports` maps break ids to reports in Markdown."""
+def issues_of(causes: Iterable[Cause], reports: Mapping[str, str]) -> tuple[DesiredIssue, ...]:
+    """Return one issue per cause, the oldest first; `reports` maps their ids to reports in Markdown."""
     return tuple(
-        DesiredIssue(
-            _marker(known), known.title, body_of(known, reports.get(known.id, "")), known.is_open, reopens=True
-        )
-        for known in sorted(breaks, key=lambda known: (known.first_seen, known.id))
+        DesiredIssue(marker_of(cause.id), cause.title, body_of(cause, reports.get(cause.id, "")), cause.is_open)
+        for cause in sorted(causes, key=lambda cause: (cause.first_seen, cause.id))
     )
 
 
-def body_of(known: Break, report: str) -> str:
+def body_of(cause: Cause, report: str) -> str:
     """Return the text of an issue: marker, sentence, cells, fixes, and the report if it fits."""
-    head = Page("break", {"marker": _marker(known), "known": known}).markdown().rstrip("\n")
+    head = Page("break", {"marker": marker_of(cause.id), "known": cause}).markdown().rstrip("\n")
     if report and len(head) + len(report) <= MOST:
         return f"{head}\n\n---\n\n{report.rstrip()}\n"
-    return f"{head}\n\nThe report is `reports/{known.id}.md` in the results folder.\n"
+    return f"{head}\n\nThe report is `reports/{cause.id}.md` in the results folder.\n"
 
 
-def _marker(known: Break) -> str:
-    return f"<!-- harness-break: {known.id} -->"
+def marker_of(cause: str) -> str:
+    """Return the marker by which the issue of a cause is found again."""
+    return f"<!-- harness-break: {cause} -->"
 
 
 def this_repository(environ: Mapping[str, str], folder: Path) -> str:

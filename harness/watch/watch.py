@@ -1,250 +1,322 @@
-"""A watch: each night runs a project's tests with the newest packages, and finds the upgrade that broke them.
-
-The packages with which the tests last passed are kept in a file from night to night. It is a requirements file with
-exact versions, so pip, uv and `harness bisect --good` can all read it. Its header lists the tests that failed even
-then, which are not reported again.
-"""
+"""One night of a watch: run the cells, compare them with earlier nights, confirm each change, ask what broke it."""
 
 from __future__ import annotations
 
-import enum
-import json
-import re
-import shlex
-from datetime import UTC, datetime, timedelta
+import itertools
+import math
 from typing import TYPE_CHECKING
 
-from attrs import evolve, frozen
+from attrs import define, evolve, field, frozen
+from packaging.version import Version
 
-from harness.atomic import write_whole
-from harness.bisection.answer import Answer, Status
 from harness.bisection.ask import ask_inquiry
-from harness.bisection.between import worlds_of
 from harness.bisection.kinds import QuestionKind
-from harness.bisection.sections import Section, sections_of
-from harness.errors import NoSpace, UserMistake
-from harness.events import SearchBegan
-from harness.model import Lock, Observation, Outcome
+from harness.bisection.wording import cause_of
+from harness.errors import HarnessError, UserMistake
+from harness.events import Judged, Note, Started, run_label
+from harness.matrix.cells import PACKAGES
+from harness.matrix.running import CellRun, run_cells
+from harness.model import Judgement, Lock, Observation, Outcome, Signature, Verdict
+from harness.model.signature import pattern_of
 from harness.model.text import listed
-from harness.question.question import End, EndKind
-from harness.report.page import Page
-from harness.settings import Settings
-from harness.watch.tracker import MOST, DesiredIssue
+from harness.probing import Judge, Probe
+from harness.question.inquiry import Inquiry
+from harness.question.question import End, EndKind, Policy
+from harness.report.answer import write_reports
+from harness.report.archive import kept_answer
+from harness.watch.state import (
+    CellState,
+    CellStatus,
+    Night,
+    Past,
+    baseline_of,
+    came_between,
+    compare,
+    version_on,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
-    from pathlib import Path
+    from collections.abc import Callable, Iterable
 
-    from harness.question.inquiry import Inquiry
-    from harness.session import Session
-
-
-SCHEMA = 1  # of night.json
-FILE = "green.txt"
-_HEAD = re.compile(r"^# harness watch: (\{.*\})$", re.MULTILINE)
-_PIN = re.compile(r"^([A-Za-z0-9][\w.-]*)==(\S+)$", re.MULTILINE)
-_IN_A_SENTENCE = 4
+    from harness.bisection.answer import Answer
+    from harness.events import Event, Reporter
+    from harness.matrix import Cell
+    from harness.matrix.running import Sessions
+    from harness.probing.lanes import Lanes
 
 
-class NightStatus(enum.StrEnum):
-    """How a night ended."""
+# The share of the budget for cells once one has changed. The rest is for finding the cause, which matters more.
+_FOR_CELLS = 0.5
+_CHANGES = 6  # are named where a cell is good again
+_FAILED = frozenset({Outcome.RAISED, Outcome.EXITED, Outcome.CRASHED, Outcome.TIMED_OUT})
+_NO_VERSION = Version("0")
 
-    PASSES = "passes"  # no test fails that passed before
-    BROKEN = "broken"  # tests fail that passed with older packages
-    NOT_PACKAGES = "not-packages"  # tests fail that passed with exactly the same packages
-    UNKNOWN = "unknown"  # tests fail, and no packages are known with which they passed
+
+class OutOfTimeError(HarnessError):
+    """The time budget ran out. Finished runs are kept; the next night continues."""
+
+
+@define
+class Budget:
+    """A reporter that counts runs, and lets none start once the time of a night is spent.
+
+    `clock` is monotonic, in seconds; None minutes means no limit.
+    """
+
+    reporter: Reporter
+    clock: Callable[[], float]
+    minutes: float | None = None
+    ran: int = 0
+    _begun: float = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        self._begun = self.clock()
 
     @property
-    def exit_code(self) -> int:
-        """0: nothing new broke, 1: an upgrade broke tests, 3: not sure."""
-        return {NightStatus.PASSES: 0, NightStatus.BROKEN: 1}.get(self, 3)
+    def wall_s(self) -> float:
+        """Seconds since it began."""
+        return self.clock() - self._begun
+
+    @property
+    def share(self) -> float:
+        """The used share, 1.0 for all of it."""
+        if self.minutes is None:
+            return 0.0
+        return self.wall_s / (self.minutes * 60) if self.minutes > 0 else math.inf
+
+    def report(self, event: Event) -> None:
+        """Pass on an event. Raises `OutOfTimeError` instead of the start of a run."""
+        if isinstance(event, Started) and self.share >= 1.0:
+            raise OutOfTimeError("the time budget is spent")
+        if isinstance(event, Judged) and not event.cached:
+            self.ran += event.observation.outcome.ran
+        self.reporter.report(event)
+
+
+def in_order(cells: Iterable[Cell], past: Past, matrix: str) -> tuple[Cell, ...]:
+    """Sort cells: those that the last night left first, those never judged last, with older releases before newer ones.
+
+    So when a new release runs, the older release that it is compared with already has a verdict.
+    """
+    rank, judged = {name: position for position, name in enumerate(past.left(matrix))}, past.cells(matrix)
+
+    def key(cell: Cell) -> tuple[int, bool, tuple[Version, ...]]:
+        is_new = cell.name not in judged
+        axes = sorted(axis for axis in cell.choice if axis.startswith(PACKAGES)) if is_new else []
+        versions = tuple(version_on(cell.choice, axis) or _NO_VERSION for axis in axes)
+        return rank.get(cell.name, len(rank)), is_new, versions
+
+    return tuple(sorted(cells, key=key))
 
 
 @frozen
-class ProjectNight:
-    """One night. `name` tells several watches of one repository apart; `green` is the last green date or "".
+class _Turn:
+    """A cell that was good in an earlier run and failed tonight.
 
-    `sections` are those of the answer, none if no bisection was needed. `typed` are the options that ask its question
-    again, quoted for a shell.
+    `older` is the lock of the earlier run, None if its record is missing; `signature` is how the failure is recognised.
     """
 
-    name: str
-    command: str
-    date: str
-    status: NightStatus
-    sentence: str
-    green: str = ""
-    constraints: tuple[str, ...] = ()
-    sections: tuple[Section, ...] = ()
-    typed: tuple[str, ...] = ()
+    cell: Cell
+    state: CellState
+    probe: Probe
+    older: Lock | None
+    newer: Lock
+    signature: Signature
 
     @property
-    def title(self) -> str:
-        """The title of the issue, at most 200 characters."""
-        return f"{self.name}: {self.sentence.rstrip('.')}"[:200]
+    def distance(self) -> int:
+        """The number of packages that differ between the two runs."""
+        return len(self.older.diff(self.newer)) if self.older is not None else 0
 
 
-@frozen
-class ProjectWatch:
-    """A watched project: the question without its good end, and the folder with the last green packages.
+@define
+class Watch:
+    """A night of one matrix in progress. `start` is ISO 8601 in UTC; the sessions report to `budget`."""
 
-    `newest` is the day whose newest packages are tested, the bad end of the question; `name` and `command` appear in
-    the report.
-    """
+    matrix: str
+    cells: tuple[Cell, ...]
+    start: str
+    past: Past
+    sessions: Sessions
+    lanes: Lanes
+    budget: Budget
+    states: dict[str, CellState] = field(factory=dict, init=False)
+    _turned: list[_Turn] = field(factory=list, init=False)
 
-    session: Session
-    question: Inquiry
-    newest: End
-    state: Path
-    name: str
-    command: str
+    def run(self) -> Night:
+        """Run until all cells are judged or the budget is spent.
 
-    def run(self) -> ProjectNight:
-        """Run one night. If no new test fails, its packages become the last green ones.
-
-        They also do in a first night in which no older packages make the failing tests pass, if other tests pass. Later
-        nights do not report these failures again.
-
-        Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork`, `NoSpace`.
+        Raises `BadRepro` and `UserMistake` before anything runs, and `Interrupted`, `NoNetwork`, `NoSpace`.
         """
-        green = read_last_green(self.state)
-        observation = self._newest_run()
-        lock = observation.lock
-        if lock is None or not observation.outcome.ran or observation.mistake:
-            why = observation.mistake or observation.detail
-            return self._night(NightStatus.UNKNOWN, f"The tests could not be run: {why.rstrip('.')}.", green)
-        if _passes(observation, green):
-            self._keep_green(lock, observation)
-            passed = "The tests pass" if observation.outcome is Outcome.COMPLETED else "Nothing new fails"
-            return self._night(NightStatus.PASSES, f"{passed} with the newest packages.", green)
-        if green is not None and green.is_same(lock):
-            shown = listed(green.news(observation), _IN_A_SENTENCE) or self.command
-            sentence = f"Not caused by an upgrade: {shown} failed with the same packages it passed with."
-            return self._night(NightStatus.NOT_PACKAGES, sentence, green)
-        path = self.state / FILE
-        good = End(EndKind.LOCK, str(path), path=path) if green is not None else None
-        answer = ask_inquiry(self.session, evolve(self.question, good=good), QuestionKind.WORLDS)
-        night = self._broken(answer, green)
-        if (
-            green is None
-            and night.status is NightStatus.UNKNOWN
-            and len(failing_tests(observation)) < len(observation.tests)
-        ):
-            # Later nights do not report tests that never passed.
-            self._keep_green(lock, observation)
-            return evolve(night, sentence=f"{night.sentence} From now on, only other failures are reported.")
-        return night
+        blocked = self.sessions.blocked(self.cells)
+        for cell in self.cells:
+            if cell.name in blocked:
+                self._put(CellState(cell.name, dict(cell.choice), CellStatus.UNJUDGED, blocked[cell.name]))
+        waiting = in_order([cell for cell in self.cells if cell.name not in blocked], self.past, self.matrix)
+        while waiting and self.budget.share < 1.0:
+            self._run(waiting)
+            left = tuple(cell for cell in waiting if cell.name not in self.states)
+            for turn in sorted(self._turned, key=lambda turn: turn.distance):
+                self._put(self._settled(turn))
+            self._turned.clear()
+            if len(left) == len(waiting):
+                break
+            waiting = left
+        for cell in waiting:
+            self.states.setdefault(cell.name, CellState(cell.name, dict(cell.choice), CellStatus.LEFT))
+        return self._night(ended=True)
 
-    def _newest_run(self) -> Observation:
-        """Run the tests with the newest packages; a bisection that follows finds this run in the store."""
-        session, repro = self.session, self.question.repro
-        worlds, why = worlds_of(session, self.question)
-        session.reporter.report(SearchBegan(f"{repro.name} with the newest packages", (*self.question.told, why)))
-        return session.prober.execute(session.prober.prepare(worlds.of(self.newest).itself()))
+    def _night(self, *, ended: bool) -> Night:
+        cells = tuple(self.states[cell.name] for cell in self.cells if cell.name in self.states)
+        return Night(self.matrix, self.start, ended, cells, self.budget.ran, round(self.budget.wall_s, 1))
 
-    def _broken(self, answer: Answer, green: LastGreen | None) -> ProjectNight:
-        """Return the night of an answer; tests that newly fail are broken by an upgrade, whichever it was."""
-        is_broken = answer.status is Status.FOUND or bool(answer.failures)
-        night = self._night(NightStatus.BROKEN if is_broken else NightStatus.UNKNOWN, answer.sentence, green)
-        good = (answer.asked.ends.get("good") or {}).get("text", "")
-        return evolve(night, green=night.green or good, constraints=answer.constraints, sections=sections_of(answer))
+    def _put(self, state: CellState) -> None:
+        self.states[state.name] = state
 
-    def _night(self, status: NightStatus, sentence: str, green: LastGreen | None) -> ProjectNight:
-        since = green.date if green is not None else ""
-        asked = self.question.typed
-        results = Settings.words_of(asked)  # of this machine
-        typed = tuple(word for word in asked if word not in results)
-        return ProjectNight(self.name, self.command, self._date(), status, sentence, since, typed=typed)
+    def _run(self, cells: tuple[Cell, ...]) -> None:
+        def is_enough() -> bool:
+            return self.budget.share >= (_FOR_CELLS if self._turned else 1.0)
 
-    def _keep_green(self, lock: Lock, observation: Observation) -> None:
         try:
-            keep_last_green(self.state, lock, failing_tests(observation), self._date())
-        except OSError as error:
-            raise NoSpace(f"can't write to {self.state}: {error.strerror}") from error
+            run_cells(cells, self.sessions, self.lanes, is_enough, self._absorb)
+        except OutOfTimeError:
+            return
 
-    def _date(self) -> str:
-        """Return the day of the newest packages. A day without a time ends at midnight, which is in the next day."""
-        moment = self.newest.moment or datetime.now(UTC)
-        return (moment - timedelta(seconds=1)).date().isoformat()
+    def _absorb(self, run: CellRun) -> None:
+        """Record a cell's verdict, and queue the cell if it changed."""
+        cell, store = run.cell, self.sessions.store
+        captured = Judge(None, store).captured(run.observation)
+        # The signature of tonight's failure is the repro's if it matched, else the one captured from the run.
+        has_matched = run.judgement.verdict is Verdict.BAD and run.probe.repro.signature is not None
+        signature = run.probe.repro.signature if has_matched else captured
+        judged = {name: state for name, state in self.states.items() if state.standing.is_judged}
+        shown = _shown(run, pattern_of(captured or signature))
+        baseline = baseline_of(shown, self.past.cells(self.matrix), judged)
+        state = compare(shown, baseline)
+        if state.standing is CellStatus.GOOD and baseline is not None and baseline.broken_by:
+            self._note(f"{state.name} is good again")
+            state = evolve(state, changed=self._changed(baseline, run.observation.lock))
+        self._put(state)
+        if state.standing is CellStatus.TURNED and signature is not None and run.observation.lock is not None:
+            older = store.get(state.good)
+            lock = older.lock if older is not None else None
+            self._turned.append(_Turn(cell, state, run.probe, lock, run.observation.lock, signature))
+
+    def _changed(self, baseline: CellState, lock: Lock | None) -> str:
+        """Say what changed since a cell was bad."""
+        was = self.sessions.store.get(baseline.observation)
+        if was is None or was.lock is None or lock is None:
+            return ""
+        return listed(map(str, was.lock.diff(lock)), _CHANGES) or "the same packages"
+
+    # -- what broke a cell
+
+    def _settled(self, turn: _Turn) -> CellState:
+        """Return the state of a cell that was good and failed tonight; as it is if the time budget runs out."""
+        try:
+            return self._confirmed(turn)
+        except OutOfTimeError:
+            return turn.state
+
+    def _confirmed(self, turn: _Turn) -> CellState:
+        """Run both sides again, and find the cause if their verdicts are confirmed. Raises `OutOfTimeError`."""
+        state, older = turn.state, turn.older
+        if older is None:
+            return _not_judged(state, "the record of its last good run is missing")
+        self._note(f"{state.name} turned bad: {state.reason}; running it again")
+        second, _ = self._again(turn, turn.newer)
+        if second.verdict is not Verdict.BAD:
+            return evolve(state, standing=CellStatus.FLAKY, reason=f"{state.reason}; run again: {second.reason}")
+        if known := self._known(state.pattern, older, turn.newer):
+            return evolve(state, standing=CellStatus.BROKEN, broken_by=known)
+        self._note(f"{state.name}: running its last good environment again")
+        first, run = self._again(turn, older)
+        is_gone = run.outcome is Outcome.UNINSTALLABLE  # its stored run is still evidence
+        if (first.verdict is not Verdict.GOOD and not is_gone) or older.id == turn.newer.id:
+            why = f"its last good environment is {first.verdict.value} now ({first.reason}), so no package is the cause"
+            return _not_judged(state, why)
+        try:
+            answer = self._ask(turn, older)
+        except UserMistake as error:
+            return _not_judged(state, f"the cause can't be searched: {error}")
+        if not answer.failures:
+            return _not_judged(state, answer.sentence.rstrip("."))
+        if is_gone:
+            sentence = f"{answer.sentence} The last good environment can't be built any more ({first.reason})."
+            answer = evolve(answer, sentence=sentence)
+        self._note(answer.sentence)
+        if self.past.archive.known(answer.cause) is None:
+            write_reports(self.sessions.store, evolve(kept_answer(answer, self.start), id=answer.cause))
+        return evolve(state, standing=CellStatus.BROKEN, broken_by=answer.cause)
+
+    def _known(self, pattern: str, older: Lock, newer: Lock) -> str:
+        """Return the id of a cause with this pattern whose culprit came between two locks, else of one without a
+        culprit that is open; "" if there is none.
+        """
+        causes = self.past.after(self._night(ended=False)).causes.values()
+        alike = [cause for cause in causes if cause.pattern == pattern]
+        crossed = (cause.id for cause in alike if came_between(cause.culprit, older, newer))
+        unknown = (cause.id for cause in alike if cause.is_open and not cause.culprit)
+        return next(itertools.chain(crossed, unknown), "")
+
+    def _ask(self, turn: _Turn, older: Lock) -> Answer:
+        """Ask what broke a cell between its last good lock and tonight's. Raises `OutOfTimeError`."""
+        cell, combination = turn.cell, turn.probe.combination
+        session = self.sessions.by_python[cell.python]
+        session = evolve(session, settings=evolve(session.settings, device=combination.device.value))
+        good, bad = (
+            End(EndKind.LOCK, text, moment=combination.as_of, lock=lock)
+            for text, lock in (("the last good packages", older), ("tonight's packages", turn.newer))
+        )
+        inquiry = Inquiry(
+            "",
+            evolve(turn.probe.repro, signature=turn.signature),
+            good=good,
+            bad=bad,
+            policy=Policy(prereleases=bool(combination.prereleases)),
+            with_=combination.requirements,
+            hold=("none", *combination.holds),
+            from_source=combination.from_source,
+        )
+        answer = ask_inquiry(session, inquiry, QuestionKind.WORLDS)
+        below = [cause_of(culprit) for culprit in answer.culprits if culprit.deeper is not None]
+        return evolve(answer, sentence=": ".join((answer.sentence.rstrip("."), *below)) + ".")
+
+    def _again(self, turn: _Turn, lock: Lock) -> tuple[Judgement, Observation]:
+        """Run a lock again, unless a repeated run of it is already from this night. Raises `OutOfTimeError`."""
+        probers, judge = self.sessions.probers, Judge(turn.signature, self.sessions.store)
+        attempts = (probers.prepare(evolve(turn.probe, lock=lock, attempt=attempt)) for attempt in itertools.count(1))
+        prepared = next(
+            each
+            for each in attempts
+            if each.observation is None or not each.cached or each.observation.started >= self.start
+        )
+        if prepared.observation is not None:
+            return judge(prepared.observation), prepared.observation
+        label = run_label(turn.state.name, prepared.probe.attempt)
+        self.budget.report(Started(label))
+        run = probers.execute(prepared)
+        self.budget.report(Judged(label, judge(run), run, cached=False))
+        return judge(run), run
+
+    def _note(self, sentence: str) -> None:
+        self.sessions.reporter.report(Note(sentence))
 
 
-def _passes(observation: Observation, green: LastGreen | None) -> bool:
-    """Whether the tests pass, or every failing test also failed in the last green night."""
-    if observation.outcome is Outcome.COMPLETED:
-        return True
-    return green is not None and bool(observation.tests) and not green.news(observation)
+def _shown(run: CellRun, pattern: str) -> CellState:
+    """Return what a run shows without an earlier one; another failure than the repro's is not judged, but compared."""
+    verdict = run.judgement.verdict
+    failed = verdict is Verdict.BAD or (verdict is Verdict.SKIP and run.observation.outcome in _FAILED)
+    return CellState(
+        name=run.cell.name,
+        choice=dict(run.cell.choice),
+        standing={Verdict.GOOD: CellStatus.GOOD, Verdict.BAD: CellStatus.BEFORE}.get(verdict, CellStatus.UNJUDGED),
+        reason=run.judgement.reason,
+        observation=run.observation.key,
+        good=run.observation.key if verdict is Verdict.GOOD else "",
+        pattern=pattern if failed else "",
+    )
 
 
-@frozen
-class LastGreen:
-    """Versions by project, the ISO date of the night, and the tests that failed that night."""
-
-    versions: dict[str, str]
-    date: str
-    failing: tuple[str, ...] = ()
-
-    def is_same(self, lock: Lock) -> bool:
-        """Whether a lock has exactly these packages."""
-        return self.versions == {pin.name: pin.version for pin in lock.pins}
-
-    def news(self, observation: Observation) -> tuple[str, ...]:
-        """Return the tests that fail now and did not fail then, sorted."""
-        return tuple(sorted(set(failing_tests(observation)) - set(self.failing)))
-
-
-def failing_tests(observation: Observation) -> tuple[str, ...]:
-    """Return the tests of a run that failed or could not be set up, sorted."""
-    return tuple(sorted(result.id for result in observation.tests if result.outcome.is_failure))
-
-
-def read_last_green(folder: Path) -> LastGreen | None:
-    """Read the last green packages from a folder, or None if there are none.
-
-    Raises `UserMistake` if the file can't be read or was not written by `harness watch`.
-    """
-    path = folder / FILE
-    try:
-        text = path.read_text(encoding="utf-8")
-        head = json.loads(match[1]) if (match := _HEAD.search(text)) else {}
-        return LastGreen(dict(_PIN.findall(text)), str(head["date"]), tuple(map(str, head.get("failing", ()))))
-    except FileNotFoundError:
-        return None
-    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
-        raise UserMistake(
-            f"can't read {path}, or harness watch did not write it: {error}",
-            hint="delete it to start over, or choose another --state folder",
-        ) from error
-
-
-def keep_last_green(folder: Path, lock: Lock, failing: Iterable[str], date: str) -> None:
-    """Write a lock as the last green one. Raises `OSError`."""
-    head = json.dumps({"date": date, "python": lock.python, "failing": sorted(failing)})
-    lines = [
-        f"# The packages with which the tests passed on {date}, on Python {lock.python}.",
-        f"# harness watch: {head}",
-    ]
-    lines += [f"{pin.name}=={pin.version}" for pin in sorted(lock.pins, key=lambda pin: pin.name)]
-    write_whole(folder / FILE, "\n".join(lines) + "\n")
-
-
-def marker(name: str) -> str:
-    """Return the marker that identifies the issue of a watch."""
-    return f"<!-- harness-watch: {name} -->"
-
-
-def watch_report(night: ProjectNight) -> str:
-    """Return the report in Markdown: what broke, since which release, what to pin, and how to reproduce it."""
-    typed = night.typed or ("--run", shlex.quote(night.command))
-    ends = [*(["--good", night.green] if night.green else []), "--bad", night.date]
-    command = " ".join(["harness bisect", *typed, shlex.join(ends)])
-    return Page("watch", {"night": night, "command": command}).markdown()
-
-
-def issue_of(night: ProjectNight) -> tuple[DesiredIssue, ...]:
-    """Return the one issue of a watch, open while tests are broken. An inconclusive night changes nothing."""
-    if night.status not in (NightStatus.PASSES, NightStatus.BROKEN):
-        return ()
-    body = f"{marker(night.name)}\n\n{watch_report(night)}"
-    if len(body) > MOST:
-        body = f"{body[:MOST]}\n\n… truncated: the full report is in the state folder of the watch.\n"
-    return (DesiredIssue(marker(night.name), night.title, body, night.status is NightStatus.BROKEN),)
+def _not_judged(state: CellState, why: str) -> CellState:
+    return evolve(state, standing=CellStatus.UNJUDGED, reason=f"{state.reason}; {why}")

@@ -16,6 +16,7 @@ from harness.errors import UserMistake
 from harness.model import Device, Lock
 from harness.question.inquiry import Scope
 from harness.question.question import day_end
+from harness.question.snapshot import Way
 from harness.question.worlds import NoSolution, World
 
 RUN = ("--run", "python -m unittest -q test_mine", *TO_THE_RELEASE, "--json")
@@ -30,6 +31,11 @@ AGED = """\
 """
 
 
+def world_of(end, moment):
+    lock = Lock("3.11.0", Device.CPU, ())
+    return World(end=end, scope=Scope(None, "3.11.0", ()), lock=lock, requirements=(), way=Way.DAY, as_of=moment)
+
+
 class FewDays:
     """Worlds that can be resolved from one day on."""
 
@@ -42,11 +48,11 @@ class FewDays:
         self.asked.append(end.text)
         if end.moment < self.since:
             raise NoSolution(f"nothing can be installed as of {end.text}", python=self.python)
-        return World(end, Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), end.moment)
+        return world_of(end, end.moment)
 
 
 def steps_of(worlds):
-    bad = World(day_end(BAD), Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), BAD)
+    bad = world_of(day_end(BAD), BAD)
     steps = StepsBack(worlds, bad)
     return steps, {world.end.text: label for label, world in steps}
 
@@ -62,7 +68,7 @@ def test_days_between_are_tried_where_a_day_has_no_solution():
 
 
 def test_days_between_are_tried_where_a_day_fails_with_another_error():
-    bad = World(day_end(BAD), Scope(None, "3.11.0", ()), Lock("3.11.0", Device.CPU, ()), (), BAD)
+    bad = world_of(day_end(BAD), BAD)
     steps = StepsBack(FewDays(datetime(2023, 1, 1, tzinfo=UTC)), bad)
     days = []
     for _, world in steps:

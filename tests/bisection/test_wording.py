@@ -10,7 +10,7 @@ from harness.bisection.wording import cause_of, sentence_for
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
 from harness.search import BisectionResult, BisectionStatus
-from harness.search.measured import effect_of
+from harness.search.numbers import effect_of
 
 ANSWER = make_answer("shop", before="1.0", after="1.1")
 CHANGE = Change("shop", "1.0", "1.1")
@@ -93,7 +93,7 @@ def test_an_excluded_release_between_the_sides_is_reported():
 def test_only_a_metric_that_varies_too_much_is_said_to_hide_the_change(bad):
     """Releases between the sides can be skipped as well; then the metric is not to blame."""
     effect = effect_of([1.0, 1.0, 1.0], bad, 0.99)
-    result = BisectionResult(BisectionStatus.INCONCLUSIVE, last_good=0, first_bad=2, suspects=(1, 2), effect=effect)
+    result = BisectionResult(BisectionStatus.INCONCLUSIVE, boundary=(0, 2), suspects=(1, 2), effect=effect)
     answer = make_answer(status=Status.INCONCLUSIVE, signature=Signature(metric="loss", above=1.0), effect=effect)
     told = sentence_for(changed(answer, suspects=("1.1", "1.2")), result, {0: "1.0", 1: "1.1", 2: "1.2"})
     assert ("loss varies by 0.5" in told) == (not effect.is_clear)

@@ -1,4 +1,4 @@
-"""`harness issues` keeps one issue per break, or the one of a watch, with `gh`."""
+"""`harness issues` keeps one issue per cause that the nights or a watch found, with `gh`."""
 
 from __future__ import annotations
 
@@ -9,24 +9,20 @@ from pathlib import Path
 import pytest
 from attrs import define, evolve
 from fake_gh import write_fake_gh
+from support import make_answer
 
-from harness.model import Change
+from harness.report.archive import Archive, kept_answer
 from harness.store import Store, as_record
-from harness.watch.record import Break, Fix, Night, NightArchive
-from harness.watch.watch import SCHEMA, NightStatus, ProjectNight
+from harness.watch.project import SCHEMA, NightStatus, ProjectCause, ProjectNight
+from harness.watch.state import CellState, CellStatus, Night, NightArchive
 
-FIRST, SECOND = "2024-02-01T00:00:00+00:00", "2024-02-02T00:00:00+00:00"
-BREAK = Break(
-    id="ab12",
-    pattern="p",
-    title="helper 1.2 breaks step",
-    sentence="helper 1.2 broke it.",
-    repro="step",
-    cells=("nightly: a",),
-    first_seen=FIRST,
-    last_seen=FIRST,
-    culprit=(Change("helper", "1.1", "1.2"),),
-)
+FIRST, SECOND, THIRD = (f"2024-02-0{day}T00:00:00+00:00" for day in (1, 2, 3))
+
+
+def cell(name: str, standing: CellStatus = CellStatus.BROKEN, **more) -> CellState:
+    """A cell, broken by one cause if its answer is not another one."""
+    by = "ab12" if standing is CellStatus.BROKEN else ""
+    return CellState(name, {"parameters.case": name}, standing, broken_by=by, **more)
 
 
 @define
@@ -47,9 +43,12 @@ class Tracker:
         path = self.folder / "calls.txt"
         return path.read_text(encoding="utf-8").splitlines() if path.exists() else []
 
-    def night(self, *breaks: Break, start: str = FIRST) -> None:
-        """Write a night with these breaks."""
-        NightArchive(Store(Path.cwd() / "results")).put(Night("nightly", start, ended=True, breaks=breaks))
+    def night(self, *cells: CellState, start: str = FIRST) -> None:
+        """Write a night with these cells, and the answer."""
+        store = Store(Path.cwd() / "results")
+        answer = make_answer("helper", before="1.1", after="1.2", suspects=("1.2",))
+        Archive(store).put(evolve(kept_answer(answer, FIRST), id="ab12"))
+        NightArchive(store).put(Night("nightly", start, ended=True, cells=cells))
 
 
 @pytest.fixture
@@ -62,24 +61,24 @@ def tracker(harness, tmp_path) -> Tracker:
 
 def test_an_issue_is_opened_updated_closed_and_reopened(tracker):
     """There is one issue throughout, and repeating the command changes nothing."""
-    tracker.night(BREAK)
+    tracker.night(cell("a"))
     assert tracker.run("issues").stdout == "open: helper 1.2 breaks step\n"
     assert tracker.run("issues").stdout == "nothing to change in the issues of some-one/project\n"
-    wider = evolve(BREAK, cells=("nightly: a", "nightly: b"))
-    tracker.night(wider, start=SECOND)
+    tracker.night(cell("a"), cell("b"), start=SECOND)
     assert tracker.run("issues").stdout == "update: helper 1.2 breaks step\n"
-    tracker.night(evolve(wider, fixes=(Fix("nightly: a", "helper 1.2 -> 1.3", SECOND),), closed=SECOND), start=SECOND)
+    good = (cell(name, CellStatus.GOOD, changed="helper 1.2 -> 1.3") for name in "ab")
+    tracker.night(*good, start=THIRD)
     assert tracker.run("issues").stdout == "update: helper 1.2 breaks step\nclose: helper 1.2 breaks step\n"
     (issue,) = tracker.issues
     assert issue["state"] == "CLOSED"
     assert "with helper 1.2 -> 1.3" in issue["body"]
-    tracker.night(wider, start=SECOND)
+    tracker.night(cell("a"), cell("b"), start=THIRD)
     assert tracker.run("issues").stdout == "reopen: helper 1.2 breaks step\nupdate: helper 1.2 breaks step\n"
     assert [issue["state"] for issue in tracker.issues] == ["OPEN"]
 
 
 def test_a_dry_run_prints_the_commands_and_changes_nothing(tracker):
-    tracker.night(BREAK)
+    tracker.night(cell("a"))
     said = tracker.run("issues", "--dry-run").stdout
     assert said == (
         "gh issue create --title 'helper 1.2 breaks step' --label harness-nightly --body-file - "
@@ -102,14 +101,16 @@ def test_without_gh_it_says_so(tracker):
     assert "gh is not installed" in ended.stderr
 
 
-def test_the_state_of_a_watch_has_an_issue_of_its_own(tracker):
-    night = ProjectNight("Newest", "pytest", "2025-07-31", NightStatus.BROKEN, "2 tests fail since numpy 2.0.0.")
+def test_the_state_of_a_watch_has_issues_of_its_own(tracker):
+    sentence = "2 tests fail since numpy 2.0.0"
+    night = ProjectNight("Newest", NightStatus.BROKEN, sentence)
+    night = evolve(night, causes=(ProjectCause("ab", sentence, "**It broke.**"),))
     folder = Path.cwd() / "state"
     folder.mkdir()
     (folder / "night.json").write_text(json.dumps(as_record(night, SCHEMA)), encoding="utf-8")
     assert tracker.run("issues", "--state", "state").stdout == "open: Newest: 2 tests fail since numpy 2.0.0\n"
     assert any("harness-watch" in call for call in tracker.calls)
-    passes = evolve(night, status=NightStatus.PASSES, sentence="The tests pass.")
+    passes = evolve(night, status=NightStatus.PASSES, sentence="The tests pass.", causes=())
     (folder / "night.json").write_text(json.dumps(as_record(passes, SCHEMA)), encoding="utf-8")
     assert tracker.run("issues", "--state", "state").stdout == "close: Newest: 2 tests fail since numpy 2.0.0\n"
     missing = tracker.run("issues", "--state", "nowhere")

@@ -7,7 +7,7 @@ import hashlib
 import pytest
 
 from harness.culprit.edits import Edits
-from harness.culprit.sides import PackageFiles, differing, exchanged
+from harness.culprit.sides import PackageFiles, differing
 from harness.environment import Environment
 from harness.model import Lock, Pin
 
@@ -101,7 +101,7 @@ def lock(**versions):
 
 def test_distributions_are_exchanged_added_and_left_out():
     before, after = lock(shop="1", tool="1", gone="1"), lock(shop="2", tool="2", fresh="1")
-    assert exchanged(before, after, ["tool"]) == lock(shop="1", tool="2", gone="1")
-    assert exchanged(before, after, ["gone", "fresh"]) == lock(shop="1", tool="1", fresh="1")
-    assert exchanged(before, after, ["shop", "tool", "gone", "fresh"]) == after
-    assert exchanged(before, after, []) == before
+    assert before.exchanging(after, ["tool"]) == lock(shop="1", tool="2", gone="1")
+    assert before.exchanging(after, ["gone", "fresh"]) == lock(shop="1", tool="1", fresh="1")
+    assert before.exchanging(after, ["shop", "tool", "gone", "fresh"]) == after
+    assert before.exchanging(after, []) == before

@@ -32,6 +32,10 @@ def shown(plan):
     return [str(release.version) for release in plan.releases]
 
 
+def combination(plan, position):
+    return plan.beside(None).at(None, {plan.subject: plan.names[position]}).combination
+
+
 def test_only_releases_between_the_ends_are_tried(plan):
     made = plan(good="1.2", bad="1.10")
     assert shown(made) == ["1.2", "1.3", "1.4", "1.5", "1.6", "1.7", "1.8", "1.9", "1.10"]
@@ -55,25 +59,25 @@ def test_the_bounds_of_the_repro_are_used_where_they_fit(plan):
 def test_a_requirement_of_the_user_replaces_the_one_in_the_repro(plan):
     dependencies = '["brittle>=1", "helper==2.0", "other"]'
     made = plan(dependencies=dependencies, tool=BOUNDS, with_=("Helper==3.0",), hold=("other==1",))
-    assert made.combination(0, None).requirements == ("Helper==3.0", "other", "brittle==1.2")
+    assert combination(made, 0).requirements == ("Helper==3.0", "other", "brittle==1.2")
     assert made.scope.holds == ("other==1",)
     assert plan(tool=BOUNDS).scope.holds == ("helper==1.0", "other==2")
 
 
 def test_era_uses_the_date_of_each_release_and_a_date_is_for_all(plan):
     era = plan(good="1.0", bad="1.3", as_of="era")
-    assert era.combination(1, None).as_of == datetime(2023, 2, 1, 13, tzinfo=UTC)
+    assert combination(era, 1).as_of == datetime(2023, 2, 1, 13, tzinfo=UTC)
     fixed = plan(good="1.0", bad="1.3", as_of="2024-05-01")
-    assert fixed.combination(1, None).as_of == parse_end("2024-05-01", "--good", now=datetime.now(UTC)).moment
-    assert fixed.combination(1, None).as_of == newest_end("2024-05-01").moment == datetime(2024, 5, 2, tzinfo=UTC)
-    assert plan(good="1.0", bad="1.3").combination(1, None).as_of is None
+    assert combination(fixed, 1).as_of == parse_end("2024-05-01", "--good", now=datetime.now(UTC)).moment
+    assert combination(fixed, 1).as_of == newest_end("2024-05-01").moment == datetime(2024, 5, 2, tzinfo=UTC)
+    assert combination(plan(good="1.0", bad="1.3"), 1).as_of is None
 
 
 def test_pre_releases_are_allowed_for_the_subject_alone(plan):
     made = plan("early", policy=Policy(prereleases=True))
     assert shown(made) == ["1.0", "1.1", "1.2rc1", "1.2"]
-    assert made.combination(2, None).prereleases == ("early",)
-    assert made.combination(3, None).prereleases == ()
+    assert combination(made, 2).prereleases == ("early",)
+    assert combination(made, 3).prereleases == ()
     assert list(plan("early").left_out.items()) == [("1.2rc1", "pre-release (--pre includes it)")]
 
 

@@ -33,13 +33,11 @@ from harness.settings import OptionGroup, Settings
 from harness.store import Store, as_record, read_record
 from harness.terminal import reporting
 from harness.terminal.console import Console, print_text
-from harness.watch.news import exit_code, news_of, one_line, report_of, write_page
-from harness.watch.night import Nightly
-from harness.watch.record import SCHEMA as NIGHT_SCHEMA
-from harness.watch.record import Night, NightArchive, Past
-from harness.watch.tonight import Budget
+from harness.watch.news import changed_causes, exit_code, news_of, night_record, one_line, report_of, write_page
+from harness.watch.project import SCHEMA, NightStatus, ProjectNight, ProjectWatch
+from harness.watch.state import Night, NightArchive, Past
 from harness.watch.tracker import LABEL, Gh, actions, issues_of, this_repository
-from harness.watch.watch import SCHEMA, NightStatus, ProjectNight, ProjectWatch, issue_of, watch_report
+from harness.watch.watch import Budget, Watch
 
 _EPILOG = """\b
 Exit codes:
@@ -59,19 +57,14 @@ Exit codes:
     metavar="MINUTES",
     help="Stop after this long; what is left runs first next night.",
 )
-@click.option(
-    "--gpu-budget", type=click.FloatRange(min=0), metavar="MINUTES", help="The same for runs on GPUs, added up."
-)
 @json_option("the record of the night as JSON (schema 1)")
 @settings_options(OptionGroup.LANES, OptionGroup.RUNS, OptionGroup.LIMITS)
-def nightly(
-    file: Path, date: str | None, budget: float | None, gpu_budget: float | None, as_json: bool, settings: Settings
-) -> None:
+def nightly(file: Path, date: str | None, budget: float | None, as_json: bool, settings: Settings) -> None:
     """Run the matrix FILE as of tonight, and say what turned since its last night.
 
     Axes follow the index by `latest` or `prereleases`. A cell that was good and fails now is run again; its cause is
-    searched between the two locks, and each way to fail with one cause has one report. Later nights add to that report
-    which cells it reached, and with which packages they are good again. Where nothing changed, it prints one line.
+    searched between the two locks, and has one report, whichever cells it reaches. Where nothing changed, it prints one
+    line.
 
     \b
     harness nightly matrices/nightly.toml --budget 60
@@ -81,28 +74,27 @@ def nightly(
     archive = NightArchive(store)
     matrix = read_matrix(file)
     start = (day(date, "--date", begins=True) if date else None) or archive.start_of(matrix.name, datetime.now(UTC))
-    past = Past.of(archive.before(start), matrix.name)
+    past = archive.past(before=start)
     with (
         reporting(Console(stderr=True), quiet=as_json) as reporter,
-        open_sessions(settings, pythons_of(matrix), reporter, as_of=start) as sessions,
+        open_sessions(
+            settings, pythons_of(matrix), spent := Budget(reporter, time.monotonic, budget), as_of=start
+        ) as sessions,
     ):
         matrix = expanded_by_index(matrix, sessions.first, start)
         _announce(matrix, start, reporter)
         archive.put(Night(matrix.name, start.isoformat()))
         with sessions.lanes(filter(sessions.can_run, matrix.cells)) as lanes:
-            spent = Budget(time.monotonic, budget, gpu_budget)
-            at_work = Nightly(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent)
-            night = at_work.run()
+            night = Watch(matrix.name, matrix.cells, start.isoformat(), past, sessions, lanes, spent).run()
     # Redact before comparing with earlier nights, which were redacted when they were stored.
     night = redacted(night, Private(store.secrets))
     archive.put(night)
     page = write_page(store, private_of(store))
     if as_json:
-        click.echo(to_json(as_record(night, NIGHT_SCHEMA)))
+        click.echo(to_json(night_record(night, past)))
     else:
-        reports = {known.title: str(short(store.root / report_of(known))) for known in night.breaks}
-        print_night(Console(soft_wrap=True), night, past, reports)
-        if night.breaks:
+        print_night(Console(soft_wrap=True), night, past, store.root)
+        if changed_causes(night, past):
             click.echo(f"all nights: {short(page)}", err=True)
     sys.exit(exit_code(night, past))
 
@@ -162,8 +154,8 @@ def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
     """Write the night, its report and its constraints; a file without content is removed. Raises `NoSpace`."""
     texts = {
         state / _NIGHT: json.dumps(as_record(night, SCHEMA), indent=1) + "\n",
-        state / _REPORT: watch_report(night) if night.status is NightStatus.BROKEN else "",
-        constraints or state / _CONSTRAINTS: "".join(f"{one}\n" for one in night.constraints),
+        state / _REPORT: night.report if night.status is NightStatus.BROKEN else "",
+        constraints or state / _CONSTRAINTS: "".join(f"{text}\n" for text in night.constraints),
     }
     try:
         for path, text in texts.items():
@@ -180,14 +172,14 @@ def _keep(night: ProjectNight, state: Path, constraints: Path | None) -> None:
     "--state",
     type=FOLDER,
     metavar="FOLDER",
-    help="Keep the one issue of harness watch with this folder instead [default: the breaks of the nights].",
+    help="Keep the issues of harness watch with this folder instead [default: those of the nights].",
 )
 @click.option("--dry-run", is_flag=True, help="Print the gh commands and change nothing.")
 @settings_options()
 def issues(state: Path | None, dry_run: bool, settings: Settings) -> None:
-    """Open, update and close the issues in this repository: one for each break that the nights found.
+    """Open, update and close the issues in this repository: one for each cause that the nights found.
 
-    With --state it is the one issue on what `harness watch` found. Needs the gh executable, logged in or with GH_TOKEN.
+    With --state they are those on what `harness watch` found. Needs the gh executable, logged in or with GH_TOKEN.
     Running it again changes nothing. It writes to the repository of the workflow or of the git remote, and to no other.
 
     \b
@@ -195,13 +187,15 @@ def issues(state: Path | None, dry_run: bool, settings: Settings) -> None:
     harness issues --state .harness-watch
     """
     if state is not None:
-        label, wanted = _LABEL, issue_of(_read_night(state))
+        night = _read_night(state)
+        label, wanted, watch = _LABEL, night.issues, night.marker
     else:
         store = Store.opened(settings.results)
-        breaks = redacted(Past.of(NightArchive(store).all(), "").breaks, private_of(store))
-        label, wanted = LABEL, issues_of(breaks.values(), {name: _report(store, name) for name in breaks})
+        causes = redacted(NightArchive(store).past().causes, private_of(store))
+        label, wanted, watch = LABEL, issues_of(causes.values(), {name: _report(store, name) for name in causes}), ""
+        night = None
     gh = Gh(this_repository(os.environ, Path.cwd()), label=label)
-    needed = actions(wanted, gh.issues())
+    needed = actions(wanted, gh.issues(), watch) if night is None or night.is_sure else ()
     for action in needed:
         if not dry_run:
             gh.do(action)
@@ -241,12 +235,12 @@ _STYLE = {
 }
 
 
-def print_night(console: Console, night: Night, past: Past, reports: dict[str, str]) -> None:
-    """Print a summary line, then each heading with its sentences; `reports` maps titles to paths of reports."""
+def print_night(console: Console, night: Night, past: Past, results: Path) -> None:
+    """Print a summary line, then each heading with its sentences, then the reports in the results folder."""
     print_text(console, one_line(night, past))
     for heading, lines in news_of(night, past).items():
         console.print(Text(f"{heading}:", style=_STYLE.get(heading, "bold yellow")))
         for line in lines:
             print_text(console, f"  {line}")
-    for title, path in reports.items():
-        print_text(console, f"  report: {path} ({title})")
+    for cause in changed_causes(night, past):
+        print_text(console, f"  report: {short(results / report_of(cause))} ({cause.title})")

@@ -1,4 +1,4 @@
-"""The bisection: exhaustively over small histories, and by properties over large ones."""
+"""A line where no runs disagree: exhaustively over small histories, and by properties over large ones."""
 
 from __future__ import annotations
 
@@ -7,11 +7,11 @@ from itertools import pairwise, product
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support import knowing
+from support import bisection, knowing
 
 from harness.model.verdict import Verdict
-from harness.search import Bisection, BisectionStatus, MovedEnd, PositionState, Search, Trial
-from harness.search.bisection import Stage, cut, cut_gap, gaps_of, runs_to_close, survey
+from harness.search import BisectionStatus, LineSearch, MovedEnd, PositionState, Search, Trial
+from harness.search.survey import Stage, cut, cut_gap, gaps_of, runs_to_close, survey
 
 VERDICTS = {"G": Verdict.GOOD, "B": Verdict.BAD, "S": Verdict.SKIP}
 
@@ -32,7 +32,7 @@ def drive(search: Search[Trial], history: str, lanes: int = 1, pick=lambda waiti
     return ended
 
 
-def check(history: str, search: Bisection, ended: list[int], *, find_fix: bool, window: range) -> None:
+def check(history: str, search: LineSearch, ended: list[int], *, find_fix: bool, window: range) -> None:
     """The result agrees with the history, whatever the order of runs."""
     result = search.result
     inside = [p for p in window if history[p] != "S"]
@@ -83,7 +83,7 @@ def test_every_small_history_gives_a_correct_answer(find_fix, lanes, longest):
             history = "".join(letters)
             for older, newer in ends_of(count):
                 good, bad = (newer, older) if find_fix else (older, newer)
-                search = Bisection(count, good=good, bad=bad, find_fix=find_fix)
+                search = bisection(count, good=good, bad=bad, find_fix=find_fix)
                 ended = drive(search, history, lanes, pick=lambda waiting: sum(t.position for t in waiting))
                 window = range(older or 0, count if newer is None else newer + 1)
                 check(history, search, ended, find_fix=find_fix, window=window)
@@ -98,7 +98,7 @@ def test_one_change_without_skips_is_found_in_the_fewest_runs(find_fix):
         for boundary in range(1, count):
             old, new = "BG" if find_fix else "GB"
             history = old * boundary + new * (count - boundary)
-            search = Bisection(count, good=good, bad=bad, find_fix=find_fix)
+            search = bisection(count, good=good, bad=bad, find_fix=find_fix)
             ended = drive(search, history)
             assert search.result.boundary == (boundary - 1, boundary)
             assert len(ended) <= 2 + (count - 2).bit_length()
@@ -113,7 +113,7 @@ def test_remaining_never_underestimates(older, find_fix):
     for count in range(2, 10):
         for letters in product("GB", repeat=count):
             good, bad = (None, older) if find_fix else (older, None)
-            search = Bisection(count, good=good, bad=bad, find_fix=find_fix)
+            search = bisection(count, good=good, bad=bad, find_fix=find_fix)
             promised = []
             while waiting := search.ask():
                 promised.append(search.remaining())
@@ -123,26 +123,26 @@ def test_remaining_never_underestimates(older, find_fix):
 
 def test_lanes_split_in_thirds_and_quarters():
     tried = {0: Verdict.GOOD, 24: Verdict.BAD}
-    assert [t.position for t in knowing(Bisection(25, good=0, bad=24), tried).ask(1)] == [12]
-    assert sorted(t.position for t in knowing(Bisection(25, good=0, bad=24), tried).ask(2)) == [8, 16]
-    assert sorted(t.position for t in knowing(Bisection(25, good=0, bad=24), tried).ask(3)) == [6, 12, 18]
+    assert [t.position for t in knowing(bisection(25, good=0, bad=24), tried).ask(1)] == [12]
+    assert sorted(t.position for t in knowing(bisection(25, good=0, bad=24), tried).ask(2)) == [8, 16]
+    assert sorted(t.position for t in knowing(bisection(25, good=0, bad=24), tried).ask(3)) == [6, 12, 18]
 
 
 def test_more_lanes_need_fewer_rounds():
     """Rounds of three lanes reduce the range to a quarter: 63 positions take three of them."""
     for boundary in range(1, 65):
-        search = knowing(Bisection(65, good=0, bad=64), {0: Verdict.GOOD, 64: Verdict.BAD})
+        search = knowing(bisection(65, good=0, bad=64), {0: Verdict.GOOD, 64: Verdict.BAD})
         rounds = 0
         while waiting := search.ask(3):
             rounds += 1
             for trial in waiting:
                 search.tell(trial, Verdict.BAD if trial.position >= boundary else Verdict.GOOD)
-        assert search.result.first_bad == boundary
+        assert search.result.boundary[1] == boundary
         assert rounds <= 3
 
 
 def test_only_useless_runs_are_withdrawn():
-    search = knowing(Bisection(25, good=0, bad=24), {0: Verdict.GOOD, 24: Verdict.BAD})
+    search = knowing(bisection(25, good=0, bad=24), {0: Verdict.GOOD, 24: Verdict.BAD})
     assert {t.position for t in search.ask(2)} == {8, 16}
     search.tell(Trial(8), Verdict.GOOD)
     assert Trial(16) in search.ask(2)
@@ -151,20 +151,20 @@ def test_only_useless_runs_are_withdrawn():
 
 
 def test_the_bad_end_comes_first_and_both_ends_with_two_lanes():
-    assert Bisection(9, good=0, bad=8).ask(1) == (Trial(8),)
-    assert Bisection(9, good=0, bad=8).ask(2) == (Trial(8), Trial(0))
-    assert Bisection(9, good=8, bad=0, find_fix=True).ask(3) == (Trial(0), Trial(8))
-    assert Bisection(9).ask(3) == (Trial(8),)
+    assert bisection(9, good=0, bad=8).ask(1) == (Trial(8),)
+    assert bisection(9, good=0, bad=8).ask(2) == (Trial(8), Trial(0))
+    assert bisection(9, good=8, bad=0, find_fix=True).ask(3) == (Trial(0), Trial(8))
+    assert bisection(9).ask(3) == (Trial(8),)
 
 
 def test_without_a_good_end_it_steps_back_in_doubling_steps():
-    search = Bisection(100)
+    search = bisection(100)
     assert drive(search, "G" * 70 + "B" * 30)[:7] == [99, 98, 97, 95, 91, 83, 67]
-    assert search.result.first_bad == 70
+    assert search.result.boundary[1] == 70
 
 
 def test_skipped_steps_are_stepped_over():
-    search = Bisection(100)
+    search = bisection(100)
     ended = drive(search, "G" * 70 + "S" * 26 + "B" * 4)
     assert ended[:7] == [99, 98, 97, 95, 91, 83, 67]
     assert search.result.status is BisectionStatus.INCONCLUSIVE
@@ -172,36 +172,35 @@ def test_skipped_steps_are_stepped_over():
 
 
 def test_a_stretch_of_untestable_releases_is_jumped_over():
-    search = Bisection(61, good=0, bad=60)
+    search = bisection(61, good=0, bad=60)
     ended = drive(search, "G" * 20 + "S" * 20 + "G" * 11 + "B" * 10)
-    assert search.result.first_bad == 51
+    assert search.result.boundary[1] == 51
     assert sum(20 <= position < 40 for position in ended) <= 2
 
 
 def test_untestable_old_releases_do_not_stop_the_steps():
     """Few of the 80 oldest positions, all untestable, are tried while a newer one is good."""
-    search = Bisection(200)
+    search = bisection(200)
     ended = drive(search, "S" * 80 + "G" * 10 + "B" * 110)
     assert search.result.boundary == (89, 90)
     assert len(ended) < 24
 
 
 def test_moved_ends_are_reported():
-    search = Bisection(8, good=0, bad=7)
+    search = bisection(8, good=0, bad=7)
     drive(search, "SGGGBBSS")
     assert search.result.boundary == (3, 4)
     assert search.result.moved_ends == (MovedEnd(Verdict.BAD, 7, 5), MovedEnd(Verdict.GOOD, 0, 1))
 
 
 def test_the_fix_is_the_first_good_release_after_the_bad_end():
-    search = Bisection(5, bad=1, find_fix=True)
+    search = bisection(5, bad=1, find_fix=True)
     drive(search, "GBGGG")
-    assert (search.result.last_bad, search.result.first_good) == (1, 2)
-    assert search.result.last_good is None
+    assert search.result.boundary == (1, 2)
 
 
 def test_states_are_shown_as_symbols():
-    search = Bisection(7, good=1, bad=6)
+    search = bisection(7, good=1, bad=6)
     for position, letter in ((6, "B"), (1, "G"), (3, "S")):
         search.tell(Trial(position), VERDICTS[letter])
     assert "".join(state.symbol for state in search.states) == "-G?S??B"
@@ -212,13 +211,13 @@ def test_states_are_shown_as_symbols():
 
 def test_known_verdicts_are_not_requested_again():
     history = "GGGGGBBBBB"
-    search = knowing(Bisection(10), {p: VERDICTS[v] for p, v in enumerate(history)})
+    search = knowing(bisection(10), {p: VERDICTS[v] for p, v in enumerate(history)})
     assert search.done
     assert search.result.boundary == (4, 5)
 
 
 def test_a_contradicting_second_verdict_is_refused():
-    search = Bisection(4)
+    search = bisection(4)
     search.tell(Trial(3), Verdict.BAD)
     search.tell(Trial(3), Verdict.BAD)
     with pytest.raises(ValueError, match="was told bad before, and now good"):
@@ -238,19 +237,19 @@ def test_a_contradicting_second_verdict_is_refused():
 )
 def test_impossible_questions_are_refused(arguments):
     with pytest.raises(ValueError):
-        Bisection(**arguments)
+        bisection(**arguments)
 
 
 def test_a_position_that_is_not_there_is_refused():
     with pytest.raises(ValueError):
-        knowing(Bisection(3), {3: Verdict.GOOD})
+        knowing(bisection(3), {3: Verdict.GOOD})
 
 
 @pytest.mark.parametrize("find_fix", [False, True])
 def test_the_next_request_was_foreseen(find_fix):
     """Whether the request turns out good or bad, the next one is among the few foreseen."""
     for count, verdict in product(range(2, 30), (Verdict.GOOD, Verdict.BAD)):
-        search = Bisection(count, find_fix=find_fix)
+        search = bisection(count, find_fix=find_fix)
         while waiting := search.ask():
             foreseen = search.foresee(4)
             assert len(set(foreseen)) == len(foreseen) <= 4
@@ -261,7 +260,7 @@ def test_the_next_request_was_foreseen(find_fix):
 
 def test_what_two_lanes_run_after_the_two_ends_was_foreseen():
     for count in range(4, 40):
-        search = Bisection(count, good=0)
+        search = bisection(count, good=0)
         ends = search.ask(2)
         foreseen = search.foresee(2)
         search.tell(ends[0], Verdict.BAD)
@@ -289,7 +288,7 @@ def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, order
     good, bad = (newer, older) if find_fix else (older, newer)
     known = data.draw(st.sets(st.integers(0, len(history) - 1), max_size=4))
     tried = {p: VERDICTS[history[p]] for p in known}
-    search = knowing(Bisection(len(history), good=good, bad=bad, find_fix=find_fix), tried)
+    search = knowing(bisection(len(history), good=good, bad=bad, find_fix=find_fix), tried)
     told = {Trial(p) for p in known}
     steps = 0
     while waiting := search.ask(lanes):
@@ -309,7 +308,7 @@ def test_order_and_cancelled_runs_never_mislead(question, find_fix, lanes, order
 
 
 def test_it_implements_the_search_protocol():
-    search: Search[Trial] = Bisection(3)
+    search: Search[Trial] = bisection(3)
     assert search.ask(0) == ()
 
 

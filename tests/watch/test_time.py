@@ -7,20 +7,19 @@ from pathlib import Path
 
 import pytest
 from attrs import define, field
-from night_cells import FIRST, SECOND, THIRD
+from night_cells import FIRST, SECOND, THIRD, night, past, state
 from simulation import BROKEN, MESSAGE, REPRO
 from support import make_parts, sessions_of
 
 from harness.environment import PipSettings
-from harness.events import Judged, LevelBegan, Note, SearchBegan, Started
+from harness.events import SILENT, Judged, LevelBegan, Note, SearchBegan, Started
 from harness.matrix import Cell
 from harness.matrix.running import Sessions
 from harness.model import Verdict
 from harness.probing.lanes import Lanes
 from harness.report.archive import Archive
-from harness.watch.night import Nightly
-from harness.watch.record import CellStatus, Past
-from harness.watch.tonight import Budget
+from harness.watch.state import CellStatus, Past
+from harness.watch.watch import Budget, Watch, in_order
 
 
 @define
@@ -49,6 +48,7 @@ class Diary:
         match event:
             case Note(sentence):
                 self.lines.append(sentence.partition(":")[0])
+                self.in_cells = False
             case SearchBegan() | LevelBegan():
                 self.in_cells = isinstance(event, SearchBegan) and event.progress.unit == "cell"
             case Judged() if self.in_cells:
@@ -60,7 +60,7 @@ class Diary:
 
 
 @pytest.fixture
-def night(nights, tmp_path, uv_cache, interpreter):
+def small(nights, tmp_path, uv_cache, interpreter):
     """Run a night of cells by their numbers, under a budget of one minute."""
     parts = make_parts(tmp_path, PipSettings(index_url=nights.house.url), uv_cache, interpreter)
     history, pool = [], Lanes(1)
@@ -71,9 +71,11 @@ def night(nights, tmp_path, uv_cache, interpreter):
         cells = tuple(
             Cell(f"cell {n}", path, ("app==1.0",), params={"case": n}, choice={"parameters.case": n}) for n in numbers
         )
-        past, diary = Past.of(tuple(history), "small"), Diary(clock)
-        sessions = Sessions(sessions_of(parts, diary), as_of=datetime.fromisoformat(start))
-        ended = Nightly("small", cells, start, past, sessions, pool, Budget(clock, minutes)).run()
+        diary = Diary(clock)
+        budget = Budget(diary, clock, minutes)
+        sessions = Sessions(sessions_of(parts, budget), as_of=datetime.fromisoformat(start))
+        earlier = Past.of(history, Archive(parts.store))
+        ended = Watch("small", cells, start, earlier, sessions, pool, budget).run()
         history.append(ended)
         run.diary = diary.lines
         return ended
@@ -87,59 +89,80 @@ def standings(night) -> list[CellStatus]:
     return [cell.standing for cell in night.cells]
 
 
-def test_causes_of_new_breaks_come_before_the_remaining_cells(night, nights):
+def test_causes_of_new_breaks_come_before_the_remaining_cells(small, nights):
     """After half of the time, the cause of the first cell is searched before the second cell runs."""
-    night(FIRST, Clock(), 1, 2)
+    small(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
-    ended = night(SECOND, Clock(a_cell=29), 1, 2)
-    assert "tried" not in night.diary[: night.diary.index("cell 2 bad")]
+    ended = small(SECOND, Clock(a_cell=29), 1, 2)
+    assert "tried" not in small.diary[: small.diary.index("cell 2 bad")]
     assert standings(ended) == [CellStatus.BROKEN, CellStatus.BROKEN]
     nights.helper("1.2", "2024-02-02")
-    assert standings(night(THIRD, Clock(), 1, 2)) == [CellStatus.GOOD, CellStatus.GOOD]
+    assert standings(small(THIRD, Clock(), 1, 2)) == [CellStatus.GOOD, CellStatus.GOOD]
 
 
-def test_half_of_the_time_is_reserved_for_causes(night, nights):
-    night(FIRST, Clock(), 1, 2)
+def test_half_of_the_time_is_reserved_for_causes(small, nights):
+    small(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
-    ended = night(SECOND, Clock(a_cell=31), 1, 2)
-    lines = night.diary
+    ended = small(SECOND, Clock(a_cell=31), 1, 2)
+    lines = small.diary
     assert lines.index("tried") < lines.index("cell 2 bad")
     assert standings(ended)[0] is CellStatus.BROKEN
 
 
-def test_a_search_that_runs_out_of_time_resumes_the_next_night(night, nights):
+def test_a_search_that_runs_out_of_time_resumes_the_next_night(small, nights):
     """The cell stays broken, comes first the next night, and finished runs are not repeated."""
-    night(FIRST, Clock(), 1, 2)
+    small(FIRST, Clock(), 1, 2)
     nights.helper("1.1", "2024-02-01", BROKEN)
     nights.other("1.1", "2024-02-01")
-    stopped = night(SECOND, Clock(a_try=40), 2, 1)
+    stopped = small(SECOND, Clock(a_try=40), 2, 1)
     assert standings(stopped) == [CellStatus.TURNED, CellStatus.TURNED]
     assert stopped.left == ("cell 2", "cell 1")
-    assert list(night.reports()) == []
-    assert "tried" in night.diary
-    resumed = night(THIRD, Clock(), 1, 2)
-    assert night.diary[0] == "cell 2 bad"
+    assert list(small.reports()) == []
+    assert "tried" in small.diary
+    resumed = small(THIRD, Clock(), 1, 2)
+    assert small.diary[0] == "cell 2 bad"
     assert standings(resumed) == [CellStatus.BROKEN, CellStatus.BROKEN]
-    (kept,) = night.reports()
+    (kept,) = small.reports()
     assert kept.answer.sentence.startswith("step fails since helper 1.1: ")
 
 
-def test_a_bug_recognised_by_its_output_is_bad_in_every_step(night, nights):
+def test_a_bug_recognised_by_its_output_is_bad_in_every_step(small, nights):
     """The runs listed in a report are judged by their output."""
     repro = REPRO.format(message=MESSAGE).replace('exception = "RuntimeError"\n# message', "output")
     (Path.cwd() / "repros" / "step.py").write_text(repro, encoding="utf-8")
-    night(FIRST, Clock(), 1)
+    small(FIRST, Clock(), 1)
     nights.helper("1.1", "2024-02-01", BROKEN)
-    assert standings(night(SECOND, Clock(), 1)) == [CellStatus.BROKEN]
-    (kept,) = night.reports()
+    assert standings(small(SECOND, Clock(), 1)) == [CellStatus.BROKEN]
+    (kept,) = small.reports()
     assert kept.answer.signature.output == MESSAGE
     verdicts = {(step.release, step.verdict) for step in kept.answer.steps}
     assert verdicts == {("1.0", Verdict.GOOD), ("1.1", Verdict.BAD)}
 
 
-def test_remaining_cells_come_first_the_next_night(night):
-    left = night(FIRST, Clock(a_cell=31), 1, 2, 3)
+def test_remaining_cells_come_first_the_next_night(small):
+    left = small(FIRST, Clock(a_cell=31), 1, 2, 3)
     assert standings(left) == [CellStatus.GOOD, CellStatus.GOOD, CellStatus.LEFT]
     assert left.left == ("cell 3",)
-    night(SECOND, Clock(), 1, 2, 3)
-    assert night.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
+    small(SECOND, Clock(), 1, 2, 3)
+    assert small.diary == ["cell 3 good", "cell 1 good", "cell 2 good"]
+
+
+def test_work_left_comes_first_then_known_cells_then_new_releases_in_order():
+    def names(versions: dict[str, str], past: Past) -> list[str]:
+        cells = [Cell(name, "step", choice={"packages.app": version}) for name, version in versions.items()]
+        return [cell.name for cell in in_order(cells, past, "nightly")]
+
+    first = night(*map(state, "abcd"))
+    second = night(state("d", CellStatus.TURNED), state("b", CellStatus.LEFT), start=SECOND)
+    assert names(dict.fromkeys("abcd", "1.0"), past(first, second)) == ["d", "b", "a", "c"]
+    known = past(night(state("known")))
+    assert names({"new": "1.10", "newer": "1.9", "known": "2.0"}, known) == ["known", "newer", "new"]
+
+
+def test_no_limit_is_never_spent_and_a_limit_of_zero_always_is():
+    now = [100.0]
+    budget = Budget(SILENT, lambda: now[0], minutes=1)
+    now[0] += 30
+    assert budget.share == 0.5
+    assert Budget(SILENT, lambda: 0.0).share == 0.0
+    assert Budget(SILENT, lambda: 0.0, minutes=0).share >= 1.0

@@ -4,28 +4,32 @@ Each run is good or bad by the bound. That alone could name a release where only
 are rerun until their numbers differ clearly. If the number varies, only runs made after the change was named count:
 earlier ones were used to select that change.
 
-The difference is the estimator of Hodges and Lehmann ("Estimates of location based on rank tests", Ann. Math. Statist.
-34(2), 1963): the median of all pairwise differences. Its interval comes from the exact distribution of the statistic of
-Mann and Whitney (Ann. Math. Statist. 18(1), 1947), so it holds for any distribution of the noise. Too few runs yield no
-interval.
+There are two tests, for any distribution of the noise. With two sides, the difference is the estimator of Hodges and
+Lehmann ("Estimates of location based on rank tests", Ann. Math. Statist. 34(2), 1963), the median of all pairwise
+differences, and the statistic of Mann and Whitney (Ann. Math. Statist. 18(1), 1947) bounds it. With one side and a
+bound, the sign test (Dixon and Mood, J. Amer. Statist. Assoc. 41(236), 1946) bounds the median. Both intervals go from
+one of the sorted values to another, equally far from the ends, by the exact distribution of the statistic. Too few runs
+yield no interval.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from functools import lru_cache
+from itertools import accumulate, count, takewhile
 from statistics import NormalDist, median
 
 from attrs import frozen
 
 from harness.model.boundary import Effect
 from harness.model.verdict import Verdict
+from harness.search.posterior import CONFIDENCE
 from harness.search.protocol import Repeated, Search, Trial, record
 
 _ENOUGH = 5  # repetitions of each side: the fewest that yield a 0.99 interval
 _MOST = 12  # repetitions of each side, after which the number is reported as too variable
-_LOST = 8  # additional runs of a side, in case some are skipped
+_LOST = 4  # runs of a side that may be skipped
 _NO_INTERVAL = 1.0
 
 
@@ -44,9 +48,8 @@ class Gauges:
 class Measurements:
     """The numbers of runs, and which of the runs were made before a change was named."""
 
-    def __init__(self, number: Callable[[Trial], float | None], confidence: float) -> None:
+    def __init__(self, number: Callable[[Trial], float | None]) -> None:
         self._number = number
-        self._confidence = confidence
         self._told: dict[Trial, Verdict] = {}
         self._boundary: tuple[int, int] | None = None
         self._before: frozenset[Trial] = frozenset()
@@ -65,12 +68,12 @@ class Measurements:
         every = self._effect(good, bad, self._told, _NO_INTERVAL)
         if every is None or every.is_clear:
             return every
-        fresh = self._effect(good, bad, self._fresh, self._confidence)
+        fresh = self._effect(good, bad, self._fresh, CONFIDENCE)
         return fresh if fresh is not None and fresh.confidence else every
 
     def between(self, good: range, bad: range) -> Effect | None:
         """How much the number differs between all runs at some positions and at others; None as in `effect`."""
-        return effect_of(self._numbers(good, self._told), self._numbers(bad, self._told), self._confidence)
+        return effect_of(self._numbers(good, self._told), self._numbers(bad, self._told), CONFIDENCE)
 
     def missing(self, good: int, bad: int) -> tuple[int, int]:
         """How many more runs the two positions need; (0, 0) if the numbers differ clearly or never will."""
@@ -116,29 +119,46 @@ def effect_of(good: Sequence[float], bad: Sequence[float], confidence: float) ->
     differences = sorted(b - g for b in bad for g in good)
     if not differences or not all(math.isfinite(value) for value in (*good, *bad, differences[0], differences[-1])):
         return None
-    cut = _rank(len(good), len(bad), confidence)
-    low, high = differences[max(cut, 1) - 1], differences[-max(cut, 1)]
+    low, high, sure = _interval(differences, _rank_of_two(len(good), len(bad), confidence), confidence)
     spread = max(max(side) - min(side) for side in (good, bad))
-    sure, nearest = confidence if cut else 0.0, max(low, -high)
+    nearest = max(low, -high)
     is_enough = min(len(good), len(bad)) >= FEWEST and len(good) + len(bad) > 2 * FEWEST
     is_clear = nearest > 0 if sure else is_enough and nearest > _PLAIN * spread
     medians = median(good), median(bad), median(differences)
     return Effect(*medians, low, high, spread, sure, len(good), len(bad), is_clear)
 
 
+def _interval(values: Sequence[float], rank: int, confidence: float) -> tuple[float, float, float]:
+    """The bounds of an interval, the values of this rank from either end, and its confidence level.
+
+    With rank 0 there is none: the bounds are the smallest and the largest value, and the level is 0.
+    """
+    at = max(rank, 1)
+    return values[at - 1], values[-at], confidence if rank else 0.0
+
+
+def _rank(orders: Iterable[int], total: int, confidence: float) -> int:
+    """The rank of the values that bound the interval, 0 if none do.
+
+    `orders` has in how many of `total` equally likely cases the statistic is 0, 1, ...
+    """
+    allowed = (1 - confidence) / 2 * total
+    return sum(1 for _ in takewhile(lambda cases: cases <= allowed, accumulate(orders)))
+
+
 @lru_cache(maxsize=256)
-def _rank(m: int, n: int, confidence: float) -> int:
-    """Which of the sorted pairwise differences, counted from either end, bounds the interval; 0 if none does."""
-    tail = (1 - confidence) / 2
-    if tail <= 0:
-        return 0
-    if m * n > _EXACT:
+def _rank_of_two(m: int, n: int, confidence: float) -> int:
+    """The rank for the sorted pairwise differences of m and n values."""
+    if m * n > _EXACT and confidence < 1:
         deviation = math.sqrt(m * n * (m + n + 1) / 12)
-        return max(0, math.floor(m * n / 2 - 0.5 - NormalDist().inv_cdf(1 - tail) * deviation) + 1)
-    allowed, rank = tail * math.comb(m + n, m), 0
-    while (allowed := allowed - _orders(rank, m, n)) >= 0:
-        rank += 1
-    return rank
+        distance = NormalDist().inv_cdf((1 + confidence) / 2) * deviation
+        return max(0, math.floor(m * n / 2 - 0.5 - distance) + 1)
+    return _rank((_orders(value, m, n) for value in count()), math.comb(m + n, m), confidence)
+
+
+def _rank_of_one(runs: int) -> int:
+    """The rank for the sorted values of one side: how many may be on the other side of its median."""
+    return _rank((math.comb(runs, value) for value in range(runs + 1)), 2**runs, CONFIDENCE)
 
 
 @lru_cache(maxsize=1 << 16)
@@ -149,10 +169,8 @@ def _orders(statistic: int, m: int, n: int) -> int:
     return _orders(statistic - n, m - 1, n) + _orders(statistic, m, n - 1)
 
 
-_FEW_LOST = 4  # with more lost runs than this, the position itself is skipped
 _LOOKS = (2, 8, 12)  # runs after which the side is tested; a test after every run would mistake noise for a result
 _NEAR = 20.0  # two runs are enough if they are this many times nearer to each other than to the bound
-_CONFIDENCE = 0.99
 
 
 class ByNumber(Repeated):
@@ -202,7 +220,7 @@ class ByNumber(Repeated):
         if not told:
             return (Trial(position),)
         lost = sum(self._told[trial] is Verdict.SKIP or self._reading(trial) is None for trial in told)
-        if position in self._settled or lost == len(told) or lost > _FEW_LOST:
+        if position in self._settled or lost == len(told) or lost > _LOST:
             return ()
         wanted = self._readings(position).wanted + lost
         return tuple(trial for attempt in range(wanted) if (trial := Trial(position, attempt)) not in self._told)
@@ -270,26 +288,17 @@ def _side(readings: Sequence[Reading]) -> Verdict | None:
         spread = _spread([reading.excess for reading in readings])
         is_plain = spread == 0 or nearest > _NEAR * spread
         return side if bad in (0, len(readings)) and is_plain else None
-    return side if min(bad, len(readings) - bad) < _outliers(len(readings)) else None
+    return side if min(bad, len(readings) - bad) < _rank_of_one(len(readings)) else None
 
 
 def _summed(readings: Sequence[Reading], verdict: Verdict | None, wanted: int) -> Readings:
     values = sorted(reading.value for reading in readings)
-    rank = _outliers(len(values)) if all(map(math.isfinite, values)) else 0
-    low, high = values[max(rank, 1) - 1], values[-max(rank, 1)]
+    rank = _rank_of_one(len(values)) if all(map(math.isfinite, values)) else 0
+    low, high, sure = _interval(values, rank, CONFIDENCE)
     bad = sum(reading.verdict is Verdict.BAD for reading in readings)
-    sure = _CONFIDENCE if rank else 0.0
     return Readings(median(values), low, high, sure, len(values), bad, verdict, wanted)
 
 
 def _spread(values: Sequence[float]) -> float:
     """The range of the values; 0 if all are equal, even if they are infinite."""
     return 0.0 if len(set(values)) == 1 else max(values) - min(values)
-
-
-def _outliers(runs: int) -> int:
-    """Which of the sorted values, counted from either end, bounds the 0.99 interval of the median; 0 if none does.
-
-    This is the sign test (Dixon and Mood, J. Amer. Statist. Assoc. 41(236), 1946), as a table.
-    """
-    return (runs >= 8) + (runs >= 12)

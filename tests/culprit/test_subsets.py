@@ -9,14 +9,19 @@ import pytest
 from attrs import define, field
 from support import Heard
 
-from harness.culprit.pursuit import Pursuit
-from harness.culprit.trials import Tally
+from harness.culprit.proofs import Tally
+from harness.culprit.subsets import Choices, Fewest
 from harness.model import Device, Judgement, Observation, Outcome, Verdict
 from harness.probing import Prepared
 from harness.probing.lanes import Lanes
 
 VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD, Outcome.CRASHED: Verdict.SKIP}
 UNITS = tuple("abcdefgh")
+
+
+def name_of(units):
+    """Its letters in order."""
+    return "".join(sorted(units))
 
 
 @define
@@ -54,7 +59,16 @@ def lanes(request):
 def reduce(lanes):
     """Run a search that tries its units alone first; `flips` says which sets flip the verdict."""
 
-    def run(flips, *, skips=lambda units: False, prober=None, notes=None, flipped=Verdict.BAD, units=UNITS, **more):
+    def run(
+        flips,
+        *,
+        skips=lambda units: False,
+        prober=None,
+        notes=None,
+        flipped=Verdict.BAD,
+        units=UNITS,
+        **more,
+    ):
         shown, else_ = Outcome.RAISED, Outcome.COMPLETED
         if flipped is Verdict.GOOD:
             shown, else_ = else_, shown
@@ -65,21 +79,14 @@ def reduce(lanes):
         prober = prober or Ruled(rule)
         trials = SimpleNamespace(
             prober=prober,
-            searcher=prober,
-            forks=None,
             lanes=lanes,
             judge=lambda observation: Judgement(VERDICTS[observation.outcome], "as the rule says"),
             reporter=notes or Heard(),
             tally=Tally(),
         )
-        return Pursuit(
-            trials=trials,
-            probe_of=lambda units: units,
-            label_of=lambda units: "".join(sorted(units)),
-            flipped=flipped,
-            weights=dict.fromkeys(units, 1.0),
-            **{"parts": [frozenset(unit) for unit in units], **more},
-        ).run()
+        parts = more.pop("parts", [frozenset(unit) for unit in units])
+        choices = Choices(dict.fromkeys(units, 1.0), lambda units: units, name_of, parts=parts)
+        return Fewest(trials, flipped, choices, **more).run()
 
     return run
 
@@ -121,20 +128,21 @@ def test_the_limit_of_runs_is_respected_and_reported(reduce):
 
 
 def test_sets_are_tried_only_in_a_part_that_was_enough(reduce):
-    reduced = reduce(frozenset("eg").issubset, units=tuple("abcdefg"), are_alone=True)
+    reduced = reduce(frozenset("eg").issubset, units=tuple("abcdefg"), only_in_parts=True)
     assert (reduced.shown, reduced.is_minimal, reduced.runs) == (None, False, 7)
     pair = [frozenset("ab"), frozenset("efg")]
-    reduced = reduce(frozenset("eg").issubset, units=tuple("abcdefg"), parts=pair, are_alone=True)
+    reduced = reduce(frozenset("eg").issubset, units=tuple("abcdefg"), parts=pair, only_in_parts=True)
     assert (reduced.units, reduced.is_minimal) == ({"e", "g"}, True)
 
 
 def test_stored_runs_are_not_repeated(reduce):
     prober = Ruled(lambda units: Outcome.RAISED if "e" in units else Outcome.COMPLETED)
     first = reduce(None, prober=prober)
-    assert 0 < first.ran_now <= len(prober.ran)  # the other lane may be running what is not needed any more
-    notes = Heard()
+    assert 0 < first.runs <= len(prober.ran)  # the other lane may be running what is not needed any more
+    notes, ran = Heard(), len(prober.ran)
     second = reduce(None, prober=prober, notes=notes)
-    assert (second.units, second.ran_now) == ({"e"}, 0)
+    assert second.units == {"e"}
+    assert len(prober.ran) == ran
     assert all(cached for _, _, cached in notes.judged)
 
 

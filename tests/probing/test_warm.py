@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import contextlib
 import time
 
 import pytest
 from attrs import evolve
-from support import repro_text
+from support import Heard, repro_text
 
-from harness.model import Combination, Mixture, Outcome
+from harness.model import Combination, Judgement, Mixture, Outcome, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe, next_attempt
-from harness.probing.forking import _ENOUGH, CannotFork, forking, preloadable
+from harness.probing.lanes import Lanes
+from harness.probing.warm import _ENOUGH, WarmEnvironment, WarmProber, is_warm, preloadable
 
 BODY = "import json\nimport brittle\n\nbrittle.step()\nprint('number', brittle.NUMBER)\n"
 
@@ -22,6 +24,22 @@ def bad(parts, interpreter):
     repro = parse_repro(repro_text("brittle", body=BODY), name="step")
     asked = Probe(repro, Combination(interpreter.version, ("brittle==1.6",)))
     return evolve(asked, lock=parts.prober.resolve(asked).lock)
+
+
+VERDICTS = {Outcome.COMPLETED: Verdict.GOOD, Outcome.RAISED: Verdict.BAD}
+
+
+@contextlib.contextmanager
+def warm(prober, base, files=("brittle.py",), first=(), verdict=Verdict.BAD, judge=None):
+    """A prober that expects mixtures of an environment in which these files are exchanged."""
+    lanes = Lanes(1)
+
+    def judged(observation):
+        return Judgement(VERDICTS.get(observation.outcome, Verdict.SKIP), "by its outcome")
+
+    with contextlib.closing(lanes), contextlib.closing(WarmProber(prober, lanes, judge or judged, Heard())) as forks:
+        forks.expect(base, verdict, files, first)
+        yield forks
 
 
 def mixed(probe, source, label="changed"):
@@ -36,12 +54,12 @@ def run(prober, probe):
 
 
 def test_each_fork_sees_the_files_of_its_candidate(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         fixed = run(forks, mixed(bad, GOOD))
         same = run(forks, evolve(bad, mixture=Mixture(files={}, label="as it is")))
         gone = run(forks, mixed(bad, None, "without it"))
         again = run(forks, mixed(bad, GOOD.replace(b"7", b"8"), "another number"))
-        assert forks.forked == 4
+        assert (forks.forked, forks.checks) == (4, 1)
     assert fixed.outcome is Outcome.COMPLETED
     assert "number 7" in parts.store.log(fixed)
     assert same.outcome is Outcome.RAISED
@@ -51,14 +69,14 @@ def test_each_fork_sees_the_files_of_its_candidate(parts, bad):
 
 
 def test_an_import_error_in_a_fork_is_repeated_in_a_fresh_process(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         seen = run(forks, mixed(bad, b"import a_module_that_is_missing\n"))
     assert seen.exception.name == "ModuleNotFoundError"
     assert "forked" not in seen.machine
 
 
 def test_after_enough_fresh_processes_that_agree_import_errors_of_forks_are_believed(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         seen = [run(forks, mixed(bad, f"import missing_{number}\n".encode())) for number in range(_ENOUGH + 1)]
     assert [bool(one.machine.get("forked")) for one in seen] == [*[False] * _ENOUGH, True]
     assert "missing_8" in seen[-1].exception.message
@@ -67,9 +85,12 @@ def test_after_enough_fresh_processes_that_agree_import_errors_of_forks_are_beli
 ONLY_FORKED = b"if 'zygote' in open('/proc/self/cmdline').read():\n    import missing\n"
 
 
+RAISES_FORKED = ONLY_FORKED.replace(b"import missing", b"raise ValueError") + GOOD
+
+
 @pytest.mark.parametrize("first", [0, _ENOUGH - 1])
 def test_import_errors_of_forks_are_not_believed_after_a_fresh_process_without_one(parts, bad, first):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         for number in range(_ENOUGH + 1):
             run(forks, mixed(bad, ONLY_FORKED if number == first else f"import missing_{number}\n".encode()))
         seen = run(forks, mixed(bad, b"import missing_last\n"))
@@ -77,60 +98,69 @@ def test_import_errors_of_forks_are_not_believed_after_a_fresh_process_without_o
 
 
 def test_a_proof_is_never_a_fork(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
-        run(forks, mixed(bad, GOOD))
-        proof = run(forks, next_attempt(mixed(bad, GOOD)))
-        assert forks.forked == 1
-    assert "forked" not in proof.machine
+    with warm(parts.prober, bad) as forks:
+        assert is_warm(run(forks, mixed(bad, GOOD)))
+        assert not is_warm(run(forks, next_attempt(mixed(bad, GOOD))))
+        assert not is_warm(run(forks, evolve(mixed(bad, GOOD), fresh=True)))
+        assert not forks.stopped
+
+
+def test_everything_is_fresh_after_a_fork_and_a_fresh_process_disagreed(parts, bad):
+    with warm(parts.prober, bad) as forks:
+        assert is_warm(run(forks, mixed(bad, RAISES_FORKED)))
+        assert not forks.was_wrong
+        assert not is_warm(run(forks, evolve(mixed(bad, RAISES_FORKED), fresh=True)))
+        assert forks.was_wrong
+        assert not is_warm(run(forks, mixed(bad, GOOD)))
+        assert len(forks.reporter.notes) == 1
+
+
+def test_nothing_is_forked_if_the_unchanged_environment_fails_only_in_fresh_processes(parts, bad):
+    with warm(parts.prober, bad, verdict=Verdict.GOOD) as forks:
+        assert not is_warm(run(forks, mixed(bad, GOOD)))
+        assert forks.was_wrong
 
 
 def test_a_forked_run_is_not_stored_as_a_fresh_one(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         run(forks, mixed(bad, GOOD))
     prepared = parts.prober.prepare(mixed(bad, GOOD))
     assert not prepared.cached
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         assert forks.prepare(mixed(bad, GOOD)).cached
 
 
 def test_other_files_or_environments_are_not_forked(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         other = evolve(bad, mixture=Mixture(files={"other.py": b""}, label="another file"))
-        assert "forked" not in run(forks, other).machine
-        assert "forked" not in run(forks, bad).machine
+        assert not is_warm(run(forks, other))
+        assert not is_warm(run(forks, bad))
 
 
 def test_a_probe_with_less_likely_files_is_forked_from_another_process(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py", "threads.py"], likely=["brittle.py"]) as forks:
-        run(forks, mixed(bad, GOOD))
-        first = forks.left_out
-        run(forks, mixed(bad, None, "without it"))
-        assert forks.left_out == first == {"brittle.py"}
+    with WarmEnvironment.opened(parts.prober, bad, ["brittle.py", "threads.py"], {"brittle.py"}) as place:
+        for number, source in enumerate((GOOD, None)):
+            place.run(mixed(bad, source), bad.lock, f"first{number}")
+            assert place.left_out == {"brittle.py"}
         both = {"brittle.py": GOOD.replace(b"7", b"9"), "threads.py": b""}
-        seen = run(forks, evolve(bad, mixture=Mixture(files=both, label="two files")))
-        assert forks.left_out == {"brittle.py", "threads.py"}
-        assert "number 9" in parts.store.log(seen)
-        assert seen.machine["forked"] is True
+        seen = place.run(evolve(bad, mixture=Mixture(files=both, label="two files")), bad.lock, "second")
+        assert place.left_out == {"brittle.py", "threads.py"}
+    assert "number 9" in parts.store.log(seen)
+    assert is_warm(seen)
 
 
-def test_a_process_is_started_only_for_a_fork(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
-        run(forks, mixed(bad, GOOD))
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
-        assert run(forks, mixed(bad, GOOD)).outcome is Outcome.COMPLETED
-        assert forks.zygote is None
-
-
-def test_after_a_stop_nothing_is_forked(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
-        forks.stop("a fork and a fresh process disagree")
-        assert "forked" not in run(forks, mixed(bad, GOOD)).machine
+def test_what_is_stored_is_not_forked_again(parts, bad):
+    for forked in (2, 0):
+        with warm(parts.prober, bad) as forks:
+            assert is_warm(run(forks, mixed(bad, GOOD)))
+            assert forks.forked == forked
 
 
 def test_a_command_is_not_forked(parts, bad):
     command = evolve(bad, repro=evolve(bad.repro, argv=("true",)))
-    with pytest.raises(CannotFork), forking(parts.prober, command, ["brittle.py"]):
-        pass
+    with warm(parts.prober, command) as forks:
+        assert not is_warm(run(forks, evolve(mixed(command, GOOD))))
+        assert "only scripts" in forks.stopped
 
 
 def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
@@ -141,13 +171,13 @@ def test_an_import_that_starts_a_thread_prevents_forking(parts, bad):
     thread = "import threading, time\nthreading.Thread(target=time.sleep, args=(60,), daemon=True).start()\n"
     (folder / "threads_at_import.py").write_text(thread, encoding="utf-8")
     probe = evolve(bad, repro=evolve(repro, search_path=(str(folder),)))
-    with forking(parts.prober, probe, ["brittle.py"]) as forks:
-        assert "forked" not in run(forks, mixed(probe, GOOD)).machine
+    with warm(parts.prober, probe) as forks:
+        assert not is_warm(run(forks, mixed(probe, GOOD)))
         assert "thread" in forks.stopped
 
 
 def test_no_process_is_left(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
+    with warm(parts.prober, bad) as forks:
         run(forks, mixed(bad, GOOD))
     assert list(parts.workspace.scratch.iterdir()) == []
 
@@ -178,7 +208,7 @@ def use():
 @pytest.mark.parametrize(("fork", "how"), [(1, "os._exit(1)"), (2, "os._exit(1)"), (2, "os.kill(os.getpid(), 9)")])
 def test_a_fork_that_dies_is_repeated_in_a_fresh_process(parts, bad, fork, how):
     probe = imports_first(parts, bad, DIES.format(fork, how))
-    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+    with warm(parts.prober, probe) as forks:
         seen = run(forks, mixed(probe, GOOD))
     assert seen.outcome is Outcome.COMPLETED
     assert "forked" not in seen.machine
@@ -186,10 +216,10 @@ def test_a_fork_that_dies_is_repeated_in_a_fresh_process(parts, bad, fork, how):
 
 def test_a_fork_that_waits_for_a_lock_held_when_it_was_forked_is_repeated_in_a_fresh_process(parts, bad):
     probe = imports_first(parts, bad, HANGS, "held.use()")
-    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+    with warm(parts.prober, probe) as forks:
         assert run(forks, mixed(probe, GOOD)).outcome is Outcome.COMPLETED
         assert "hung" in forks.stopped
-        assert "forked" not in run(forks, mixed(probe, GOOD + b"# again")).machine
+        assert not is_warm(run(forks, mixed(probe, GOOD + b"# again")))
     assert list(parts.workspace.scratch.iterdir()) == []
 
 
@@ -198,9 +228,9 @@ def test_a_fork_that_hangs_before_it_starts_the_script_costs_no_more_than_its_ti
     probe = imports_first(
         parts, bad, DIES.format(fork, "threading.Event().wait()").replace("os\n", "os, threading\n", 1)
     )
-    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+    with warm(parts.prober, probe) as forks:
         begun = time.monotonic()
-        assert "forked" not in run(forks, mixed(probe, GOOD)).machine
+        assert not is_warm(run(forks, mixed(probe, GOOD)))
         assert time.monotonic() - begun < 25
         assert "hung" in forks.stopped
     assert list(parts.workspace.scratch.iterdir()) == []
@@ -209,7 +239,7 @@ def test_a_fork_that_hangs_before_it_starts_the_script_costs_no_more_than_its_ti
 def test_forks_that_hang_as_fresh_processes_do_are_not_repeated_again(parts, bad):
     probe = evolve(bad, repro=evolve(bad.repro, timeout=2.0))
     loop = b"def step():\n    while True:\n        pass\n"
-    with forking(parts.prober, probe, ["brittle.py"]) as forks:
+    with warm(parts.prober, probe) as forks:
         first, second = (run(forks, mixed(probe, loop + rest)) for rest in (b"", b"# again\n"))
         assert (first.outcome, second.outcome) == (Outcome.TIMED_OUT, Outcome.TIMED_OUT)
         assert ("forked" in first.machine, "forked" in second.machine) == (False, True)
@@ -218,12 +248,12 @@ def test_forks_that_hang_as_fresh_processes_do_are_not_repeated_again(parts, bad
 
 
 def test_a_fork_gets_the_time_of_a_fresh_process_and_some_more(parts, bad):
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
-        assert forks.limit(bad.repro) == bad.repro.timeout
+    with WarmEnvironment.opened(parts.prober, bad, ["brittle.py"], set()) as place:
+        assert place.limit(bad.repro) == bad.repro.timeout
     run(parts.prober, bad)
-    with forking(parts.prober, bad, ["brittle.py"]) as forks:
-        assert 0 < forks.fresh_s < 10
-        assert forks.limit(bad.repro) == max(10, 5 * forks.fresh_s)
+    with WarmEnvironment.opened(parts.prober, bad, ["brittle.py"], set()) as place:
+        assert 0 < place.fresh_s < 10
+        assert place.limit(bad.repro) == max(10, 5 * place.fresh_s)
 
 
 FILES = {

@@ -1,4 +1,4 @@
-"""What all levels share: running and judging counterfactuals."""
+"""Proofs: counterfactuals that were run in fresh processes and judged, for all levels of a question."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from datetime import datetime
 from attrs import define, evolve, field, frozen
 
 from harness.culprit.axis import Searched
-from harness.culprit.sides import Side, Sides
+from harness.culprit.clues import files_to_trace, used_units
+from harness.culprit.sides import Exchange, Side, Sides
 from harness.environment import Environment, Index
-from harness.events import SILENT, LevelBegan, Note, Progress, Reporter, Started
+from harness.events import SILENT, Judged, LevelBegan, Progress, Reporter, Started
 from harness.model import (
     Combination,
     Judgement,
@@ -19,11 +20,11 @@ from harness.model import (
     Observation,
     Verdict,
 )
-from harness.model.culprit import Level, Proof
+from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
-from harness.probing.forking import ForkingProber
 from harness.probing.lanes import Engine, Lanes
 from harness.probing.probe import Probing
+from harness.probing.warm import is_warm
 from harness.question.inquiry import Scope
 from harness.search import Grid
 
@@ -64,7 +65,7 @@ class Tally:
     `ran_now` counts the probes that ran, without those answered by the store; `searched` is the last bisection over
     releases, and `sides` are the nearest ones that differ in the culprit package. `seen` has the keys of observations
     that a search or a proof has used: none of them can prove a claim later. `failed` counts the proofs that did not
-    hold, also of what is not a finding. `unforked` has the reasons for which forking has stopped.
+    hold, also of what is not a finding.
     """
 
     ran_now: int = 0
@@ -72,17 +73,15 @@ class Tally:
     sides: Sides | None = None
     seen: set[str] = field(factory=set)
     failed: int = 0
-    unforked: set[str] = field(factory=set)
 
 
 @frozen
 class Trials:
     """Runs and judges probes for all levels, with the scope of the question and its judge.
 
-    `most` limits the runs of one level. `until` is the time on the monotonic clock at which searches stop, None for no
-    limit. `forks` forks the mixtures of one side, once its forks have been shown to agree with fresh processes. `known`
-    are the runs of releases that were made before. `repeat_beside` starts a run that will be missing later, if more
-    lanes are free than it is told to leave.
+    `until` is the time on the monotonic clock at which searches stop, None for no limit. `known` are the runs of
+    releases that were made before. `repeat_beside` starts a run that will be missing later, if more lanes are free than
+    it is told to leave.
     """
 
     scope: Scope
@@ -91,17 +90,10 @@ class Trials:
     index: Index
     judge: Judge
     reporter: Reporter
-    most: int = 48
     until: float | None = None
-    forks: ForkingProber | None = None
     tally: Tally = field(factory=Tally)
     known: tuple[Observation, ...] = ()
     repeat_beside: Callable[[int], None] = lambda _leave: None
-
-    @property
-    def searcher(self) -> Probing:
-        """The prober for searches: `forks` if there is one. Proofs always use `prober`."""
-        return self.forks or self.prober
 
     def installed(self, side: Side, lock: Lock) -> Probe:
         """A probe of a lock that was made from the lock of a side. The resolver is not used."""
@@ -119,19 +111,6 @@ class Trials:
             device=self.scope.device,
         )
         return Probe(self.scope.repro, combination, mixture=mixture, lock=lock)
-
-    def searched(self, observation: Observation) -> Judgement:
-        """Judge a run of a search, and record it as seen, so that it can't be a proof."""
-        self.tally.seen.add(observation.key)
-        if self.forks is not None:
-            self.without_forks(self.forks.stopped)
-        return self.judge(observation)
-
-    def without_forks(self, reason: str) -> None:
-        """Report why runs are not forked, each reason once a question; "" is no reason."""
-        if reason and reason not in self.tally.unforked:
-            self.tally.unforked.add(reason)
-            self.reporter.report(Note(f"forks don't work here: {reason}; each run is a fresh process"))
 
     def for_mixtures(self, sides: Sides, proofs: Iterable[Proof] = ()) -> Trials:
         """The same with a judge for mixtures, which knows the bug from the sides, `proofs` and releases."""
@@ -152,6 +131,27 @@ class Trials:
         (proof,) = self.proofs((Claim(sentence, probe, expected),))
         return proof
 
+    def proof_if_likely(self, claim: Claim) -> Proof:
+        """Prove a counterfactual unless a warm run of it, which costs little, has another verdict."""
+        prepared = self.prober.prepare(claim.probe)
+        if prepared.is_warm:
+            observation = self.prober.execute(prepared)
+            self.tally.ran_now += not prepared.cached
+            judgement = self.judge(observation)
+            self.reporter.report(Judged(claim.sentence, judgement, observation, cached=prepared.cached))
+            if judgement.verdict is not claim.expected:
+                return Proof(claim.sentence, claim.expected, judgement.verdict, judgement.reason)
+        return self.proof(claim.sentence, claim.probe, claim.expected)
+
+    def proof_by(self, run: Observation | None, sentence: str, probe: Probe, expected: Verdict) -> Proof:
+        """Prove a counterfactual by a run of a search; a warm run is repeated in a fresh process."""
+        if run is None:
+            return Proof(sentence, expected, Verdict.SKIP, "no smaller part of it was enough")
+        if is_warm(run):
+            return self.proof(sentence, probe, expected)
+        judgement = self.judge(run)
+        return Proof(sentence, expected, judgement.verdict, judgement.reason, run)
+
     def proofs(self, claims: Sequence[Claim]) -> tuple[Proof, ...]:
         """Prove counterfactuals by runs in fresh processes, in parallel if there are lanes; see `proof`."""
         found: dict[int, Proof] = {}
@@ -168,7 +168,7 @@ class Trials:
         Engine(
             Unseen(self.prober, frozenset(self.tally.seen)),
             self.lanes,
-            lambda number: claims[number].probe,
+            lambda number: evolve(claims[number].probe, fresh=True),
             lambda number: claims[number].sentence,
             judged,
             self.reporter,
@@ -208,3 +208,37 @@ class Trials:
             Progress,
         ).drive(grid)
         return tuple(found[number] for number in range(len(both)))
+
+
+def proved_again(
+    trials: Trials, sides: Sides, package: Finding, sentences: tuple[str, str], until: Level
+) -> tuple[Proof, Proof]:
+    """Prove the older and the newer side by another run of each; see `proved`."""
+    older, newer = (
+        Claim(sentence, trials.mixed(side, None), side.verdict)
+        for sentence, side in zip(sentences, (sides.before, sides.after), strict=True)
+    )
+    return proved(trials, sides, package, (older, newer), until)
+
+
+def proved(
+    trials: Trials, sides: Sides, package: Finding, claims: tuple[Claim, Claim], until: Level
+) -> tuple[Proof, Proof]:
+    """Prove a claim about the older and one about the newer side, each in a fresh process.
+
+    If `until`, the level that is searched between these sides, is the file level or deeper, the runs in the lock of
+    their side are traced. A traced run without the expected verdict is repeated without a trace.
+    """
+    traced: frozenset[str] = frozenset()
+    exchange = Exchange.of(trials.environment, sides, package) if until.depth >= Level.FILE.depth else None
+    if exchange is not None:
+        traced = files_to_trace(exchange, used_units(exchange.units, sides))
+    asked = [
+        evolve(claim, probe=evolve(claim.probe, trace=traced)) if traced and claim.probe.lock == side.lock else claim
+        for claim, side in zip(claims, (sides.before, sides.after), strict=True)
+    ]
+    older, newer = (
+        proof if proof.holds or claim is other else trials.proof(claim.sentence, claim.probe, claim.expected)
+        for claim, other, proof in zip(claims, asked, trials.proofs(asked), strict=True)
+    )
+    return older, newer

@@ -16,24 +16,25 @@ from harness.search import (
     ByNumber,
     Gauges,
     Grid,
+    LineSearch,
+    Noise,
     Reading,
-    SureBisection,
     Trial,
     WindowScan,
     readings_of,
 )
-from harness.search.measured import _rank, effect_of
+from harness.search.numbers import _rank_of_two, effect_of
 
 BOUND = 10.0
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
 
 
-def investigate(value, count=24, *, by_number=True, **more):
+def investigate(value, count=24, *, by_number=True, find_fix=False, confirm=None):
     """The search after its last run, and the number of runs; a value above the bound is bad."""
     seen, runs = {}, 0
     gauges = Gauges(number=seen.get) if by_number else Gauges()
-    ends = {"good": count - 1, "bad": 0} if more.get("find_fix") else {"good": 0, "bad": count - 1}
-    search = SureBisection(count, gauges=gauges, **ends, **more)
+    ends = {"good": count - 1, "bad": 0} if find_fix else {"good": 0, "bad": count - 1}
+    search = LineSearch(count, gauges=gauges, noise=Noise(confirm=confirm), find_fix=find_fix, **ends)
     while waiting := search.ask():
         assert search.ask() == waiting
         assert not search.done
@@ -49,7 +50,7 @@ def investigate(value, count=24, *, by_number=True, **more):
 @pytest.mark.parametrize(("runs", "critical"), [(4, -1), (5, 0), (6, 2), (7, 4), (8, 7), (10, 16), (12, 27), (20, 105)])
 def test_the_interval_matches_published_critical_values(runs, critical):
     """Mann and Whitney's U for two samples of equal size, two-sided at 0.01, from published tables."""
-    assert _rank(runs, runs, 0.99) == critical + 1
+    assert _rank_of_two(runs, runs, 0.99) == critical + 1
 
 
 def test_the_interval_covers_the_true_difference():
@@ -83,7 +84,7 @@ def test_a_noisy_metric_is_run_until_its_interval_excludes_zero():
     for change in (1, 9, 23):
         search, _ = investigate(lambda p, c=change: (12 if p >= c else 8) + dice.uniform(-1.9, 1.9))
         effect = search.result.effect
-        assert (search.result.status, search.result.first_bad) == (BisectionStatus.FOUND, change)
+        assert (search.result.status, search.result.boundary) == (BisectionStatus.FOUND, (change - 1, change))
         assert (effect.good_runs, effect.bad_runs, effect.confidence) == (5, 5, 0.99)
         assert 0 < effect.low <= effect.difference <= effect.high
 
@@ -107,8 +108,8 @@ def test_a_step_is_found_through_noise():
         search, _ = investigate(lambda p, c=change: dice.gauss(11.5 if p >= c else 8.5, 1.2), 16)
         if search.result.status in NAMED:
             assert search.result.effect.is_clear
-            right += search.result.first_bad == change
-            wrong += search.result.first_bad != change
+            right += search.result.boundary[1] == change
+            wrong += search.result.boundary[1] != change
     assert right >= 16
     assert wrong <= 1
 
@@ -133,14 +134,14 @@ def test_a_release_is_not_named_without_a_difference_in_the_metric():
 def test_an_infinite_metric_is_confirmed_like_an_exception():
     search, runs = investigate(lambda p: math.nan if p >= 7 else 1.0)
     _, without = investigate(lambda p: math.nan if p >= 7 else 1.0, by_number=False)
-    assert search.result.first_bad == 7
+    assert search.result.boundary[1] == 7
     assert search.result.effect is None
     assert runs == without
 
 
 def test_a_requested_number_of_runs_is_exact():
     search, runs = investigate(lambda p: 12.0 if p >= 7 else 8.0, confirm=0)
-    assert search.result.first_bad == 7
+    assert search.result.boundary[1] == 7
     assert isinstance(search.result.effect, Effect)
     assert not search.result.effect.is_clear
     assert runs <= 7

@@ -1,0 +1,112 @@
+"""A snapshot: the packages beside which some are put at other versions. Nothing else makes such probes."""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from datetime import datetime
+from typing import TYPE_CHECKING
+
+from attrs import evolve, field, frozen
+
+from harness.environment.attempt import is_source
+from harness.model import Combination, Lock, Repro, is_prerelease, name_of
+from harness.probing import Probe
+from harness.question.inquiry import Scope
+
+if TYPE_CHECKING:
+    from harness.probing.probe import Probing
+
+
+Versions = Mapping[str, str | None]
+
+
+class Way(enum.Enum):
+    """What stands beside a package at another version. A question has one way, and keeps it."""
+
+    NEAR = enum.auto()  # as in the lock, if possible
+    DAY = enum.auto()  # the newest of a day, or of today
+    OWN_DAY = enum.auto()  # the newest of the day of the package's release
+    IN_PLACE = enum.auto()  # as in the lock, whatever its requirements say
+
+
+@frozen(kw_only=True)
+class Snapshot:
+    """Packages, and how they are resolved again from `requirements`.
+
+    `lock` has their versions, None if nothing is kept. `as_of` is the day, and `days` are those of the subject's
+    releases by version, for `Way.OWN_DAY`.
+    """
+
+    scope: Scope
+    requirements: tuple[str, ...]
+    way: Way
+    lock: Lock | None
+    as_of: datetime | None = None
+    days: Mapping[str, datetime] = field(factory=dict)
+
+    @property
+    def sources(self) -> frozenset[str]:
+        """The packages that had to be built.
+
+        Their other releases may be built too, or no search could tell which of those between the ends is the first bad
+        one.
+        """
+        pins = self.lock.pins if self.lock is not None else ()
+        return frozenset(pin.name for pin in pins if is_source(pin.wheel))
+
+    def at(
+        self,
+        prober: Probing,
+        changes: Versions,
+        attempt: int = 0,
+        *,
+        repro: Repro | None = None,
+        held: Versions | None = None,
+    ) -> Probe:
+        """Return the probe with these packages at other versions; None leaves a package out.
+
+        Packages that conflict with these versions change too, unless it is done in place. Those in `held` are changed
+        as well if they can be resolved together; else one of them is left out, or all of them.
+        """
+        rest = {name: version for name, version in (held or {}).items() if name not in changes}
+        probe = self._probe({**rest, **changes}, attempt, repro)
+        for left_out in (*([name] for name in rest), list(rest)) if rest else ():
+            if prober.resolve(probe).lock is not None:
+                break
+            fewer = {name: version for name, version in rest.items() if name not in left_out}
+            probe = self._probe({**fewer, **changes}, attempt, repro)
+        return self._in_place(prober, probe) if self.way is Way.IN_PLACE else probe
+
+    def _probe(self, versions: Versions, attempt: int, repro: Repro | None) -> Probe:
+        near = self.lock if self.way in (Way.NEAR, Way.IN_PLACE) else None
+        combination = self._combination(versions, near)
+        if near is not None and self.way is Way.NEAR:
+            combination = evolve(combination, prereleases=(*prereleases_of(near), *combination.prereleases))
+        if self.way in (Way.NEAR, Way.DAY):
+            combination = evolve(combination, from_source=(*self.scope.from_source, *sorted(self.sources)))
+        return Probe(repro or self.scope.repro, combination, near, attempt)
+
+    def _combination(self, versions: Versions, near: Lock | None) -> Combination:
+        scope, requirements, day = self.scope, self.requirements, self.as_of
+        if self.way is Way.OWN_DAY:
+            day = self.days.get(versions.get(scope.subject) or "")
+        if self.way is Way.IN_PLACE:  # only the package itself, and what it requires
+            holds = tuple(text for text in scope.holds if name_of(text) not in versions)
+            scope, requirements = evolve(scope, holds=holds), ()
+        return scope.at(versions, requirements, day, near)
+
+    def _in_place(self, prober: Probing, probe: Probe) -> Probe:
+        """Exchange what the resolver chose for a probe in the lock."""
+        chosen = prober.resolve(probe).lock
+        if chosen is None or self.lock is None:
+            return probe
+        moved = [change.name for change in self.lock.diff(chosen) if change.after is not None]
+        requirements = (*self.requirements, *probe.combination.requirements)
+        combination = evolve(probe.combination, requirements=requirements, near=None)
+        return evolve(probe, combination=combination, near=None, lock=self.lock.exchanging(chosen, moved))
+
+
+def prereleases_of(lock: Lock) -> tuple[str, ...]:
+    """Return the names of the packages that a lock has at a pre-release."""
+    return tuple(pin.name for pin in lock.pins if is_prerelease(pin.version))
