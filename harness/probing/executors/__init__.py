@@ -94,7 +94,7 @@ class RemoteProber(Around):
     kind: MachineKind
     reporter: Reporter
     gpu: Gpu | None = None
-    _warned: set[str] = field(factory=set, init=False, eq=False, repr=False)
+    warned: set[str] = field(factory=set, eq=False, repr=False)
 
     @classmethod
     def over(cls, executor: Executor, here: Prober, reporter: Reporter) -> RemoteProber:
@@ -134,8 +134,8 @@ class RemoteProber(Around):
         return None
 
     def _warn_once(self, sentence: str) -> None:
-        if sentence not in self._warned:
-            self._warned.add(sentence)
+        if sentence not in self.warned:
+            self.warned.add(sentence)
             self.reporter.report(Warned(sentence))
 
     def slots(self, device: Device) -> int:
