@@ -13,6 +13,7 @@ import click
 from attrs import evolve
 from rich.text import Text
 
+from harness.arguments import OptionGroup
 from harness.cli.options import FOLDER, SectionCommand, settings_options
 from harness.environment import Uv, read_pip_settings
 from harness.environment.dates import one_date
@@ -30,7 +31,7 @@ from harness.question.releases import holds_of, subject_of
 from harness.question.repros import chosen_repro
 from harness.question.single import combination_of
 from harness.session import Session, local_session
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.store import Store
 from harness.terminal import PlainView
 from harness.terminal.answer import print_observation

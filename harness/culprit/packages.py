@@ -172,7 +172,7 @@ def packages_between(
         learn=lambda units, _: required is not None and required.learn(units),
     )
     reduced = Fewest(trials, flipped, choices, most=math.inf, leaves_out=leaves_out).run()
-    trials.tally.seen.update(run.key for _, run in reduced.told.values())  # none of them can prove a claim later
+    trials.tally.seen.update(run.key for _, run in reduced.tried.values())  # none of them can prove a claim later
     return reduced
 
 
