@@ -352,7 +352,8 @@ def changed(answer: Answer, **parts: Any) -> Answer:
     asked = part_of(answer.asked, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
     culprits, boundary = ((guilty,), None) if status.is_change else ((), guilty.boundary)
     failure = part_of(failure, "tests", "signature", "note", status=status, culprits=culprits, boundary=boundary)
-    return evolve(answer, asked=asked, failures=(failure,), **parts)
+    nested = {name: part_of(getattr(answer, name)) for name in ("comparison", "effort")}
+    return evolve(answer, asked=asked, failures=(failure,), **nested, **parts)
 
 
 _FIELDS = {"culprit": "deeper"}

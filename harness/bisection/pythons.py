@@ -13,7 +13,7 @@ from attrs import evolve, frozen
 from packaging.version import InvalidVersion, Version
 
 from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import boundary_of, search_line
+from harness.bisection.boundaries import answer_on, boundary_of, search_line
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.culprit.proofs import Trials
@@ -26,8 +26,8 @@ from harness.model.culprit import Culprit, Finding, Level
 from harness.probing import Judge, Probe
 from harness.probing.probe import Probers
 from harness.question.inquiry import Inquiry, Scope
-from harness.question.question import End, EndKind
-from harness.question.releases import check_order, scope_of
+from harness.question.question import End, EndKind, check_order
+from harness.question.releases import scope_of
 from harness.question.snapshot import Snapshot, Way
 from harness.session import Session, at_python
 
@@ -101,8 +101,8 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
         found = search_line(line, scope, session.index, announced, find if depth is not Level.RELEASE else None)
     named = (End(EndKind.PYTHON, text) if text else None for text in (question.good, question.bad))
     asked = Asked.of(scope, *named, depth=depth.value, typed=newest.inquiry.typed)
-    answer = found.answer(asked, boundary_of(found.searched, left_out=left_out))
-    return evolve(answer, told=newest.inquiry.told)
+    answer = answer_on(found, asked, boundary_of(found.searched, left_out=left_out))
+    return evolve(answer, notes=(*newest.inquiry.told, *answer.notes))
 
 
 def _pythons(

@@ -6,12 +6,12 @@ import itertools
 
 import pytest
 
-from harness.bisection.kinds import QuestionKind, kind_of, refuse_meaningless
 from harness.cli.bisect import bisect
+from harness.cli.search_options import CONSTRAINTS
 from harness.errors import UserMistake
 from harness.model.culprit import Level
 from harness.question.commands import ChosenProject
-from harness.question.question import Policy, Question
+from harness.question.question import Policy, Question, QuestionKind, kind_of, refuse_meaningless
 from harness.settings import Settings
 
 RUN = "python -m unittest -q"
@@ -81,7 +81,7 @@ def asked(kind, **policy):
     return Question(**ends, policy=Policy(**policy))
 
 
-def refused(question, settings, typed=frozenset()):
+def refused(question, settings, typed=()):
     kind, ends = kind_of(question, settings)
     try:
         refuse_meaningless(question, settings, kind, ends, typed)
@@ -145,7 +145,7 @@ def test_commits_refuse_other_levels_and_a_trust_without_noise(changed, option):
 
 @pytest.mark.parametrize("kind", list(QuestionKind))
 def test_constraints_are_written_only_for_packages(kind):
-    mistake = refused(asked(kind), Settings(), frozenset({"--constraints"}))
+    mistake = refused(asked(kind), Settings(), (CONSTRAINTS,))
     assert (mistake is None) == (kind in (QuestionKind.RELEASES, QuestionKind.WORLDS))
 
 

@@ -7,7 +7,6 @@ take more runs before it named a package.
 from __future__ import annotations
 
 import shlex
-import time
 from collections.abc import Iterable, Mapping
 from typing import TYPE_CHECKING
 
@@ -20,7 +19,7 @@ from harness.bisection.advice import (
     advice_on_limits,
     install_missing,
 )
-from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Comparison, Effort, Failure, Guilty, Retry, Status
 from harness.bisection.both_ends import BothEnds
 from harness.bisection.failures import Group, Groups
 from harness.bisection.observing import Observer
@@ -47,8 +46,10 @@ _ROUNDS = 5
 _MOST_GROUPS = 12
 
 
-def ask_between(session: Session, question: Inquiry) -> Answer:
+def ask_between(session: Session, question: Inquiry) -> tuple[Answer, Retry]:
     """Answer a question between two worlds: days, lock files, environments, or releases under a test suite.
+
+    Also returns how to ask again where nothing was found.
 
     Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
@@ -92,12 +93,15 @@ def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
 
 @define
 class Between:
-    """One question between the worlds of its two ends."""
+    """One question between the worlds of its two ends; the fields are what is known of the answer so far."""
 
     ends: BothEnds
     question: Inquiry
-    _found: set[str] = field(factory=set, init=False)
-    _bounds: dict[str, Boundary] = field(factory=dict, init=False)
+    failures: list[Failure] = field(factory=list, init=False)
+    bounds: dict[str, Boundary] = field(factory=dict, init=False)
+    verified_by: Observation | None = field(default=None, init=False)
+    compared: Comparison = field(default=Comparison(), init=False)
+    notes: list[str] = field(factory=list, init=False)
     _faults: list[Exception] = field(factory=list, init=False)
 
     @property
@@ -105,92 +109,128 @@ class Between:
         """What runs."""
         return self.question.repro
 
-    def run(self) -> Answer:
-        """Answer the question. Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`."""
-        begun = time.monotonic()
-        answer = self._answer()
-        steps, ran = self.ends.steps, self.ends.observer.tally.ran_now
-        way_on = steps.way_on if steps is not None and answer.advice == self._way_on() else None
-        told = tuple(dict.fromkeys((*self.ends.told, *answer.told)))
-        return evolve(
-            answer, told=told, way_on=way_on, not_kept=self.ends.not_kept, probes=ran, wall_s=time.monotonic() - begun
+    @property
+    def _is_named(self) -> bool:
+        return any(failure.culprits for failure in self.failures)
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """The constraints that exclude the culprits."""
+        return tuple(one.constraint for one in self.bounds.values() if one.constraint)
+
+    def run(self) -> tuple[Answer, Retry]:
+        """Answer the question, and say how to ask again.
+
+        Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
+        """
+        ends, limits = self.ends, tuple[str, ...]()
+        if ends.good is not None:
+            ends.check_different(ends.good)
+        if not ends.run_bad():
+            named = set(map(name_of, self.question.with_))
+            limits = tuple(text for text in ends.worlds.limits_of(ends.bad) if name_of(text) not in named)
+            self.compared = Comparison(tuple(ends.bad_runs[-1:]))
+            answer = self._answer(Status.NO_FAILURE, advice_on_limits(limits))
+        else:
+            answer = self._compared() if ends.run_good() else self._without_good_end()
+        way_on = ends.steps.way_on if ends.steps is not None and answer.advice == self._way_on() else None
+        return answer, Retry(limits, way_on)
+
+    def _answer(self, status: Status, advice: str) -> Answer:
+        ends, bad = self.ends, self.ends.bad
+        asked = Asked.of(
+            evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
+            ends.good.end if ends.good is not None else None,
+            bad.end,
+            python=bad.lock.python,
+            as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
+            depth=self.question.depth.value,
+            typed=self.question.typed,
+        )
+        return Answer(
+            asked,
+            status,
+            failures=tuple(self.failures),
+            constraints=self.constraints,
+            verified_by=self.verified_by,
+            comparison=evolve(self.compared, not_kept=ends.not_kept),
+            advice=advice,
+            notes=tuple(dict.fromkeys((*ends.told, *self.notes))),
+            effort=Effort(ends.observer.tally.ran_now),
         )
 
-    def _answer(self) -> Answer:
-        if self.ends.good is not None:
-            self.ends.check_different(self.ends.good)
-        if not self.ends.run_bad():
-            limits = self.ends.worlds.limits_of(self.ends.bad)
-            named = set(map(name_of, self.question.with_))
-            limits = tuple(text for text in limits if name_of(text) not in named)
-            return evolve(self._plain(Status.NO_FAILURE), limits=limits, advice=advice_on_limits(limits))
-        if not self.ends.run_good():
-            run = self.ends.bad_runs[0]
-            steps, not_asked = self.ends.steps, self.ends.not_asked
-            hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and not_asked else ""
-            advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
-            if not advice and not run.tests:
-                advice = f"It ends with {one_line(self.ends.last_words(run), 200)}"
-            if self.ends.unjudged or not_asked:
-                why = f"older packages that were tried fail with another error ({self.ends.unjudged})"
-                why = why if self.ends.unjudged else not_asked
-                unsure = Failure((), self.repro.signature, Status.INCONCLUSIVE, note=why)
-                answer = evolve(self._plain(Status.INCONCLUSIVE), failures=(unsure,))
-            else:
-                answer = self._plain(Status.NOT_A_REGRESSION)
-            return self._limited(evolve(answer, ends=(*self.ends.alike, *self.ends.bad_runs[-1:]), advice=advice))
-        return self._between()
+    def _without_good_end(self) -> Answer:
+        """Answer that nothing older passes more, and what to do."""
+        ends, run = self.ends, self.ends.bad_runs[0]
+        steps, not_asked = ends.steps, ends.not_asked
+        hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and not_asked else ""
+        advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
+        if not advice and not run.tests:
+            advice = f"It ends with {one_line(ends.last_words(run), 200)}"
+        status = Status.NOT_A_REGRESSION
+        if ends.unjudged or not_asked:
+            why = f"older packages that were tried fail with another error ({ends.unjudged})"
+            status, why = Status.INCONCLUSIVE, why if ends.unjudged else not_asked
+            self.failures.append(Failure((), self.repro.signature, status, note=why))
+        self.compared = Comparison((*ends.alike, *ends.bad_runs[-1:]))
+        self._note_limit()
+        return self._answer(status, advice)
 
-    def _between(self) -> Answer:
+    def _compared(self) -> Answer:
         """Find what newly fails and its culprits; then the same further back, for the tests that fail there, too."""
-        ends, answer = self.ends, evolve(self._plain(Status.NOT_A_REGRESSION), ends=())
+        ends, advice = self.ends, ""
         while True:
             groups = ends.between() if not ends.unlike else Groups(())
-            answer = evolve(answer, ends=(*answer.ends[:-1], *ends.good_runs[:1], *(answer.ends or ends.bad_runs)[-1:]))
-            answer = evolve(answer, told=tuple(dict.fromkeys((*answer.told, *ends.told))))
+            runs = self.compared.runs
+            runs = (*runs[:-1], *ends.good_runs[:1], *(runs or ends.bad_runs)[-1:])
+            self.compared = evolve(self.compared, runs=runs)
+            self.notes += ends.told
             if groups.groups and ends.good is not None:
-                answer = self._failures(answer, groups, ends.good)
+                groups = self._explain(groups, ends.good)
             else:
-                answer = self._nothing(answer, groups)
-            tests = answer.failing_at_both
-            advice = answer.advice or (install_missing(self.repro, ends.good_runs[:1], tests) if tests else "")
-            answer = evolve(answer, advice=advice)
+                advice = advice or self._advice_on_nothing(groups)
+            flaky = dict.fromkeys((*self.compared.flaky, *groups.flaky))
+            tests = groups.failing_at_both
+            self.compared = evolve(self.compared, flaky=tuple(flaky), failing_at_both=tests)
+            advice = advice or (install_missing(self.repro, ends.good_runs[:1], tests) if tests else "")
             # A good end that was named is kept.
             if not tests or ends.steps is None or ends.good is None:
-                return answer
+                break
             named = ends.good.end.text
             if not ends.further_back(tests):
-                return self._limited(evolve(answer, advice=answer.advice or self._way_on()))
+                advice = advice or self._way_on()
+                self._note_limit()
+                break
             since = f"{counted(len(tests), 'test')} of {named} failed there, too"
-            answer = evolve(answer, told=(*answer.told, f"{since}: {ends.good.end.text} is the good end for them"))
+            self.notes.append(f"{since}: {ends.good.end.text} is the good end for them")
+        is_fix = self.question.policy.find_fix
+        status = Status.FIXED if is_fix else Status.FOUND
+        if not self._is_named:
+            is_open = self.failures or self.compared.not_rebuilt
+            status = Status.INCONCLUSIVE if is_open else Status.NOT_A_REGRESSION
+        if is_fix:
+            self.failures = [_as_fix(failure, status) for failure in self.failures]
+        return self._answer(status, advice)
 
-    def _nothing(self, answer: Answer, groups: Groups) -> Answer:
-        """Add that nothing newly fails, and what to do."""
+    def _advice_on_nothing(self, groups: Groups) -> str:
+        """Return what to do where nothing newly fails."""
         good_run, bad_run = self.ends.good_runs[0], self.ends.bad_runs[-1]
-        why = self.ends.not_rebuilt if not answer.failures else ""
-        missing = install_missing(self.repro, (good_run, bad_run))
+        if not self.failures:
+            self.compared = evolve(self.compared, not_rebuilt=self.ends.not_rebuilt)
         way_on = self._way_on() if groups.failing_at_both else ""
-        failed = advice_on(good_run) if way_on else ""
-        return evolve(
-            answer,
-            told=(*answer.told, *([failed] if failed else [])),
-            status=Status.INCONCLUSIVE if why else answer.status,
-            not_rebuilt=why,
-            flaky=tuple(dict.fromkeys((*answer.flaky, *groups.flaky))),
-            failing_at_both=groups.failing_at_both,
-            advice=answer.advice
-            or missing
-            or way_on
-            or advice_on_ends(good_run, self.ends.last_words(good_run), self.ends.last_words(bad_run)),
-        )
+        if way_on and (failed := advice_on(good_run)):
+            self.notes.append(failed)
+        words = (self.ends.last_words(run) for run in (good_run, bad_run))
+        return install_missing(self.repro, (good_run, bad_run)) or way_on or advice_on_ends(good_run, *words)
 
-    def _limited(self, answer: Answer) -> Answer:
-        """Add how far the steps back went, or why there was none."""
+    def _note_limit(self) -> None:
+        """Note how far the steps back went, or why there was none."""
         steps = self.ends.steps
-        if steps is None or not steps.reached:
-            why = steps.limit if steps is not None else ""
-            return evolve(answer, told=(*answer.told, f"no older packages were tried: {why}")) if why else answer
-        return evolve(answer, back_to=f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached)
+        if steps is not None and steps.reached:
+            back_to = f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached
+            self.compared = evolve(self.compared, back_to=back_to)
+        elif steps is not None and steps.limit:
+            self.notes.append(f"no older packages were tried: {steps.limit}")
 
     def _way_on(self) -> str:
         """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
@@ -209,15 +249,22 @@ class Between:
 
     # -- failures and their culprits
 
-    def _failures(self, answer: Answer, groups: Groups, good: World) -> Answer:
-        """Add the culprits of what newly fails, and those that only show once these are held back."""
+    def _explain(self, groups: Groups, good: World) -> Groups:
+        """Find the culprits of what newly fails, and those that only show once these are held back.
+
+        Returns what still fails with the constraints.
+        """
         scope = self.ends.bad.scope
         scope = evolve(scope, from_source=(*scope.from_source, *sorted(good.sources)))
         bad = evolve(self.ends.bad, scope=scope).lifting(good)
-        is_fix, flaky = self.question.policy.find_fix, (*answer.flaky, *groups.flaky)
-        if is_fix and bad.as_of is not None:
+        if self.question.policy.find_fix and bad.as_of is not None:
             bad = evolve(bad, as_of=good.as_of, way=Way.NEAR)  # newer releases are put into older packages
-        answer = evolve(answer, not_run=answer.not_run or groups.not_run)
+        self.compared = evolve(
+            self.compared,
+            not_run=self.compared.not_run or groups.not_run,
+            flaky=tuple(dict.fromkeys((*self.compared.flaky, *groups.flaky))),
+            changes=self.compared.changes or good.lock.diff(self.ends.bad.lock),
+        )
         held: dict[str, str | None] = {}
         found: list[Failure] = []
         for _ in range(_ROUNDS):
@@ -227,71 +274,57 @@ class Between:
                 self._tell(group, number, len(each))
                 alone, depth = self.ends.narrowed(group.tests), self.question.depth
                 search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
+                known = {culprit.package for failure in (*self.failures, *found, *now) for culprit in failure.culprits}
                 try:
-                    now.append(self._until_steady(search))
+                    now.append(self._until_steady(search, known))
                 except Exception as error:  # noqa: BLE001 - what is known of other failures stands
                     self._faults.append(error)
                     now.append(self._ended(group, error))
-                self._found |= {culprit.package for culprit in now[-1].culprits}
             culprits = [culprit for failure in now for culprit in failure.culprits]
             if not culprits:
-                known = {test for failure in found if failure.culprits for test in failure.tests}
-                found += [one for one in now if not one.tests or not known.issuperset(one.tests)]
+                explained = {test for failure in found if failure.culprits for test in failure.tests}
+                found += [one for one in now if not one.tests or not explained.issuperset(one.tests)]
                 break
-            self._bounds = _tightest(culprits, self._bounds)
-            constraints = tuple(one.constraint for one in self._bounds.values() if one.constraint)
-            run = self._verify(groups, bad, constraints)
+            self.bounds = _tightest(culprits, self.bounds)
+            run = self._verify(groups, bad)
             left = self.ends.left_in(run)
-            verified = run if run.outcome.ran and passes_whole(left, run) else None
-            is_verified = verified is not None
-            answer = evolve(answer, constraints=constraints, constraints_verified=is_verified, verified_by=verified)
+            self.verified_by = run if run.outcome.ran and passes_whole(left, run) else None
             found += now
             new = {name: one.change.before for name, one in _tightest(culprits, {}).items()}
-            if is_verified or not left.groups or self._faults or new.keys() <= held.keys():
+            if self.verified_by is not None or not left.groups or self._faults or new.keys() <= held.keys():
                 break
             held |= new
             groups = left
-        failures = (*answer.failures, *found)
-        is_named = any(failure.culprits for failure in failures)
-        if self._faults and not is_named:
+        self.failures += found
+        if self._faults and not self._is_named:
             raise self._faults[0]
-        status = Status.INCONCLUSIVE if not is_named else Status.FIXED if is_fix else Status.FOUND
-        if is_fix:
-            failures = tuple(_as_fix(one, status) for one in failures)
-        return evolve(
-            answer,
-            status=status,
-            failures=failures,
-            flaky=tuple(dict.fromkeys((*flaky, *groups.flaky))),
-            failing_at_both=groups.failing_at_both,
-            changes=answer.changes or good.lock.diff(self.ends.bad.lock),
-        )
+        return groups
 
-    def _verify(self, groups: Groups, bad: World, constraints: tuple[str, ...]) -> Observation:
+    def _verify(self, groups: Groups, bad: World) -> Observation:
         """Run everything with the newest packages that the constraints allow, as often as a pass has to be repeated.
 
         Returns the first run that fails, or else the last one.
         """
-        label = f"the newest packages with {', '.join(constraints)}"
-        probe = bad.constrained(self.ends.observer.prober, constraints, self.repro)
+        label = f"the newest packages with {', '.join(self.constraints)}"
         judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
 
         def decides(run: Observation) -> bool:
             return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
 
+        probe = bad.constrained(self.ends.observer.prober, self.constraints, self.repro)
         return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
 
-    def _until_steady(self, search: PackageSearch) -> Failure:
+    def _until_steady(self, search: PackageSearch, known: set[str]) -> Failure:
         """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""
         try:
-            return self._search(search)
+            return self._search(search, known)
         except FlakyError as error:
             self.ends.note_flaky(error.failures, error.runs)
         self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
         if not self.ends.flaky(Groups((search.group,)), search.repro, search.good).groups:
             return _unsure(search.group, "it is flaky, and also fails at the good end")
         try:
-            return self._search(evolve(search, observer=self.ends.observer))
+            return self._search(evolve(search, observer=self.ends.observer), known)
         except FlakyError:
             return _unsure(search.group, "it is flaky, and its runs do not agree on a release")
 
@@ -300,7 +333,7 @@ class Between:
         fault = fault_in_words(self.ends.observer.prober.store, error, "its search")
         return evolve(_unsure(group, "an internal error ended its search"), fault=fault)
 
-    def _search(self, search: PackageSearch) -> Failure:
+    def _search(self, search: PackageSearch, known: set[str]) -> Failure:
         group, bad, units, held = search.group, search.bad, search.units, search.held
         if not units:
             return _unsure(group, "no package can be downgraded")
@@ -309,7 +342,7 @@ class Between:
             run = search.observe("the failing tests again, at the bad end", bad.itself(search.repro))
             log = self.ends.observer.prober.store.log(run)
         order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
-        search = evolve(search, order=sorted(order, key=lambda name: name not in self._found))
+        search = evolve(search, order=sorted(order, key=lambda name: name not in known))
         if held and search.passes(held) is not None:
             return _unsure(group, f"it passes with what is held back for other failures: {listed(held)}")
         versions = search.held_back()
@@ -324,19 +357,6 @@ class Between:
             tests = counted(len(group.tests), "test")
             text = f"group {number + 1} of {count}, {tests}: {one_line(str(group.signature), 120)}"
             self.ends.observer.reporter.report(Note(text))
-
-    def _plain(self, status: Status) -> Answer:
-        good, bad = self.ends.good, self.ends.bad
-        asked = Asked.of(
-            evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
-            good.end if good is not None else None,
-            bad.end,
-            python=bad.lock.python,
-            as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
-            depth=self.question.depth.value,
-            typed=self.question.typed,
-        )
-        return Answer(asked, status, ends=(*self.ends.good_runs[:1], *self.ends.bad_runs[-1:]))
 
 
 def _unsure(group: Group, why: str) -> Failure:
