@@ -15,9 +15,10 @@ from random import Random
 from typing import NamedTuple
 
 from harness.model.verdict import Verdict
-from harness.search import Bisection, BisectionStatus, Noise, SureBisection, Trial
+from harness.search import BisectionStatus, LineSearch, Noise, Trial
 
 Fails = Callable[[int, int], bool]  # release, attempt
+ONE_RUN = Noise(confirm=0)  # a plain bisection
 CHANGES = ((0.0, 1.0), (0.0, 0.9), (0.0, 0.5), (0.05, 0.95), (0.0, 0.3), (0.1, 0.3))
 SAME = (0.0, 0.05, 0.3, 1.0)  # rates of histories without a change
 
@@ -36,26 +37,26 @@ class End(NamedTuple):
     runs: int
 
 
-def driven(search: Bisection | SureBisection, fails: Callable[[Trial], bool]) -> Said:
+def driven(search: LineSearch, fails: Callable[[Trial], bool]) -> Said:
     """Run one of the harness's searches to its end."""
     runs = 0
     while asked := search.ask():
         search.tell(asked[0], Verdict.BAD if fails(asked[0]) else Verdict.GOOD)
         runs += 1
     result = search.result
-    return Said(result.first_bad if result.status is BisectionStatus.FOUND else None, runs)
+    return Said(result.boundary[1] if result.status is BisectionStatus.FOUND and result.boundary else None, runs)
 
 
 def noisy(noise: Noise) -> Callable[[int, Fails], Said]:
     """The search of `harness bisect --flaky --depth release`, with the confidence and trust in `noise`."""
     return lambda count, fails: driven(
-        SureBisection(count, good=0, bad=count - 1, noise=noise), lambda trial: fails(trial.position, trial.attempt)
+        LineSearch(count, good=0, bad=count - 1, noise=noise), lambda trial: fails(trial.position, trial.attempt)
     )
 
 
 def by_default(count: int, fails: Fails) -> Said:
     """The search of `harness bisect --depth release`."""
-    return driven(SureBisection(count, good=0, bad=count - 1), lambda trial: fails(trial.position, trial.attempt))
+    return driven(LineSearch(count, good=0, bad=count - 1), lambda trial: fails(trial.position, trial.attempt))
 
 
 def plain(repetitions: int) -> Callable[[int, Fails], Said]:
@@ -72,7 +73,7 @@ def plain(repetitions: int) -> Callable[[int, Fails], Said]:
                     return True
             return False
 
-        return Said(driven(Bisection(count, good=0, bad=count - 1), bad).named, runs)
+        return Said(driven(LineSearch(count, good=0, bad=count - 1, noise=ONE_RUN), bad).named, runs)
 
     return search
 

@@ -168,7 +168,7 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
     ddmin, exact = _ddmin(case, folder) if with_ddmin else (0, False)
     subprocess.run(["rm", "-rf", str(folder)], check=False)
     planted = f"{case.path}:{case.line}"
-    runs = answer.culprit_probes
+    runs = answer.effort.culprit_probes
     return Found(case.name, outcome, runs, seconds, ddmin, exact, named, planted, detail, forks.forked, forks.disagreed)
 
 

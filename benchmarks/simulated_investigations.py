@@ -1,6 +1,6 @@
 """Simulates investigations of flaky bugs: random histories, failure rates, skips and faults, without processes.
 
-Each investigation is a `SureBisection`, driven as `harness bisect` drives it. The table has how often the named release
+Each investigation is a `LineSearch`, driven as `harness bisect` drives it. The table has how often the named release
 is not one where the failure rate changes, and how often the stated confidences allow that. With `--pairs`, the rates of
 both sides are random: the good side fails in 0 to 0.6 of the runs, the bad side more often, and there is one change.
 `--pairs windows` is `harness history` over such a change: `SureScan`, where each change that is named without doubt has
@@ -18,9 +18,8 @@ from random import Random
 from typing import NamedTuple
 
 from harness.bisection.both_ends import RATE_FAILURES, RATE_RUNS
-from harness.bisection.observing import MOST_PASSES, passes_needed
 from harness.model.verdict import Verdict
-from harness.search import BisectionStatus, Narrowing, Noise, SureBisection, SureScan
+from harness.search import MOST_PASSES, BisectionStatus, LineSearch, Narrowing, Noise, SureScan, passes_needed
 
 RATES = ((0.0, 0.5), (0.0, 0.9), (0.05, 0.95))
 NAMED = (BisectionStatus.FOUND, BisectionStatus.FIXED)
@@ -63,7 +62,7 @@ def investigate(number: int, seed: int) -> Ended:
     untestable = _untestable(count, dice)
     faults = dice.choice((0.0, 0.0, 0.05))
     ends = {"good": count - 1, "bad": 0} if find_fix else {"good": 0, "bad": count - 1}
-    search = SureBisection(count, find_fix=find_fix, noise=Noise(flaky=dice.random() < 0.25), **ends)  # type: ignore[arg-type]
+    search = LineSearch(count, find_fix=find_fix, noise=Noise(flaky=dice.random() < 0.25), **ends)  # type: ignore[arg-type]
     lanes, runs = dice.choice((1, 1, 2)), 0
     while asked := search.ask(lanes):
         trial = dice.choice(asked)
@@ -87,14 +86,20 @@ def investigate_a_pair(number: int, seed: int) -> Ended:
     before, after = _pair(dice)
     count = dice.choice((8, 14, 30, 60))
     first = dice.randrange(1, count)
-    search = SureBisection(count, good=0, bad=count - 1, noise=Noise(flaky=dice.random() < 0.5))
+    search = LineSearch(count, good=0, bad=count - 1, noise=Noise(flaky=dice.random() < 0.5))
     runs = 0
     while asked := search.ask():
         fails = dice.random() < (after if asked[0].position >= first else before)
         search.tell(asked[0], Verdict.BAD if fails else Verdict.GOOD)
         runs += 1
     result = search.result
-    end = "none" if result.status is not BisectionStatus.FOUND else "right" if result.first_bad == first else "wrong"
+    end = (
+        "none"
+        if result.status is not BisectionStatus.FOUND
+        else "right"
+        if result.boundary == (first - 1, first)
+        else "wrong"
+    )
     doubt = 1 - (result.confidence or 0.0) if end != "none" else 0.0
     return Ended("a pair", (int(before * 10) / 10, 1.0), end, doubt, runs)
 
@@ -144,7 +149,7 @@ def investigate_packages(number: int, seed: int) -> Ended:
         named = _package(packages, guilty, passes, fails)
         if named is None:
             return ended("none")
-        search = SureBisection(releases, good=0, bad=releases - 1, noise=Noise(flaky=is_flaky))
+        search = LineSearch(releases, good=0, bad=releases - 1, noise=Noise(flaky=is_flaky))
         while (asked := search.ask()) and (is_flaky or not search.is_noisy):
             is_bad = named != guilty or asked[0].position >= first
             search.tell(asked[0], Verdict.BAD if fails(is_bad=is_bad) else Verdict.GOOD)
@@ -152,7 +157,7 @@ def investigate_packages(number: int, seed: int) -> Ended:
         if is_flaky or not search.is_noisy:
             if result.status is not BisectionStatus.FOUND:
                 return ended("none")
-            right = named == guilty and result.first_bad == first
+            right = named == guilty and result.boundary == (first - 1, first)
             return ended("right" if right else "wrong", 1 - (result.confidence or 0.0))
     return ended("none")
 

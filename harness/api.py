@@ -31,8 +31,11 @@ from harness.settings import Settings
 from harness.store import Store
 
 if TYPE_CHECKING:
+    from collections.abc import Collection
+
     import pandas as pd
 
+    from harness.arguments import Option
     from harness.bisection.answer import Answer
     from harness.bisection.history import History
     from harness.bisection.history_scan import Range
@@ -52,7 +55,7 @@ def kept_answer(
     question: Question,
     settings: Settings,
     reporter: Reporter,
-    typed: frozenset[str] = frozenset(),
+    typed: Collection[Option] = (),
     person: Person | None = None,
 ) -> tuple[Answer, tuple[Path, ...]]:
     """Return an answer and the reports that were written; `typed` and `person` are those of `harness.bisection.ask`."""

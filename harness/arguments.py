@@ -1,17 +1,86 @@
-"""Checks what callers of the Python API pass, so that a wrong value is one sentence that names the argument."""
+"""The options of a question: each is one field of a frozen value, which says what it does not apply to.
+
+What callers of the Python API pass is checked, so that a wrong value is one sentence that names the argument.
+"""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from attrs import field, frozen
 from attrs.validators import deep_iterable, instance_of, optional
 
 from harness.errors import UserMistake
 
 if TYPE_CHECKING:
     from attrs import Attribute
+
+
+class OptionGroup(enum.Enum):
+    """Which commands have an option: those with one question, those that run probes, those that run many, or all."""
+
+    QUESTION = enum.auto()
+    RUNS = enum.auto()
+    LIMITS = enum.auto()
+    LANES = enum.auto()
+    RESULTS = enum.auto()
+    SEARCH = enum.auto()
+    PROJECT = enum.auto()
+
+
+class Trait(enum.StrEnum):
+    """What a question may be, so that an option does not apply to it."""
+
+    RELEASES = "releases of one package"
+    WORLDS = "two sets of packages"
+    COMMITS = "commits"
+    PYTHONS = "Pythons"
+    SCRIPT = "a repro"
+    COMMAND = "a command"
+    MADE = "--made"
+    ASK = "--ask"
+    CERTAIN = "a question without --flaky"
+    TO_RELEASE = "--depth release"
+    TO_PACKAGE = "--depth package"
+
+
+@frozen
+class Option:
+    """The command-line option of a field; `shown_default` describes the default.
+
+    `not_for` are the traits of questions that it does not apply to, and for which it is refused.
+    """
+
+    flag: str
+    group: OptionGroup
+    help: str
+    metavar: str | None = None
+    choices: tuple[str, ...] = ()
+    shown_default: str | bool = False
+    not_for: tuple[Trait, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The flag that differs from the default."""
+        return self.flag.rpartition("/")[2]
+
+
+def option_field(
+    default: Any,
+    flag: str,
+    help: str,  # noqa: A002
+    *,
+    group: OptionGroup,
+    converter: Callable[[Any], Any] | None = None,
+    **more: Any,
+) -> Any:
+    """Return a field of a frozen value with its option; `more` are fields of `Option`."""
+    converter = converter or (as_path if group is OptionGroup.RESULTS else as_tuple if default == () else None)
+    return field(default=default, converter=converter, metadata={"option": Option(flag, group, help, **more)})
+
 
 _TEXT, _NUMBER, _WHOLE = instance_of(str), instance_of((int, float)), instance_of(int)
 _VALIDATORS: dict[str, Callable[[Any, Attribute[Any], Any], Any]] = {

@@ -5,16 +5,15 @@ Each setting is one field with its command-line option, so a shared option is ad
 
 from __future__ import annotations
 
-import enum
 import os
 import shlex
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from attrs import Factory, field, fields, frozen
+from attrs import Factory, fields, frozen
 
-from harness.arguments import as_path, as_tuple, check_between, check_choice, with_types
+from harness.arguments import OptionGroup, Trait, check_between, check_choice, option_field, with_types
 from harness.errors import UserMistake
 from harness.model.lock import NO_SOURCE
 from harness.repository.declared import read_toml
@@ -29,37 +28,10 @@ NO_BACKEND = "none"  # for `torch_backend`: what the index has, unchanged
 _PROJECT_FILES = ("pyproject.toml", "setup.py", "setup.cfg", ".git")
 
 
-class OptionGroup(enum.Enum):
-    """Which commands have an option: those with one question, those that run probes, those that run many, or all."""
-
-    QUESTION = enum.auto()
-    RUNS = enum.auto()
-    LIMITS = enum.auto()
-    LANES = enum.auto()
-    RESULTS = enum.auto()
-
-
-@frozen
-class Option:
-    """The command-line option of a setting; `shown_default` describes the default."""
-
-    flag: str
-    group: OptionGroup
-    help: str
-    metavar: str | None = None
-    choices: tuple[str, ...] = ()
-    shown_default: str | bool = False
-
-
-def _setting(default: Any, flag: str, help: str, *, group: OptionGroup, **more: Any) -> Any:  # noqa: A002
-    converter = as_path if group is OptionGroup.RESULTS else as_tuple if default == () else None
-    return field(default=default, converter=converter, metadata={"option": Option(flag, group, help, **more)})
-
-
-_question = partial(_setting, group=OptionGroup.QUESTION)
-_run = partial(_setting, group=OptionGroup.RUNS)
-_limit = partial(_setting, group=OptionGroup.LIMITS)
-_lane = partial(_setting, group=OptionGroup.LANES)
+_question = partial(option_field, group=OptionGroup.QUESTION)
+_run = partial(option_field, group=OptionGroup.RUNS)
+_limit = partial(option_field, group=OptionGroup.LIMITS)
+_lane = partial(option_field, group=OptionGroup.LANES)
 
 
 def results_folder() -> Path:
@@ -110,7 +82,7 @@ class Settings:
     is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv, or "none". `network` lets runs in
     a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what HARNESS_SANDBOX says. `lanes`
     is how many probes run at a time; `max_disk` is in bytes; `scheduler` is the address of a
-    Dask scheduler, `results` the folder for runs, answers and reports.
+    Dask scheduler or a command with `{job}`, `results` the folder for runs, answers and reports.
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
@@ -122,6 +94,7 @@ class Settings:
         "--made-with",
         "Run the repro's first step, which writes the files that it reads, with this instead.",
         metavar="REQ",
+        not_for=(Trait.COMMAND,),
     )
     hold: tuple[str, ...] = _question(
         (),
@@ -130,12 +103,15 @@ class Settings:
         "repro's own holds.",
         metavar="REQ",
     )
-    python: str | None = _question(None, "--python", "Python to use: a version (3.12) or a path.", metavar="X")
+    python: str | None = _question(
+        None, "--python", "Python to use: a version (3.12) or a path.", metavar="X", not_for=(Trait.PYTHONS,)
+    )
     as_of: str | None = _question(
         None,
         "--as-of",
         "Other packages as they were on the day of each release, on one day, or close to those of the bad end.",
         metavar="era|DATE|none",
+        not_for=(Trait.WORLDS,),
     )
     device: str = _question(
         "auto", "--device", "Where the repro runs.", choices=("auto", "cpu", "cuda", "emulated"), shown_default=True
@@ -144,10 +120,21 @@ class Settings:
         (), "--param", "A parameter of the repro; its value is read as JSON, else as text.", metavar="NAME=VALUE"
     )
     from_source: tuple[str, ...] = _question(
-        (), "--build", "Allow this project to be built from source, where it has no wheel.", metavar="PROJECT"
+        (),
+        "--build",
+        "Allow this project to be built from source, where it has no wheel.",
+        metavar="PROJECT",
+        not_for=(Trait.PYTHONS,),
     )
     no_build: bool = _question(
-        False, "--no-build", "Build nothing from source, also not what an end names and what has no wheel."
+        False,
+        "--no-build",
+        "Build nothing from source, also not what an end names and what has no wheel.",
+        not_for=(
+            Trait.RELEASES,
+            Trait.COMMITS,
+            Trait.PYTHONS,
+        ),
     )
     pass_env: tuple[str, ...] = _run(
         (), "--pass-env", "Let the repro see this environment variable (a token, say).", metavar="NAME"
@@ -192,10 +179,16 @@ class Settings:
     scheduler: str | None = _lane(
         None,
         "--scheduler",
-        "Run probes on those workers of this Dask scheduler that match this machine (docs/guides/many-machines.md).",
-        metavar="ADDRESS",
+        "Run probes on those workers of this Dask scheduler that match this machine, or by a command such as "
+        "'sbatch --wait {job}' (docs/guides/many-machines.md).",
+        metavar="ADDRESS|COMMAND",
+        not_for=(
+            Trait.PYTHONS,
+            Trait.MADE,
+            Trait.ASK,
+        ),
     )
-    results: Path = _setting(  # noqa: RUF009 - an attrs field with a factory
+    results: Path = option_field(  # noqa: RUF009 - an attrs field with a factory
         Factory(lambda: results_folder()),
         "--results",
         "Folder for results; runs that are in it are not repeated.",

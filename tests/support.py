@@ -25,7 +25,7 @@ from harness.events import SILENT, Event, Judged, Note, Reporter, Started
 from harness.model import Change, Repro, Verdict
 from harness.model.boundary import Boundary
 from harness.probing import Prober
-from harness.search import Trial
+from harness.search import LineSearch, Noise, Trial
 from harness.session import Session
 from harness.settings import Settings
 from harness.store import Store
@@ -352,7 +352,8 @@ def changed(answer: Answer, **parts: Any) -> Answer:
     asked = part_of(answer.asked, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
     culprits, boundary = ((guilty,), None) if status.is_change else ((), guilty.boundary)
     failure = part_of(failure, "tests", "signature", "note", status=status, culprits=culprits, boundary=boundary)
-    return evolve(answer, asked=asked, failures=(failure,), **parts)
+    nested = {name: part_of(getattr(answer, name)) for name in ("comparison", "effort")}
+    return evolve(answer, asked=asked, failures=(failure,), **nested, **parts)
 
 
 _FIELDS = {"culprit": "deeper"}
@@ -360,6 +361,11 @@ _FIELDS = {"culprit": "deeper"}
 
 def _own(value: Any) -> set[str]:
     return set(fields_dict(type(value)))
+
+
+def bisection(count, **ends):
+    """A plain bisection: a search over a line that takes each verdict as final."""
+    return LineSearch(count, noise=Noise(confirm=0), **ends)
 
 
 def knowing(search, verdicts):

@@ -8,13 +8,14 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.bisection.failures import raised_in, titled
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.boundary import Boundary
 from harness.model.text import listed, one_line, ranged
 from harness.question.project_requirements import declaring
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 
 if TYPE_CHECKING:
     from harness.question.releases import Plan

@@ -158,21 +158,49 @@ _NOWHERE = Boundary(Change("", None, None))
 
 
 @frozen
+class Comparison:
+    """What came of comparing the two ends of a question.
+
+    `runs` are those of the good end, of an older one for tests that fail there, too, and of the bad one, if they were
+    run as such, and `changes` is the difference of their locks. `failing_at_both` are tests that fail at both ends,
+    `not_run` those that passed at the good end and have no result at the bad one, and `flaky` those that passed and
+    failed in one environment. `not_rebuilt` says what of the good end could not be had again, if that end fails.
+    `back_to` is how far back older packages were tried in vain, and why no further. `lifted` are the project's own
+    requirements that hold back newer releases and were ignored, `not_kept` its lower bounds and pins that were lifted
+    for older packages.
+    """
+
+    runs: tuple[Observation, ...] = ()
+    changes: tuple[Change, ...] = ()
+    failing_at_both: tuple[str, ...] = ()
+    not_run: tuple[str, ...] = ()
+    flaky: tuple[str, ...] = ()
+    not_rebuilt: str = ""
+    back_to: str = ""
+    lifted: tuple[str, ...] = ()
+    not_kept: tuple[str, ...] = ()
+
+
+@frozen
+class Effort:
+    """What an answer took: `probes` counts the runs made now rather than answered by the store.
+
+    `culprit_probes` counts those of the search below the release among them; `wall_s` is in seconds. With `is_known` it
+    was found by an earlier search, and nothing was run.
+    """
+
+    probes: int = 0
+    culprit_probes: int = 0
+    wall_s: float = 0.0
+    is_known: bool = False
+
+
+@frozen
 class Answer:
     """The answer to one question.
 
-    `sentence` is the answer, `advice` the next command, `told` are sentences about choices that were made.
-    `constraints` exclude the culprits; `constraints_verified` says that a run passed with them. `flaky` are tests that
-    both passed and failed in one environment; `not_run` passed at the good end and have no result at the bad one.
-    `not_rebuilt` says what of the good end could not be had again, if that end fails.
-    `ends` are the runs of the good end, of an older one for tests that fail there, too, and of the bad one, if they
-    were run as such, and `changes` is the difference of their locks.
-    `back_to` is how far back older packages were tried in vain, and why no further. `limits` are the project's own
-    requirements that hold back newer releases where nothing fails; `lifted` are those that were ignored. `not_kept` are
-    its lower bounds and pins that were lifted for older packages. `way_on` is a day before `back_to`, and the Python of
-    this machine with which its packages can be installed.
-    `probes` counts the runs made now rather than answered by the store, `culprit_probes` those of the search below the
-    release among them; `wall_s` is in seconds. With `is_known` it was found by an earlier search, and nothing was run.
+    `sentence` is the answer, `advice` the next command, `notes` are sentences about choices that were made.
+    `constraints` exclude the culprits; `verified_by` is a run that passed with them, None if there is none.
 
     The properties after `culprits` are those of the first culprit, or of the search that found none.
     """
@@ -182,25 +210,11 @@ class Answer:
     sentence: str = ""
     failures: tuple[Failure, ...] = ()
     constraints: tuple[str, ...] = ()
-    constraints_verified: bool = False
     verified_by: Observation | None = None
-    flaky: tuple[str, ...] = ()
-    failing_at_both: tuple[str, ...] = ()
-    not_run: tuple[str, ...] = ()
-    not_rebuilt: str = ""
-    ends: tuple[Observation, ...] = ()
-    changes: tuple[Change, ...] = ()
-    back_to: str = ""
-    limits: tuple[str, ...] = ()
-    lifted: tuple[str, ...] = ()
-    not_kept: tuple[str, ...] = ()
+    comparison: Comparison = Comparison()
     advice: str = ""
-    way_on: tuple[str, str] | None = None
-    told: tuple[str, ...] = ()
-    probes: int = 0
-    culprit_probes: int = 0
-    wall_s: float = 0.0
-    is_known: bool = False
+    notes: tuple[str, ...] = ()
+    effort: Effort = Effort()
 
     @property
     def culprits(self) -> tuple[Guilty, ...]:
@@ -225,7 +239,7 @@ class Answer:
         """
         culprits = sorted((change.name, str(change.after)) for change in self.guilty_changes)
         is_captured = self.signature is not None and self.signature.captured
-        failed = capture_signature(self.ends[-1]) if self.ends and not is_captured else None
+        failed = capture_signature(self.comparison.runs[-1]) if self.comparison.runs and not is_captured else None
         is_suite = any(failure.tests for failure in self.failures)
         pattern = "" if is_suite and culprits else pattern_of(failed or self.signature)
         return hashlib.sha256(json.dumps([pattern, culprits]).encode()).hexdigest()[:10]
@@ -256,7 +270,7 @@ class Answer:
     def lean(self) -> Answer:
         """Return the answer without data that only the search needed, and that the stored observations have."""
         lean: Answer = everywhere(self, Observation, lambda run: evolve(run, loaded={}, trace=None))
-        return evolve(lean, is_known=False)
+        return evolve(lean, effort=evolve(lean.effort, is_known=False))
 
     @property
     def boundary(self) -> Boundary:
@@ -331,9 +345,21 @@ class Answer:
     @property
     def lock_changes(self) -> tuple[Change, ...]:
         """The difference of the locks on both sides of the change."""
-        return self.boundary.moved or self.changes
+        return self.boundary.moved or self.comparison.changes
 
     @property
     def constraint(self) -> str:
         """The constraints that exclude the culprits, in one line."""
         return " ".join(self.constraints)
+
+
+@frozen
+class Retry:
+    """How to ask again where nothing was found: without the project's own `limits`, or with another Python.
+
+    `limits` are requirements that hold back newer releases; `way_on` is a day, and a Python of this machine with which
+    its packages can be installed.
+    """
+
+    limits: tuple[str, ...] = ()
+    way_on: tuple[str, str] | None = None

@@ -9,6 +9,7 @@ import hashlib
 import json
 import os
 import shlex
+import time
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,9 +17,8 @@ from typing import TYPE_CHECKING
 from attrs import asdict, evolve
 
 from harness._version import __version__
-from harness.bisection.answer import Answer, Status
-from harness.bisection.kinds import QuestionKind, kind_of, refuse_meaningless
-from harness.bisection.wording import sentence_between
+from harness.bisection.answer import Answer, Effort, Retry, Status
+from harness.bisection.wording import sentence_of
 from harness.culprit.axis import left_out_words
 from harness.errors import HarnessError, UnknownProject, UserMistake
 from harness.events import SILENT, Note, Reporter, SearchBegan
@@ -31,28 +31,29 @@ from harness.question.commands import ChosenCommand, chosen_command
 from harness.question.inquiry import Inquiry, unbounded
 from harness.question.made import other_step, sentence_about, with_files
 from harness.question.project import Projects
-from harness.question.question import EndKind, Ends, Question
+from harness.question.question import EndKind, Ends, Question, QuestionKind, kind_of, refuse_meaningless
 from harness.question.repros import required_python, similar_package, typed_words
 from harness.redact import everywhere
 from harness.session import Session, at_python, open_session
 from harness.store import as_record, read_record
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator
+    from collections.abc import Callable, Collection, Iterator
 
+    from harness.arguments import Option
     from harness.settings import Settings
     from harness.store import Store
 
 _UV_SETTINGS = ("/etc/uv/uv.toml", os.environ.get("XDG_CONFIG_HOME", "~/.config") + "/uv/uv.toml")
 
-_RECORD = 5  # schema of kept answers
+_RECORD = 6  # schema of kept answers
 
 
 def ask(
     question: Question,
     settings: Settings,
     reporter: Reporter = SILENT,
-    typed: frozenset[str] = frozenset(),
+    typed: Collection[Option] = (),
     person: Person | None = None,
 ) -> Answer:
     """Answer a question. `typed` are options that are no part of it; `person` judges with `--ask`.
@@ -75,45 +76,108 @@ def ask_in(session: Session, question: Question) -> Answer:
     if kind is QuestionKind.PYTHONS:
         from harness.bisection.pythons import ask_pythons
 
-        return ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+        begun = time.monotonic()
+        answer = ask_pythons(session, question, lambda one: asked_in(one, question, kind)[1])
+        effort = evolve(answer.effort, wall_s=time.monotonic() - begun)
+        return evolve(answer, sentence=sentence_of(answer), effort=effort)
     session, inquiry = asked_in(session, question, kind, ends)
-    answer = ask_inquiry(session, inquiry, kind)
-    if answer.limits:
-        return _without_limits(session, inquiry, answer)
-    if answer.way_on is None or answer.culprits or session.settings.python or session.remote is not None:
+
+    def with_python(python: str) -> tuple[Session, Inquiry]:
+        other = at_python(session, python)
+        return other, inquiry_of(other, question, *kind_of(question, other.settings))
+
+    is_free = session.settings.python is None and session.remote is None
+    return ask_inquiry(session, inquiry, kind, with_python if is_free else None)
+
+
+def ask_inquiry(
+    session: Session,
+    inquiry: Inquiry,
+    kind: QuestionKind,
+    with_python: Callable[[str], tuple[Session, Inquiry]] | None = None,
+) -> Answer:
+    """Answer a question with what it names looked up, of any kind except Pythons.
+
+    Where nothing is found it is asked again: without the project's own bounds, or `with_python`, which looks the
+    question up with another Python of this machine. Raises as `ask` does.
+    """
+    store, place = session.store, _place_of(session, inquiry, kind)
+    if (answer := _known(store, place)) is not None:
+        left_out = left_out_words(answer.boundary.left_out)
+        session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
         return answer
-    return _with_another_python(session, question, answer, *answer.way_on)
+    answer, retry = _searched(session, inquiry, kind)
+    if retry.limits:
+        answer = _without_limits(session, inquiry, answer, retry.limits)
+    elif retry.way_on is not None and not answer.culprits and with_python is not None:
+        answer = _with_another_python(session, with_python, answer, *retry.way_on)
+    if place and answer.exit_code == 0:  # others are searched again, which may find more
+        store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), _RECORD))))
+    return answer
 
 
-def _with_another_python(session: Session, question: Question, answer: Answer, day: str, python: str) -> Answer:
+def _searched(session: Session, inquiry: Inquiry, kind: QuestionKind) -> tuple[Answer, Retry]:
+    """Search once, and word the answer; also returns how to ask again."""
+    begun, retry = time.monotonic(), Retry()
+    # A search is imported only when it runs: an answer that is known needs none.
+    with names_meant(inquiry):
+        match kind:
+            case QuestionKind.COMMITS:
+                from harness.bisection.commits import ask_commits
+
+                answer = ask_commits(session, inquiry)
+            case QuestionKind.WORLDS:
+                from harness.bisection.flow import ask_between
+
+                answer, retry = ask_between(session, inquiry)
+            case _:
+                from harness.bisection.releases import ask_releases
+
+                answer = ask_releases(session, inquiry)
+    if inquiry.policy.ask:
+        answer = evolve(answer, notes=(*answer.notes, "every run was judged by hand (--ask)"))
+    else:
+        from harness.bisection.evidence import with_evidence
+
+        answer = with_evidence(answer, session.prober)
+    answer = evolve(answer, effort=evolve(answer.effort, wall_s=time.monotonic() - begun))
+    answer = evolve(answer, sentence=sentence_of(answer))
+    if files := other_step(session, inquiry):
+        sentence = f"{answer.sentence} {sentence_about(files)}"
+        answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
+    return answer, retry
+
+
+def _with_another_python(
+    session: Session, with_python: Callable[[str], tuple[Session, Inquiry]], answer: Answer, day: str, python: str
+) -> Answer:
     """Ask again with an older Python of this machine, for which packages of an earlier day can be installed."""
     why = f"Python {session.interpreter.minor} can't go back to {day}, Python {python} can"
     session.reporter.report(Note(f"{why}: asked again with it"))
 
     def again() -> Answer:
-        other = at_python(session, python)
-        kind, ends = kind_of(question, other.settings)
-        return ask_inquiry(other, inquiry_of(other, question, kind, ends), kind)
+        return _searched(*with_python(python), QuestionKind.WORLDS)[0]
 
     found = _asked_again(again, answer, f"with Python {python}", advice="")
-    told = (f"{why}: this is the answer for Python {python}",) if found.culprits else ()
-    return evolve(found, told=(*found.told, *told))
+    notes = (f"{why}: this is the answer for Python {python}",) if found.culprits else ()
+    return evolve(found, notes=(*found.notes, *notes))
 
 
-def _without_limits(session: Session, inquiry: Inquiry, answer: Answer) -> Answer:
+def _without_limits(session: Session, inquiry: Inquiry, answer: Answer, limits: tuple[str, ...]) -> Answer:
     """Ask again without the project's own bounds where nothing fails with them; they may only hide the change."""
-    limits = listed(answer.limits)
-    session.reporter.report(Note(f"nothing fails, but the project's own {limits} may hide it: asked again without"))
-    names = tuple(unbounded(text) for text in answer.limits)
+    named = listed(limits)
+    session.reporter.report(Note(f"nothing fails, but the project's own {named} may hide it: asked again without"))
+    names = tuple(unbounded(text) for text in limits)
     typed = (*inquiry.typed, *(word for name in names for word in ("--with", shlex.quote(name))))
     free = evolve(inquiry, with_=(*inquiry.with_, *names), typed=typed)
 
     def again() -> Answer:
-        return ask_inquiry(session, free, QuestionKind.WORLDS)
+        return _searched(session, free, QuestionKind.WORLDS)[0]
 
-    found = _asked_again(again, answer, f"without {limits}", advice=answer.advice)
-    found = evolve(found, lifted=answer.limits if found.failures else ())
-    return evolve(found, sentence=sentence_between(found))
+    found = _asked_again(again, answer, f"without {named}", advice=answer.advice)
+    lifted = limits if found.failures else ()
+    found = evolve(found, comparison=evolve(found.comparison, lifted=lifted))
+    return evolve(found, sentence=sentence_of(found))
 
 
 def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advice: str) -> Answer:
@@ -121,52 +185,12 @@ def _asked_again(again: Callable[[], Answer], answer: Answer, how: str, *, advic
     try:
         found = again()
     except UserMistake as error:
-        return evolve(answer, told=(*answer.told, f"{how} it can't be run: {error}"))
+        return evolve(answer, notes=(*answer.notes, f"{how} it can't be run: {error}"))
     if found.culprits or (found.failures and not answer.failures):
-        return evolve(found, probes=answer.probes + found.probes, wall_s=answer.wall_s + found.wall_s)
+        probes, wall_s = answer.effort.probes + found.effort.probes, answer.effort.wall_s + found.effort.wall_s
+        return evolve(found, effort=evolve(found.effort, probes=probes, wall_s=wall_s))
     outcome = "nothing fails" if found.status is Status.NO_FAILURE else "no regression was found"
-    return evolve(answer, advice=advice, told=(*answer.told, f"{how}: {outcome} either"))
-
-
-def ask_inquiry(session: Session, inquiry: Inquiry, kind: QuestionKind) -> Answer:
-    """Answer a question with what it names looked up, of any kind except Pythons. Raises as `ask` does."""
-    store, place = session.store, _place_of(session, inquiry, kind)
-    if (answer := _known(store, place)) is not None:
-        left_out = left_out_words(answer.boundary.left_out)
-        session.reporter.report(SearchBegan("this question was answered before: nothing is run again", left_out))
-        return answer
-    with names_meant(inquiry):
-        answer = _search_of(kind)(session, inquiry)
-    if inquiry.policy.ask:
-        answer = evolve(answer, told=(*answer.told, "every run was judged by hand (--ask)"))
-    else:
-        from harness.bisection.evidence import with_evidence
-
-        answer = with_evidence(answer, session.prober)
-    if kind is QuestionKind.WORLDS:
-        answer = evolve(answer, sentence=sentence_between(answer))
-    if files := other_step(session, inquiry):
-        sentence = f"{answer.sentence} {sentence_about(files)}"
-        answer = evolve(answer, sentence=sentence, asked=evolve(answer.asked, files=files))
-    if place and answer.exit_code == 0:  # others are searched again, which may find more
-        store.write(place, store.without_secrets(json.dumps(as_record(answer.lean(), _RECORD))))
-    return answer
-
-
-def _search_of(kind: QuestionKind) -> Callable[[Session, Inquiry], Answer]:
-    """Return the search for a kind of question. It is imported only now: an answer that is known needs none."""
-    match kind:
-        case QuestionKind.COMMITS:
-            from harness.bisection.commits import ask_commits
-
-            return ask_commits
-        case QuestionKind.WORLDS:
-            from harness.bisection.between import ask_between
-
-            return ask_between
-    from harness.bisection.releases import ask_releases
-
-    return ask_releases
+    return evolve(answer, advice=advice, notes=(*answer.notes, f"{how}: {outcome} either"))
 
 
 def command_of(session: Session, question: Question, ends: Ends | None = None) -> ChosenCommand:
@@ -272,9 +296,9 @@ def _known(store: Store, place: str) -> Answer | None:
     answer = read_record(store.root / place, Answer, _RECORD) if place else None
     if answer is None or any(store.get(run.key) is None for one in answer.culprits for run in one.boundary.sides):
         return None
-    told = (*answer.told, "answered from the results of an earlier search; nothing was run")
+    notes = (*answer.notes, "answered from the results of an earlier search; nothing was run")
     known: Answer = everywhere(answer, Step, lambda step: evolve(step, cached=True, seconds=0.0))
-    return evolve(known, probes=0, culprit_probes=0, wall_s=0.0, told=told, is_known=True)
+    return evolve(known, notes=notes, effort=Effort(is_known=True))
 
 
 @contextmanager

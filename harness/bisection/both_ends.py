@@ -19,7 +19,7 @@ from harness.bisection.failures import (
     packages_named,
     some_of_each,
 )
-from harness.bisection.observing import MOST_PASSES, Observer, passes_needed
+from harness.bisection.observing import Observer
 from harness.errors import UserMistake
 from harness.model import Observation, Outcome, Repro, Verdict
 from harness.model.signature import last_exception
@@ -28,6 +28,7 @@ from harness.probing import Judge
 from harness.question.question import EndKind, day_end, release_end
 from harness.question.worlds import NoSolution, World, Worlds
 from harness.run.commands import NO_TESTS, only
+from harness.search import MOST_PASSES, passes_needed
 
 _PASSES = 7  # of bugs that fail half of the time, 1 in 128 passes every run
 RATE_RUNS = (8, 16)  # runs of the bad end from which the failure rate of a flaky bug is estimated; more if it is rare

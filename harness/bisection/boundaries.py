@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import contextlib
-import time
 from collections.abc import Callable
 from functools import partial
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
-from harness.bisection.wording import sentence_for
+from harness.bisection.answer import Answer, Asked, Effort, Failure, Guilty, Status
+from harness.bisection.wording import moved_ends, why_unsure
 from harness.culprit.axis import AxisSearch, Searched, count_proofs
 from harness.culprit.descent import fault_in_words
 from harness.culprit.proofs import Trials
@@ -35,6 +34,7 @@ if TYPE_CHECKING:
     from harness.search import Trial
 
 
+_MANY = 99  # repetitions
 _PROOFS = 2  # on each side: of the package, and of its lines
 Find = Callable[[Trials, Sides, Searched], "Culprit | None"]
 
@@ -56,8 +56,9 @@ def search_line(
     `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
     `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
     """
-    begun, ran_now, culprit, beside, fault = time.monotonic(), 0, None, list[Task[str]](), ""
-    searched = line.begin(known, patient=find is not None, captured_from="the bad end")
+    ran_now, culprit, beside, fault = 0, None, list[Task[str]](), ""
+    proofs = 0, 0
+    searched = line.begin(known, sure=find is None, captured_from="the bad end")
     line.announce(*announced, searched)
     searched = line.run(searched)
     mistakes = {run.mistake for run in searched.record.observations.values()}
@@ -67,7 +68,8 @@ def search_line(
     is_steady = repeating is not None or not searched.search.is_noisy
     with contextlib.ExitStack() as stack:
         if find is not None and sides is not None and judge.signature is not None and is_steady:
-            missing = iter(searched.search.repetitions(_PROOFS, _PROOFS))
+            more = line.policy.confirm is None and not searched.search.is_noisy
+            missing = iter(line.surely(searched, (_PROOFS, _PROOFS)).search.ask(_MANY) if more else ())
 
             def repeat_beside(leave: int) -> None:
                 if line.lanes.free > leave and (trial := next(missing, None)) is not None:
@@ -94,12 +96,12 @@ def search_line(
                 fault = fault_in_words(line.prober.store, error)
             ran_now = trials.tally.ran_now
             if repeating is None:
-                count_proofs(searched, sides, culprit, trials.tally.failed)
-        searched.search.insist()
+                proofs = count_proofs(searched, sides, culprit, trials.tally.failed)
+        searched = line.surely(searched, proofs)
         if not searched.search.done:
             searched = line.run(searched, {task.result() for task in beside if not task.cancel()})
     culprit = None if searched.search.is_noisy and repeating is None else culprit
-    return OnLine(searched, culprit, ran_now, time.monotonic() - begun, fault)
+    return OnLine(searched, culprit, ran_now, fault)
 
 
 def _repeated(prober: Probing, probe: Probe) -> str:
@@ -113,7 +115,7 @@ def _repeated(prober: Probing, probe: Probe) -> str:
 
 @frozen
 class OnLine:
-    """A finished search over a line, with the culprit below its change, which took `ran_now` runs; `wall_s` seconds.
+    """A finished search over a line, with the culprit below its change, which took `ran_now` runs.
 
     `fault` says which internal error ended the search below the change, "" if none did.
     """
@@ -121,28 +123,26 @@ class OnLine:
     searched: Searched
     culprit: Culprit | None
     ran_now: int = 0
-    wall_s: float = 0.0
     fault: str = ""
 
-    def answer(self, asked: Asked, boundary: Boundary) -> Answer:
-        """Return the answer."""
-        searched, status = self.searched, status_of(self.searched)
-        boundary = evolve(boundary, fault=self.fault)
-        found = (Guilty(boundary, self.culprit),) if status.is_change else ()
-        signature = searched.record.signature
-        failure = Failure((), signature, status, found, boundary=None if found else boundary)
-        answer = Answer(
-            asked,
-            status,
-            failures=(failure,),
-            constraints=tuple(one.constraint for one in found if one.constraint),
-            constraints_verified=any(one.boundary.constraint for one in found),
-            probes=searched.record.ran,
-            culprit_probes=self.ran_now,
-            wall_s=self.wall_s,
-        )
-        names = dict(enumerate(searched.axis.names))
-        return evolve(answer, sentence=sentence_for(answer, searched.search.result, names))
+
+def answer_on(line: OnLine, asked: Asked, boundary: Boundary) -> Answer:
+    """Return the answer to a question whose only failure was searched on a line."""
+    searched, status = line.searched, status_of(line.searched)
+    result, signature = searched.search.result, searched.record.signature
+    boundary = evolve(boundary, fault=line.fault)
+    culprits = (Guilty(boundary, line.culprit),) if status.is_change else ()
+    note = why_unsure(boundary, result, signature) if status is Status.INCONCLUSIVE else ""
+    failure = Failure((), signature, status, culprits, boundary=None if culprits else boundary, note=note)
+    return Answer(
+        asked,
+        status,
+        failures=(failure,),
+        constraints=tuple(one.constraint for one in culprits if one.constraint),
+        verified_by=boundary.by_verdict.get(Verdict.GOOD) if culprits and boundary.constraint else None,
+        notes=moved_ends(result, searched.axis.names),
+        effort=Effort(searched.record.ran, line.ran_now),
+    )
 
 
 _ABOUT_END = {
@@ -193,18 +193,20 @@ def boundary_of(
     """
     axis, record, result = searched.axis, searched.record, searched.search.result
 
-    def name(position: int | None) -> str | None:
-        return axis.names[position] if position is not None else None
-
-    ends = (result.last_bad, result.first_good) if axis.find_fix else (result.last_good, result.first_bad)
+    older, newer = (axis.names[position] for position in result.boundary) if result.boundary else (None, None)
     boundary = Boundary(
-        Change(axis.subject, name(ends[0]), name(ends[1]), axis.unit, axis.find_fix),
+        Change(axis.subject, older, newer, axis.unit, axis.find_fix),
         candidates=candidates or tuple(map(Candidate, axis.names)),
         suspects=searched.suspects,
         sides=searched.sides,
         steps=tuple(record.steps),
         certainty=Certainty(
-            result.confidence, result.good_side, result.bad_side, result.effect, searched.search.is_noisy
+            result.confidence,
+            result.good_side,
+            result.bad_side,
+            result.effect,
+            searched.search.is_noisy,
+            result.trusts_ends,
         ),
         left_out=dict(left_out or {}),
     )

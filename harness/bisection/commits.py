@@ -7,14 +7,13 @@ newer commit declares. Only the package's files change, so a pure Python package
 from __future__ import annotations
 
 import shlex
-import time
 from datetime import UTC
 from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
 from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import OnLine, boundary_of
+from harness.bisection.boundaries import OnLine, answer_on, boundary_of
 from harness.culprit.commit import (
     CommitFiles,
     CommitSource,
@@ -57,7 +56,6 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
 
     Raises `BadRepository`, `UserMistake`, `UnknownProject`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
     """
-    begun = time.monotonic()
     device, why = session.device_for(question.repro)
     span = find_range(session, question)
     base = f"environment: {span.base.project} {span.base.version}, with the requirements of {span.newer.short}"
@@ -77,7 +75,7 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
         answer = _answer(asked, source, span.chain, question.policy)
     if answer.culprit is not None:
         answer = evolve(answer, advice=_what_next(asked, span.repository, answer.suspects[0]))
-    return evolve(answer, wall_s=time.monotonic() - begun)
+    return answer
 
 
 def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: Policy) -> Answer:
@@ -99,7 +97,7 @@ def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: 
         boundary = evolve(
             boundary, change=evolve(boundary.change, before=before, after=after), suspects=(after,), sides=sides
         )
-    return OnLine(searched, culprit).answer(asked, boundary)
+    return answer_on(OnLine(searched, culprit), asked, boundary)
 
 
 def _what_next(asked: Asked, repository: Repository, commit: str) -> str:

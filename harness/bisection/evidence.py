@@ -43,7 +43,7 @@ def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probi
     """Return the exceptions of the failure at the bad end and on the bad side of the culprit, each once."""
     found: dict[tuple[str, str], RaisedException] = {}
     side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
-    for observation in (*answer.ends[-1:], *side):
+    for observation in (*answer.comparison.runs[-1:], *side):
         group = Group(failure.tests, failure.signature) if failure.signature is not None else None
         one = seen_by(observation, group) if group is not None else observation
         raised = one.exception

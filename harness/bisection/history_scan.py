@@ -33,7 +33,7 @@ from harness.probing.probe import Probing, known_attempts
 from harness.question.parsing import version_of
 from harness.question.releases import Plan, check_ends, fill_plan, told_packages
 from harness.search import ByNumber, SureScan, Trial, Window, WindowScan, WindowsResult
-from harness.search.bisection import gaps_of
+from harness.search.survey import gaps_of
 from harness.search.windows import stride_for
 
 if TYPE_CHECKING:

@@ -6,7 +6,6 @@ has passed often enough, and as failed at the first failure, so a search over se
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -19,24 +18,11 @@ from harness.model import Observation, Signature, Verdict
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.probe import Around, Probing
 from harness.question.question import Policy
+from harness.search import passes_needed
 
 if TYPE_CHECKING:
     from harness.environment import Index
     from harness.probing.lanes import Lanes
-
-
-_DOUBT = 1e-3  # that a bug passes by luck where it is counted as passed; a search asks up to ten such questions
-MOST_PASSES = 20
-
-
-def passes_needed(failures: int, runs: int) -> int:
-    """Return how many runs must pass before a bug counts as gone that failed in `failures` of `runs` runs.
-
-    The failure rate is estimated with the prior of Jeffreys (half a success, half a failure). More than `MOST_PASSES`
-    are too many for a search.
-    """
-    rate = (failures + 0.5) / (runs + 1)
-    return math.ceil(math.log(_DOUBT) / math.log(1 - rate))
 
 
 @frozen

@@ -9,7 +9,7 @@ from packaging.version import Version
 
 from harness.bisection.advice import advice_for
 from harness.bisection.answer import Answer, Asked
-from harness.bisection.boundaries import boundary_of, candidates_of, search_line
+from harness.bisection.boundaries import answer_on, boundary_of, candidates_of, search_line
 from harness.culprit.axis import Axis, AxisSearch, Searched, left_out_words
 from harness.culprit.descent import find_culprit
 from harness.model.culprit import Culprit, Level
@@ -51,7 +51,7 @@ def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     found = search_line(line, plan.scope, session.index, _announced(plan, session), below)
     reached = {step.release for step in found.searched.record.steps}
     boundary = boundary_of(found.searched, candidates_of(plan.releases), _between(plan, reached))
-    answer = found.answer(asked_of(plan), boundary)
+    answer = answer_on(found, asked_of(plan), boundary)
     return evolve(answer, advice=advice_for(answer, plan))
 
 

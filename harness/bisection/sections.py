@@ -243,18 +243,18 @@ def skipped_rows(releases: Iterable[tuple[str, str | None]]) -> Iterator[Row]:
 
 def _of_search(answer: Answer) -> Iterator[Row]:
     """Yield the choices that were made, and the tests and packages that are not part of the answer."""
-    yield from (Row("", (short_reason(told),), "dim") for told in answer.told)
+    yield from (Row("", (short_reason(told),), "dim") for told in answer.notes)
     along = tuple(one.constraint or one.subject for culprit in answer.culprits for one in culprit.companions)
     apart = {
-        "fail at both ends": answer.failing_at_both,
-        "passed at the good end, did not run at the bad end": answer.not_run,
-        "flaky": answer.flaky,
+        "fail at both ends": answer.comparison.failing_at_both,
+        "passed at the good end, did not run at the bad end": answer.comparison.not_run,
+        "flaky": answer.comparison.flaky,
     }
     yield from (Row(label, tests, "dim") for label, tests in apart.items() if tests)
     pages = {
         "held back alongside": along,
-        "without the project's own": answer.lifted,
-        "older packages tried": (f"back to {answer.back_to}",) if answer.back_to else (),
-        "differ between the ends": tuple(map(str, answer.changes)),
+        "without the project's own": answer.comparison.lifted,
+        "older packages tried": (f"back to {answer.comparison.back_to}",) if answer.comparison.back_to else (),
+        "differ between the ends": tuple(map(str, answer.comparison.changes)),
     }
     yield from (Row(label, items, is_long=True) for label, items in pages.items() if items)

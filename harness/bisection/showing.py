@@ -12,7 +12,7 @@ from cattrs.gen import make_dict_unstructure_fn, override
 from harness.bisection.answer import SCHEMA, Answer, Failure, Guilty, Status
 from harness.bisection.sections import html_of
 from harness.bisection.wording import head_of, state_of
-from harness.model import Observation, Signature
+from harness.model import Change, Observation, Signature
 from harness.model.culprit import Finding
 from harness.model.signature import given_parts
 from harness.model.text import picked
@@ -37,7 +37,7 @@ class ShownAnswer(Answer):
 
 
 def json_of(answer: Answer) -> dict[str, Any]:
-    """Return an answer as `harness bisect --json` prints it (schema 4)."""
+    """Return an answer as `harness bisect --json` prints it (schema 4, described in `answer.schema.json`)."""
     boundary = answer.boundary
     is_fix = boundary.is_fix or answer.status in (Status.FIXED, Status.NOT_FIXED)
     told = {
@@ -53,15 +53,17 @@ def json_of(answer: Answer) -> dict[str, Any]:
             if counts is not None
         },
         **picked(boundary.certainty, "effect"),
-        **picked(answer, "signature failures constraints constraints_verified flaky failing_at_both not_run"),
-        **picked(answer, "back_to lifted not_kept not_rebuilt"),
+        **picked(answer, "signature failures constraints verified_by"),
+        "constraints_verified": answer.verified_by is not None,
+        **picked(answer.comparison, "flaky failing_at_both not_run back_to lifted not_kept not_rebuilt"),
         "ends": {end: answer.asked.ends.get(end) for end in ("good", "bad")},
         **picked(answer, "steps lock_changes"),
         **picked(boundary, "left_out drift altered"),
         "culprit": answer.culprit.findings if answer.culprit is not None else None,
-        **picked(answer, "wall_s probes culprit_probes repro"),
+        **picked(answer.effort, "wall_s probes culprit_probes"),
+        "repro": answer.repro,
         **picked(answer.asked, "device python as_of files"),
-        "notes": answer.told,
+        "notes": answer.notes,
     }
     return _JSON.unstructure(told)  # type: ignore[no-any-return]
 
@@ -106,6 +108,7 @@ _JSON = cattrs.Converter()
 _JSON.register_unstructure_hook(Observation, lambda run: run.key)
 _JSON.register_unstructure_hook(Signature, given_parts)
 _JSON.register_unstructure_hook(Step, Step.as_json)
+_JSON.register_unstructure_hook(Change, lambda change: picked(change, "name before after"))
 _LEVEL = make_dict_unstructure_fn(Finding, _JSON, is_minimal=override(rename="minimal"))
 _JSON.register_unstructure_hook(Finding, _level)
 _FAILURE = make_dict_unstructure_fn(Failure, _JSON, culprits=override(omit=True), boundary=override(omit=True))

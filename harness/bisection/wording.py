@@ -4,66 +4,100 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
 from harness.bisection.answer import Answer, Failure, Guilty, Status
 from harness.bisection.failures import failing_of
-from harness.model import Change, Verdict
+from harness.model import Change, Signature, Verdict
 from harness.model.boundary import Boundary, Effect
 from harness.model.culprit import Culprit, Finding, Region
 from harness.model.text import counted, listed, listed_in_order, numbered_lines, one_line, ranged
 from harness.model.verdict import FAILED_DIFFERENTLY, runs_of
 from harness.question.question import End, EndKind
 from harness.question.worlds import end_words
-from harness.search import BisectionResult, BisectionStatus
-from harness.search.rates import CONFIDENCE
+from harness.search import CONFIDENCE, BisectionResult, BisectionStatus
 
 
-def sentence_for(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
-    """Return the sentences that answer a question over a line and say how certain the answer is.
+def sentence_of(answer: Answer) -> str:
+    """Return the sentences that answer a question, and how certain that is if it is less than usual."""
+    lifted = (
+        f"Without the project's own {listed(answer.comparison.lifted)}, with which nothing fails: "
+        if answer.comparison.lifted
+        else ""
+    )
+    return lifted + _answer(answer) + _how_sure(answer) + _how_far(answer)
 
-    `name` are the names of the candidates by their position.
-    """
-    subject, unit = answer.subject, answer.boundary.change.unit
-    tried = {step.release for step in answer.steps if step.verdict is not Verdict.SKIP}
-    judged = [candidate for candidate in name.values() if candidate in tried] or [name[0]]
-    oldest, newest = judged[0], judged[-1]
+
+def _answer(answer: Answer) -> str:
+    boundary = answer.boundary
+    subject, unit, repro = answer.subject, boundary.change.unit, answer.repro
+    oldest, newest = _outermost(boundary)
+    good_end = answer.asked.ends.get("good")
     match answer.status:
         case Status.FOUND | Status.FIXED:
-            text = found_in_words(answer)
-        case Status.NOT_A_REGRESSION:
-            is_named = oldest == (answer.asked.ends.get("good") or {}).get("text")
-            which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
-            text = f"Not a regression in {subject}: {oldest}, {which}, fails in the same way."
+            return found_in_words(answer)
         case Status.NO_FAILURE:
-            runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in answer.steps)
-            text = f"No failure: {subject} {newest} is good" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
+            runs = sum(step.release == newest and step.verdict is Verdict.GOOD for step in boundary.steps)
+            where = f"with {subject} {newest}" if newest else _end(answer, "bad")
+            return f"No failure: {repro} passes {where}" + (f" in {runs} runs of {runs}." if runs > 1 else ".")
         case Status.NOT_FIXED:
-            text = f"Not fixed: {subject} {newest}, the newest {unit} that could be tested here, still fails."
-        case Status.INCONCLUSIVE:
-            text = _inconclusive(answer, result, name)
-    moved = [
-        f"{name[end.asked]} could not be tested, so {name[end.used]} was taken as the {end.end.value} end"
+            return f"Not fixed: {subject} {newest}, the newest {unit} that could be tested here, still fails."
+        case Status.NOT_A_REGRESSION if oldest:
+            is_named = oldest == (good_end or {}).get("text")
+            which = "your good end" if is_named else f"the oldest {unit} that could be tested here"
+            return f"Not a regression in {subject}: {oldest}, {which}, fails in the same way."
+        case Status.NOT_A_REGRESSION if answer.comparison.flaky:
+            return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.comparison.flaky)}."
+        case Status.NOT_A_REGRESSION if good_end is None:
+            maybe = "it may never have worked, or it needs something that is not installed"
+            if not answer.comparison.back_to:
+                return f"{repro} fails {_end(answer, 'bad')}, and no older packages could be tried: {maybe}."
+            tried = f"every older set of packages that was tried, too, back to {answer.comparison.back_to}"
+            return f"{repro} fails with {tried}: {maybe}."
+        case Status.NOT_A_REGRESSION:
+            return (
+                f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "
+                f"{listed(answer.comparison.failing_at_both) or repro} fails at both ends."
+            )
+        case Status.INCONCLUSIVE if answer.comparison.not_rebuilt:
+            return f"Not sure: the good end could not be rebuilt: {answer.comparison.not_rebuilt}."
+        case _:
+            notes = "; ".join(dict.fromkeys(failure.note for failure in answer.failures if failure.note))
+            return f"Not sure: {notes or 'no culprit could be proved'}."
+
+
+def _outermost(boundary: Boundary) -> tuple[str, str]:
+    """Return the oldest and the newest candidate that were judged, or else the oldest of all; "" without candidates."""
+    tried = {step.release for step in boundary.steps if step.verdict is not Verdict.SKIP}
+    names = [candidate.version for candidate in boundary.candidates]
+    judged = [name for name in names if name in tried] or names[:1]
+    return (judged[0], judged[-1]) if judged else ("", "")
+
+
+def moved_ends(result: BisectionResult, names: Sequence[str]) -> tuple[str, ...]:
+    """Return a sentence for each end that could not be tested, with the candidate that was taken instead."""
+    return tuple(
+        f"{names[end.asked]} could not be tested, so {names[end.used]} was taken as the {end.end.value} end"
         for end in result.moved_ends
-    ]
-    text += _how_sure(answer, result) + _how_far(answer)
-    return " ".join([text, *(f"{sentence[0].upper()}{sentence[1:]}." for sentence in moved)])
+    )
 
 
-def _how_sure(answer: Answer, result: BisectionResult) -> str:
+def _how_sure(answer: Answer) -> str:
     """Say how probable the answer is and from how many runs; "" if it is not flaky and certain enough."""
-    good, bad = result.good_side, result.bad_side
-    if answer.status not in (Status.FOUND, Status.FIXED) or good is None or bad is None or result.confidence is None:
+    known = answer.boundary.certainty
+    good, bad = known.good_side, known.bad_side
+    is_one = answer.status.is_change and len(answer.culprits) == 1
+    if not is_one or good is None or bad is None or known.confidence is None:
         return ""
-    if not result.flaky and result.confidence >= CONFIDENCE:
+    if not known.is_mixed and known.confidence >= CONFIDENCE:
         return ""
-    sure = f"{math.floor(1000 * result.confidence) / 1000:g} sure"
-    if not result.flaky:
+    sure = f"{math.floor(1000 * known.confidence) / 1000:g} sure"
+    if not known.is_mixed:
         return f" That is {sure}, from {good.runs} runs that passed and {bad.runs} that failed; --confirm runs more."
     where = f"up to {answer.last_bad}" if answer.status is Status.FIXED else f"from {answer.first_bad} on"
-    given = ", if the bug really never shows at the good end" if result.trusts_ends else ""
+    given = ", if the bug really never shows at the good end" if known.trusts_ends else ""
     other = "after" if answer.status is Status.FIXED else "before"
     return f" It is flaky: it fails in {bad} runs {where}, and in {good} {other}; that is {sure}{given}."
 
@@ -71,7 +105,7 @@ def _how_sure(answer: Answer, result: BisectionResult) -> str:
 def _how_far(answer: Answer) -> str:
     """Say how a metric differs between the two sides, and in how many runs; "" without a metric."""
     effect = answer.boundary.certainty.effect
-    if effect is None or answer.signature is None or answer.status not in (Status.FOUND, Status.FIXED):
+    if effect is None or answer.signature is None or not answer.status.is_change or len(answer.culprits) > 1:
         return ""
     newer, side = (answer.first_good, effect.good) if answer.first_good else (answer.first_bad, effect.bad)
     older = effect.bad if answer.first_good else effect.good
@@ -91,72 +125,73 @@ def _difference(effect: Effect, *, flip: bool = False) -> str:
     return f"a difference of {difference:+.3g}, {what} {low:+.3g} to {high:+.3g}"
 
 
-def _inconclusive(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
-    effect, unit = result.effect, answer.boundary.change.unit
+def why_unsure(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
+    """Say in a clause why the search over a line is not sure which candidate it is."""
+    known, unit, subject = boundary.certainty, boundary.change.unit, subject_of(boundary)
+    effect, suspects = known.effect, boundary.suspects
     if result.moved_ends and result.boundary is None and not result.suspects:
-        return _unjudged_end(answer, result, name)
-    if effect is not None and answer.signature is not None and not effect.is_clear:
+        return _unjudged_end(boundary, result, signature)
+    if effect is not None and signature is not None and not effect.is_clear:
         return (
-            f"Not sure: {answer.signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
-            f"tell {listed(answer.suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
-            f"({effect.bad_runs}) show {_difference(effect)}."
+            f"{signature.metric} varies by {effect.spread:.3g} between runs of one side, too much to "
+            f"tell {listed(suspects)} from noise: the good side ({effect.good_runs} runs) and the bad one "
+            f"({effect.bad_runs}) show {_difference(effect)}"
         )
-    if result.flaky and result.bad_side is not None:
-        runs = result.bad_side.runs + (result.good_side.runs if result.good_side else 0)
-        at_best = f"; the likeliest has {100 * result.confidence:.0f} %" if result.confidence is not None else ""
-        return f"Not sure: it is flaky, and after {runs} runs it can be any of {ranged(answer.suspects)}{at_best}."
+    if result.flaky and known.bad_side is not None:
+        runs = known.bad_side.runs + (known.good_side.runs if known.good_side else 0)
+        at_best = f"; the likeliest has {100 * known.confidence:.0f} %" if known.confidence is not None else ""
+        return f"it is flaky, and after {runs} runs it can be any of {ranged(suspects)}{at_best}"
     if result.status is BisectionStatus.FLAKY:
-        which = ", ".join(name[position] for position in result.flaky)
-        return f"Not sure: {answer.subject} {which} gave different verdicts when it was run again."
-    if result.suspects:
-        old, new = answer.boundary.ends
-        if answer.steps and all(step.verdict is Verdict.SKIP for step in answer.steps):
-            first = answer.steps[0]
-            none = f"none of the {counted(len(answer.suspects), unit)} of {answer.subject} could be tested"
-            other = _otherwise(answer, first.release, first.reason)
-            return f"Not sure: {other}; {none}." if other else f"Not sure: {none}."
+        which = ", ".join(boundary.candidates[position].version for position in result.flaky)
+        return f"{subject} {which} gave different verdicts when it was run again"
+    if not boundary.steps:
+        return f"no {unit} of {subject} could be tested"
+    first = boundary.steps[0]
+    if suspects and all(step.verdict is Verdict.SKIP for step in boundary.steps):
+        none = f"none of the {counted(len(suspects), unit)} of {subject} could be tested"
+        other = _otherwise(boundary, first.release, first.reason, signature)
+        return f"{other}; {none}" if other else none
+    if suspects:
+        old, new = boundary.ends
         if not old or not new:
-            return f"Not sure which: the suspects are {ranged(answer.suspects)}, which could not be tested."
+            return f"the suspects are {ranged(suspects)}, which could not be tested"
         return (
-            f"Not sure which: the change came after {answer.subject} {old} and not later than {new}; "
-            f"suspects are {ranged(answer.suspects)}, because those between could not be tested."
+            f"the change came after {subject} {old} and not later than {new}; "
+            f"suspects are {ranged(suspects)}, because those between could not be tested"
         )
-    if not answer.steps:
-        return f"Not sure: no {unit} of {answer.subject} could be tested."
-    first = answer.steps[0]
     return (
-        f"Not sure: no two {unit}s of {answer.subject} could be judged; "
-        f"the first, {first.release}, was {first.verdict.word}: {first.reason}."
+        f"no two {unit}s of {subject} could be judged; "
+        f"the first, {first.release}, was {first.verdict.word}: {first.reason}"
     )
 
 
-def _unjudged_end(answer: Answer, result: BisectionResult, name: Mapping[int, str]) -> str:
+def _unjudged_end(boundary: Boundary, result: BisectionResult, signature: Signature | None) -> str:
     """Say why the answer is open: the end that it is about could not be judged."""
     is_about_bad = result.status is BisectionStatus.NO_FAILURE
     end = next(end for end in result.moved_ends if (end.end is Verdict.BAD) == is_about_bad)
-    asked, used = (f"{subject_of(answer.boundary)} {name[position]}" for position in (end.asked, end.used))
-    reason = next((step.reason for step in answer.steps if step.release == name[end.asked]), "")
-    why = _otherwise(answer, name[end.asked], reason) or f"{asked} could not be tested: {reason}"
-    return f"Not sure: {why}; {used} is {'good' if is_about_bad else 'bad'}."
+    name, used = (boundary.candidates[position].version for position in (end.asked, end.used))
+    reason = next((step.reason for step in boundary.steps if step.release == name), "")
+    subject = subject_of(boundary)
+    why = _otherwise(boundary, name, reason, signature) or f"{subject} {name} could not be tested: {reason}"
+    return f"{why}; {subject} {used} is {'good' if is_about_bad else 'bad'}"
 
 
-def _otherwise(answer: Answer, candidate: str, reason: str) -> str:
+def _otherwise(boundary: Boundary, candidate: str, reason: str, signature: Signature | None) -> str:
     """Say that a candidate fails in another way than the given signature says; "" if it does not."""
-    signature = answer.signature
     if signature is None or signature.captured or not reason.startswith(FAILED_DIFFERENTLY):
         return ""
     how = reason.removeprefix(FAILED_DIFFERENTLY)
-    return f"{subject_of(answer.boundary)} {candidate} fails, but not as the signature says ({signature}): {how}"
+    return f"{subject_of(boundary)} {candidate} fails, but not as the signature says ({signature}): {how}"
 
 
 def runs_made(answer: Answer) -> str:
     """Say how many runs the answer took, such as "12 runs of 5 releases, 2 known already"."""
-    if answer.ends:  # most of these runs are of more than one package
-        return counted(answer.probes, "run") if answer.probes else "all runs known already"
-    told = runs_of(answer.probes, answer.steps, answer.boundary.change.unit)
-    if answer.culprit is None or not answer.culprit_probes:
+    if answer.comparison.runs:  # most of these runs are of more than one package
+        return counted(answer.effort.probes, "run") if answer.effort.probes else "all runs known already"
+    told = runs_of(answer.effort.probes, answer.steps, answer.boundary.change.unit)
+    if answer.culprit is None or not answer.effort.culprit_probes:
         return told
-    return f"{told}; {counted(answer.culprit_probes, 'run')} to find the culprit"
+    return f"{told}; {counted(answer.effort.culprit_probes, 'run')} to find the culprit"
 
 
 def packages_of(finding: Finding) -> str:
@@ -205,38 +240,6 @@ def _by_place(regions: Iterable[Region]) -> dict[tuple[str, str, bool], list[tup
     return found
 
 
-def sentence_between(answer: Answer) -> str:
-    """Return one sentence that answers the question; it says which of the project's own bounds were lifted."""
-    lifted = f"Without the project's own {listed(answer.lifted)}, with which nothing fails: " if answer.lifted else ""
-    return lifted + _sentence_between(answer)
-
-
-def _sentence_between(answer: Answer) -> str:
-    match answer.status:
-        case Status.NO_FAILURE:
-            return f"No failure: {answer.repro} passes {_end(answer, 'bad')}."
-        case Status.NOT_A_REGRESSION if answer.flaky:
-            return f"Only flaky tests newly fail {_end(answer, 'bad')}: {listed(answer.flaky)}."
-        case Status.NOT_A_REGRESSION if answer.asked.ends.get("good") is None:
-            maybe = "it may never have worked, or it needs something that is not installed"
-            if not answer.back_to:
-                return f"{answer.repro} fails {_end(answer, 'bad')}, and no older packages could be tried: {maybe}."
-            tried = f"every older set of packages that was tried, too, back to {answer.back_to}"
-            return f"{answer.repro} fails with {tried}: {maybe}."
-        case Status.NOT_A_REGRESSION:
-            return (
-                f"Nothing that fails {_end(answer, 'bad')} passes {_end(answer, 'good')}: "
-                f"{listed(answer.failing_at_both) or answer.repro} fails at both ends."
-            )
-        case Status.FOUND | Status.FIXED:
-            return found_in_words(answer)
-        case Status.INCONCLUSIVE if answer.not_rebuilt:
-            return f"The good end could not be rebuilt: {answer.not_rebuilt}."
-        case _:
-            notes = "; ".join(dict.fromkeys(group.note for group in answer.failures if group.note))
-            return f"Not sure which package it is: {notes or 'no culprit could be proved'}."
-
-
 def _end(answer: Answer, which: str) -> str:
     named = answer.asked.ends[which]
     if named is None:
@@ -264,8 +267,8 @@ def found_in_words(answer: Answer) -> str:
     if not count:
         return f"{answer.repro} {'is fixed' if is_fix else 'fails'} {' and '.join(since for since, _ in told)}."
     parts = [f"{number} {since}" if len(told) > 1 else since for since, number in told]
-    if answer.flaky:
-        parts.append(f"{len(answer.flaky)} are flaky")
+    if answer.comparison.flaky:
+        parts.append(f"{len(answer.comparison.flaky)} are flaky")
     verb = ("is fixed" if count == 1 else "are fixed") if is_fix else ("fails" if count == 1 else "fail")
     subject = f"{counted(count, 'test')} {verb}"
     return f"{subject}{': ' if len(parts) > 1 else ' '}{', '.join(parts)}."
@@ -368,11 +371,11 @@ def _label(culprit: Guilty) -> str:
 
 def _workaround(answer: Answer) -> str:
     """The constraints; between two worlds also whether the newest packages that they allow were run."""
-    if not answer.constraints or not answer.ends:
+    if not answer.constraints or not answer.comparison.runs:
         return answer.constraint
     them = "it" if len(answer.constraints) == 1 else "them"
-    sure = f"nothing else newly fails with {them}" if answer.failing_at_both else f"a run with {them} passed"
-    return f"{answer.constraint} ({sure if answer.constraints_verified else 'not confirmed by a run'})"
+    sure = f"nothing else newly fails with {them}" if answer.comparison.failing_at_both else f"a run with {them} passed"
+    return f"{answer.constraint} ({sure if answer.verified_by is not None else 'not confirmed by a run'})"
 
 
 def cause_of(culprit: Guilty) -> str:

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from harness.api import kept_answer
+from harness.arguments import OptionGroup
 from harness.bisection.showing import json_of
 from harness.cli.options import (
     SectionCommand,
@@ -20,7 +21,7 @@ from harness.cli.options import (
     settings_options,
     subject_argument,
 )
-from harness.cli.search_options import project_options, search_options
+from harness.cli.search_options import CONSTRAINTS, project_options, search_options
 from harness.cli.shell import Entered, enter
 from harness.cli.written import short, write_constraints
 from harness.errors import HarnessError, UserMistake
@@ -31,7 +32,7 @@ from harness.question.commands import ChosenProject
 from harness.question.question import Policy, Question
 from harness.report.commands import asked_for
 from harness.run.process import pause
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.terminal import PlainView, print_answer, reporting
 from harness.terminal.console import Console
 
@@ -144,7 +145,7 @@ def bisect(
     # A live picture would be drawn over the questions.
     view = reporting(console, quiet=as_json) if person is None else contextlib.nullcontext(PlainView(console))
     with view as reporter:
-        typed = frozenset({"--constraints"} if constraints is not None else ())
+        typed = (CONSTRAINTS,) if constraints is not None else ()
         answer, reports = kept_answer(question, settings, reporter, typed, person)
     written = write_constraints(answer, constraints, settings.results.absolute())
     if as_json:

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from harness.api import kept_history
+from harness.arguments import OptionGroup
 from harness.bisection.history_scan import Range
 from harness.cli.options import (
     SectionCommand,
@@ -18,11 +19,11 @@ from harness.cli.options import (
     settings_options,
     subject_argument,
 )
-from harness.cli.search_options import made_option, pre_option
+from harness.cli.search_options import scan_options
 from harness.cli.written import short
 from harness.model.text import to_json
 from harness.question.question import Policy, Question
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.terminal import print_history, reporting
 from harness.terminal.console import Console
 
@@ -32,8 +33,7 @@ from harness.terminal.console import Console
 @repro_options
 @end_option("--from", "since", metavar="V", help="The oldest release [default: the repro's older bound, else all].")
 @end_option("--to", "until", metavar="V", help="The newest release [default: the newest there is].")
-@made_option
-@pre_option
+@scan_options
 @option(
     "Search",
     "--max-gap",
@@ -47,8 +47,7 @@ def history(
     subject: str,
     repro: str | None,
     run: str | None,
-    prereleases: bool,
-    made: bool,
+    policy: Policy,
     as_json: bool,
     settings: Settings,
     **wanted: Any,
@@ -66,7 +65,7 @@ def history(
     harness history transformers --from 4.50.0 --to 5.10.4
     harness history transformers --max-gap 1 --lanes 4
     """
-    question = Question(subject, repro, run, policy=Policy(prereleases=prereleases, made=made))
+    question = Question(subject, repro, run, policy=policy)
     with reporting(Console(stderr=True), quiet=as_json) as reporter:
         found, reports = kept_history(question, Range(**wanted), settings, reporter)
     if as_json:

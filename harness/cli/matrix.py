@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.arguments import OptionGroup
 from harness.cli.options import FILE, SectionCommand, json_option, settings_options
 from harness.cli.written import short
 from harness.errors import Interrupted, UserMistake
@@ -29,7 +30,7 @@ from harness.model import Verdict
 from harness.model.text import to_json
 from harness.question.parsing import day
 from harness.session import local_session
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.terminal import print_table, reporting
 from harness.terminal.console import Console
 

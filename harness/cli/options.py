@@ -10,8 +10,10 @@ from typing import Any
 import attrs
 import click
 
+from harness.arguments import Option, OptionGroup
 from harness.model.text import parse_size
-from harness.settings import Option, OptionGroup, Settings
+from harness.question.parsing import read_duration
+from harness.settings import Settings
 
 # The sections of `--help`, in the order in which they are shown.
 _ORDER = ("Options", "Question", "Ends", "Project", "Search", "Environment", "Execution", "Output")
@@ -21,9 +23,16 @@ _SECTIONS = {
     OptionGroup.LIMITS: "Execution",
     OptionGroup.LANES: "Execution",
     OptionGroup.RESULTS: "Output",
+    OptionGroup.SEARCH: "Search",
+    OptionGroup.PROJECT: "Project",
 }
 Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
-_ELSEWHERE = {"--param": "Question", "--device": "Execution", "--torch-backend": "Environment"}
+_ELSEWHERE = {
+    **dict.fromkeys(("--param", "--find-fix", "--made"), "Question"),
+    "--git": "Ends",
+    "--device": "Execution",
+    "--torch-backend": "Environment",
+}
 
 
 class SectionOption(click.Option):
@@ -80,12 +89,21 @@ def _size(text: str) -> int:
     raise click.BadParameter(f"{text!r} is not a size such as 20GiB")
 
 
-# The types of settings that are neither a text nor a flag.
+def _duration(text: str) -> float:
+    """The seconds of a duration such as 90s."""
+    return read_duration(text, "--time")
+
+
+# The types of fields that are neither a text nor a flag.
 _TYPES: dict[str, Any] = {
     "timeout": click.FloatRange(min=0),
     "lanes": click.IntRange(1, 64),
     "max_disk": _size,
     "results": _Folder(path_type=Path, file_okay=False),
+    "confirm": click.IntRange(0, 20),
+    "confidence": click.FloatRange(0.5, 1.0, max_open=True),
+    "time_s": _duration,
+    "folder": click.Path(path_type=Path),
 }
 FILE = click.Path(path_type=Path, dir_okay=False)
 FOLDER = click.Path(path_type=Path, file_okay=False)
@@ -94,8 +112,18 @@ FOLDER = click.Path(path_type=Path, file_okay=False)
 def settings_options(*groups: OptionGroup) -> Decorator:
     """Add the options of these groups and `--results` to a command, which gets them as the argument `settings`."""
     shown = (*groups, OptionGroup.RESULTS)
-    wanted = [setting for setting in attrs.fields(Settings) if setting.metadata["option"].group in shown]
-    return grouped("settings", Settings, [setting.name for setting in wanted], map(_click_option, wanted))
+    wanted = [one.name for one in attrs.fields(Settings) if one.metadata["option"].group in shown]
+    return grouped("settings", Settings, wanted, options_of(Settings, *wanted))
+
+
+def made_of(kind: type[attrs.AttrsInstance]) -> list[str]:
+    """Return the names of the fields of an attrs class that have an option."""
+    return [one.name for one in attrs.fields(kind) if "option" in one.metadata]
+
+
+def options_of(kind: type[attrs.AttrsInstance], *names: str) -> list[Decorator]:
+    """Return the options of these fields of an attrs class; of all without names."""
+    return [_click_option(one) for one in attrs.fields(kind) if one.name in (names or made_of(kind))]
 
 
 def grouped(
@@ -154,18 +182,18 @@ def json_option(what: str) -> Decorator:
     return option("Output", "--json", "as_json", is_flag=True, help=f"Print only {what} on stdout.")
 
 
-def _click_option(setting: attrs.Attribute[Any]) -> Decorator:
-    told: Option = setting.metadata["option"]
-    default = setting.default
+def _click_option(one: attrs.Attribute[Any]) -> Decorator:
+    described: Option = one.metadata["option"]
+    default = one.default
     return option(
-        _ELSEWHERE.get(told.flag, _SECTIONS[told.group]),
-        told.flag,
-        setting.name,
-        type=click.Choice(told.choices) if told.choices else _TYPES.get(setting.name),
-        is_flag=default is False,
+        _ELSEWHERE.get(described.flag, _SECTIONS[described.group]),
+        described.flag,
+        one.name,
+        type=click.Choice(described.choices) if described.choices else _TYPES.get(one.name),
+        is_flag=isinstance(default, bool),
         multiple=default == (),
         default=getattr(default, "factory", default) if default != () else None,
-        show_default=told.shown_default,
-        metavar=told.metavar,
-        help=told.help,
+        show_default=described.shown_default,
+        metavar=described.metavar,
+        help=described.help,
     )

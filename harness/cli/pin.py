@@ -11,6 +11,7 @@ import click
 from attrs import frozen
 
 from harness.api import kept_answer
+from harness.arguments import OptionGroup
 from harness.bisection.answer import Answer, Status
 from harness.cli.options import output_option, settings_options
 from harness.cli.search_options import project_options
@@ -19,7 +20,7 @@ from harness.errors import UserMistake
 from harness.model import Lock, Outcome
 from harness.question.question import Question
 from harness.report.commands import asked_for, constraints_text, install_command
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.terminal import reporting
 from harness.terminal.console import Console
 
@@ -98,13 +99,14 @@ def pin(
 
 def pinned(answer: Answer) -> Pinned:
     """The newest set with which it is known to pass. Raises `UserMistake` if it never passed."""
-    ends = answer.ends
+    ends = answer.comparison.runs
     if answer.status is Status.NO_FAILURE and ends and ends[-1].lock is not None:
         return Pinned(ends[-1].lock, "it passes with today's newest packages; nothing has to be held back")
     run = answer.verified_by
     if run is not None and run.lock is not None:
         broke = ", ".join(f"{one.package} {one.boundary.change.after or ''}".rstrip() for one in answer.culprits)
-        both = f"; {len(answer.failing_at_both)} tests fail with older packages too" if answer.failing_at_both else ""
+        failing = answer.comparison.failing_at_both
+        both = f"; {len(failing)} tests fail with older packages too" if failing else ""
         held = ", ".join(answer.constraints)
         sentence = f"it passes with the newest packages and {held} (a run with them passed); {broke} broke it{both}"
         return Pinned(run.lock, sentence, answer.constraints)

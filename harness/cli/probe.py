@@ -10,6 +10,7 @@ import cattrs
 import click
 from attrs import evolve
 
+from harness.arguments import OptionGroup
 from harness.cli.options import FOLDER, SectionCommand, json_option, settings_options
 from harness.environment.workspace import check_ours
 from harness.errors import UserMistake
@@ -20,7 +21,7 @@ from harness.question.project import Projects
 from harness.question.repros import required_python
 from harness.question.single import executed, prepared_again, prepared_probe
 from harness.session import local_session
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.terminal import PlainView, print_observation
 from harness.terminal.console import Console
 from harness.terminal.live import WarningsOnly

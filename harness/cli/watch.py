@@ -12,9 +12,9 @@ from pathlib import Path
 import click
 from rich.text import Text
 
+from harness.arguments import OptionGroup
 from harness.atomic import write_whole
 from harness.bisection.ask import inquiry_of
-from harness.bisection.kinds import QuestionKind
 from harness.cli.options import FILE, FOLDER, SectionCommand, json_option, settings_options
 from harness.cli.search_options import project_options
 from harness.cli.written import short
@@ -25,11 +25,11 @@ from harness.matrix.running import expanded_by_index, open_sessions, pythons_of
 from harness.model.text import counted, to_json
 from harness.question.commands import ChosenProject
 from harness.question.parsing import day
-from harness.question.question import End, EndKind, Ends, Question, parse_end
+from harness.question.question import End, EndKind, Ends, Question, QuestionKind, parse_end
 from harness.redact import Private, redacted
 from harness.report.privacy import private_of
 from harness.session import open_session
-from harness.settings import OptionGroup, Settings
+from harness.settings import Settings
 from harness.store import Store, as_record, read_record
 from harness.terminal import reporting
 from harness.terminal.console import Console, print_text

@@ -37,7 +37,7 @@ def short(path: Path) -> Path:
 
 def write_constraints(answer: Answer, asked: Path | None, results: Path) -> Path | None:
     """Write constraints that a run has confirmed; returns the path, None if there are none. Raises `NoSpace`."""
-    if not answer.constraints or not answer.constraints_verified:
+    if not answer.constraints or answer.verified_by is None:
         return None
     culprits = "-".join(dict.fromkeys(culprit.package for culprit in answer.culprits[:3]))
     path = asked or results / f"constraints-{culprits}.txt"

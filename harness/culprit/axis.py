@@ -1,7 +1,7 @@
 """The search over an axis: finds the two neighbours between which the verdict changes.
 
 An axis is any ordered row of candidates: the releases of a package, the commits of a branch, Pythons. The search never
-names one on a lucky run (see `harness.search.sure`). It can go on later: runs of the two sides that deeper levels make
+names one on a lucky run (see `harness.search.line`). It can go on later: runs of the two sides that deeper levels make
 count as repetitions, for or against the result.
 """
 
@@ -20,7 +20,7 @@ from harness.model.text import listed
 from harness.model.verdict import Step
 from harness.probing.lanes import Engine
 from harness.question.question import Policy
-from harness.search import Gauges, Noise, SureBisection, Trial
+from harness.search import Gauges, LineSearch, Noise, Trial
 
 if TYPE_CHECKING:
     from harness.culprit.sides import Sides
@@ -125,7 +125,7 @@ class Searched:
     """A search over an axis, as far as it went; `wall_s` in seconds."""
 
     axis: Axis
-    search: SureBisection
+    search: LineSearch
     record: RunLog
     wall_s: float = 0.0
 
@@ -156,28 +156,40 @@ class AxisSearch:
     policy: Policy = Policy()
 
     def begin(
-        self, known: Mapping[Trial, Observation] | None = None, *, patient: bool = False, captured_from: str = ""
+        self, known: Mapping[Trial, Observation] | None = None, *, sure: bool = True, captured_from: str = ""
     ) -> Searched:
         """Return the search before its first run; `known` are runs that were made before.
 
-        With `patient`, deeper levels do the repetitions of the two sides. `captured_from` says which run the signature
-        is captured from, if there is none.
+        Unless it has to be `sure`, it ends without repetitions. `captured_from` says which run the signature is
+        captured from, if there is none.
         """
-        axis = self.axis
         record = RunLog(self.judge, captured_from or "the first failing run", self.reporter)
-        search = SureBisection(
+        search = self._search(record, sure, (0, 0))
+        for trial, observation in (known or {}).items():
+            name = self.axis.names[trial.position]
+            search.tell(trial, record.take(trial, name, observation, cached=True).verdict)
+        return Searched(self.axis, search, record)
+
+    def surely(self, searched: Searched, proofs: tuple[int, int] = (0, 0)) -> Searched:
+        """Return the search that goes on until it is sure; `proofs` are runs like those of its two sides."""
+        record = searched.record
+        search = self._search(record, True, proofs)
+        for trial, observation in record.observations.items():
+            search.tell(trial, record.judge(observation).verdict)
+        return evolve(searched, search=search)
+
+    def _search(self, record: RunLog, sure: bool, proofs: tuple[int, int]) -> LineSearch:
+        axis, policy = self.axis, self.policy
+        return LineSearch(
             len(axis.names),
             good=axis.good,
             bad=axis.bad,
             find_fix=axis.find_fix,
-            confirm=self.policy.confirm,
-            noise=Noise(self.policy.flaky, self.policy.confidence, self.policy.trust_ends),
-            patient=patient,
+            noise=Noise(policy.flaky, policy.confidence, policy.trust_ends, policy.confirm),
             gauges=Gauges(record.seconds, record.number),
+            sure=sure,
+            proofs=proofs,
         )
-        for trial, observation in (known or {}).items():
-            search.tell(trial, record.take(trial, axis.names[trial.position], observation, cached=True).verdict)
-        return Searched(axis, search, record)
 
     def announce(self, headline: str, details: tuple[str, ...], searched: Searched) -> None:
         """Report that the search begins."""
@@ -209,13 +221,13 @@ class AxisSearch:
         engine.drive(search)
         return evolve(searched, wall_s=searched.wall_s + time.monotonic() - begun)
 
-    def _progress(self, search: SureBisection) -> Progress:
+    def _progress(self, search: LineSearch) -> Progress:
         unit = "run" if self.axis.unit == "release" else self.axis.unit
         return Progress(search.states, search.remaining(), unit=unit)
 
 
-def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, failed: int = 0) -> None:
-    """Count the proofs of deeper levels as runs of the two sides of a boundary.
+def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, failed: int = 0) -> tuple[int, int]:
+    """Add the proofs of deeper levels that are runs of the two sides; returns the number of other passes and failures.
 
     A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count
     only if all had the expected verdict: a failed proof may be a sign of a flaky bug. `failed` counts those that did
@@ -235,13 +247,12 @@ def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, fail
         told.add(seen.key)
         trial = Trial(positions[seen.lock.id], seen.attempt) if seen.lock.id in positions else None
         if trial is not None and not seen.mixture and known.setdefault(trial, seen).key == seen.key:
-            searched.search.tell(trial, proof.verdict)
-        elif proof.is_expected:
+            continue
+        if proof.is_expected:
             held[proof.verdict] += 1
         else:
             is_flawless = False
-    if is_flawless:
-        searched.search.support(held[Verdict.GOOD], held[Verdict.BAD])
+    return (held[Verdict.GOOD], held[Verdict.BAD]) if is_flawless else (0, 0)
 
 
 def left_out_words(reasons: Mapping[str, str]) -> tuple[str, ...]:

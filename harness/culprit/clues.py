@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 _QUIET = 0.02  # comments, docstrings, layout, imports
 _RAN, _CALLED, _NEVER_CALLED, _AT_IMPORT, _UNKNOWN = 12.0, 3.0, 0.4, 2.0, 3.0
 _FEW_UNITS = 100
-_LATE = 2.0
+_LATE = 2.0  # without this and _ASKED_FOR, planted_lines.py takes a seventh more runs
 _RAISED_HERE, _IN_TRACEBACK = 20.0, 8.0
 _POINTED_TO = 20.0
 _ASKED_FOR = 2.0  # a file that defines a name used in the repro
@@ -158,7 +158,7 @@ class _Scale:
             weight *= _POINTED_TO
         if path in self.asked_for:
             weight *= _ASKED_FOR
-        return weight * (1 + 0.2 * math.log2(1 + b - a + d - c))
+        return weight
 
     def _of_whole(self, unit: Unit) -> float:
         if unit.startswith(METADATA) or unit not in self.edits.wholes[unit]:
@@ -191,14 +191,10 @@ class _Scale:
         newer_failed = self.clues.sides.after.observation.exception is not None
         lines = new if newer_failed else old
         name = function.rpartition(".")[2]
-        best = 1.0
-        for depth, frame in enumerate(self.frames):
-            if frame.file == path or frame.file == self.edits.homes.get(path):
-                if lines[0] <= frame.line <= lines[1]:
-                    best = max(best, _RAISED_HERE / (1 + 0.2 * depth))
-                elif frame.function == name:
-                    best = max(best, _IN_TRACEBACK / (1 + 0.2 * depth))
-        return best
+        frames = [frame for frame in self.frames if frame.file in (path, self.edits.homes.get(path))]
+        if any(lines[0] <= frame.line <= lines[1] for frame in frames):
+            return _RAISED_HERE
+        return _IN_TRACEBACK if any(frame.function == name for frame in frames) else 1.0
 
 
 def _words_of(sides: Sides) -> frozenset[str]:

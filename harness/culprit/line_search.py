@@ -115,8 +115,16 @@ class LineSearch:
         wanted = self.sides.before.verdict
         return Fewest(self.trials, wanted, choices, until=self.until, only_in_parts=only_in_parts).run()
 
-    def expect(self, side: Side, first: Iterable[Probe]) -> None:
-        """Let the prober prepare for many runs with files of a side exchanged, those in `first` before others."""
+    def expect_reverted(self, parts: Iterable[Candidate]) -> None:
+        """Let the prober prepare for many runs of the newer side, these parts reverted before others."""
+        first = [self.reverted(self.consistency.reverted_alone(part)) for part in parts]
+        self._expect(self.sides.after, first)
+
+    def expect_advanced(self, units: Candidate) -> None:
+        """Let the prober prepare for many runs of the older side, these units advanced before others."""
+        self._expect(self.sides.before, [self.advanced(self.consistency.advanced(units))])
+
+    def _expect(self, side: Side, first: Iterable[Probe]) -> None:
         if self.warm is not None and len(self.all) > _MANY:
             homes = self.edits.homes
             used = [paths for unit, paths in self.edits.wholes.items() if unit not in (COMPILED, REST)]
@@ -232,17 +240,16 @@ def fewest(search: LineSearch, *, only_in_parts: bool) -> Reduced:
 
     What the result rests on runs again in fresh processes; if one of them disagrees, so does the search.
     """
-    likely = (search.consistency.reverted_alone(part) for part in search.parts[:_LIKELY])
-    search.expect(search.sides.after, map(search.reverted, likely))
+    search.expect_reverted(search.parts[:_LIKELY])
     for _ in range(2):
-        found = search.reduced(search.weights, parts=search.parts, only_in_parts=only_in_parts)
-        proof = _confirmed(search, found)
+        reduced = search.reduced(search.weights, parts=search.parts, only_in_parts=only_in_parts)
+        proof = _confirmed(search, reduced)
         if search.warm is None or not search.warm.was_wrong:
             break
-    return found if proof is None or not proof.holds else evolve(found, shown=proof.observation)
+    return reduced if proof is None or not proof.holds else evolve(reduced, shown=proof.observation)
 
 
-def _confirmed(search: LineSearch, found: Reduced) -> Proof | None:
+def _confirmed(search: LineSearch, reduced: Reduced) -> Proof | None:
     """The proof of a set that a warm run has shown, None if a fresh run has; the likeliest set below it runs again too.
 
     What is the same in all forks may make them fail: a process id at import, or the order of imports. Then units are
@@ -251,19 +258,19 @@ def _confirmed(search: LineSearch, found: Reduced) -> Proof | None:
     trials, sides = search.trials, search.sides
     below = [
         units
-        for units, (verdict, run) in found.told.items()
-        if units < found.units and verdict is sides.after.verdict and is_warm(run)
+        for units, (verdict, run) in reduced.tried.items()
+        if units < reduced.units and verdict is sides.after.verdict and is_warm(run)
     ]
     likeliest = max(below, key=lambda units: sum(search.weights.get(unit, 0.0) for unit in units), default=None)
     claims = [
         Claim(reverted_in_words(search, units), search.reverted(units), wanted)
-        for units, wanted in ((likeliest, sides.after.verdict), (found.units, sides.before.verdict))
+        for units, wanted in ((likeliest, sides.after.verdict), (reduced.units, sides.before.verdict))
         if units is not None
     ]
-    if found.shown is None or not is_warm(found.shown):
+    if reduced.shown is None or not is_warm(reduced.shown):
         trials.proofs(claims[:-1])
         return None
-    search.expect(sides.before, [search.advanced(search.consistency.advanced(found.units))])
+    search.expect_advanced(reduced.units)
     return trials.proofs(claims)[-1]
 
 

@@ -285,7 +285,7 @@ def _open(search: LineSearch, reduced: Reduced) -> tuple[str, ...]:
         return ()
     flipped = search.sides.before.verdict
     cleared = frozenset[Unit]().union(
-        *(units for units, (verdict, _) in reduced.told.items() if verdict not in (flipped, Verdict.SKIP))
+        *(units for units, (verdict, _) in reduced.tried.items() if verdict not in (flipped, Verdict.SKIP))
     )
     left = sorted(reduced.units - cleared, key=lambda unit: (-search.weights.get(unit, 0.0), unit))
     files = tuple(dict.fromkeys(search.edits.path_of(unit) for unit in left))

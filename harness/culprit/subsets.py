@@ -44,7 +44,7 @@ class Reduced:
     """The smallest set of units that makes the difference alone, as far as the search got: `is_minimal` if to its end.
 
     `unproven` are the units without which it could not be judged. `shown` is the run of the set, None if no set smaller
-    than all units was sufficient. `runs` counts the runs, `unresolved` the skips. `told` has all verdicts and runs.
+    than all units was sufficient. `runs` counts the runs, `unresolved` the skips. `tried` has all verdicts and runs.
     """
 
     units: Candidate
@@ -53,7 +53,7 @@ class Reduced:
     runs: int = 0
     unresolved: int = 0
     shown: Observation | None = None
-    told: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
+    tried: Mapping[Candidate, tuple[Verdict, Observation]] = field(factory=dict)
 
     @property
     def notes(self) -> tuple[str, ...]:
@@ -151,7 +151,7 @@ def _run(
 ) -> Reduced:
     """Run what a search asks for, to its end or to a limit."""
     trials, choices, wanted = search.trials, search.choices, search.wanted
-    told: dict[Candidate, tuple[Verdict, Observation]] = {}
+    tried: dict[Candidate, tuple[Verdict, Observation]] = {}
     ran = sets = judged_sets = 0
 
     def judged(candidate: Candidate, observation: Observation, cached: bool) -> Judgement:
@@ -160,7 +160,7 @@ def _run(
         if not narrowing.are_parts_left:
             sets += observation.outcome.ran
             judged_sets += 1
-        told[candidate] = (judgement.verdict, observation)
+        tried[candidate] = (judgement.verdict, observation)
         ran += observation.outcome.ran
         trials.tally.ran_now += not cached and observation.outcome.ran
         if judgement.verdict is Verdict.SKIP and choices.learn(candidate, observation):
@@ -171,7 +171,7 @@ def _run(
         return search.until is not None and time.monotonic() >= search.until
 
     def is_over() -> bool:
-        is_none_enough = all(verdict is not wanted for verdict, _ in told.values())
+        is_none_enough = all(verdict is not wanted for verdict, _ in tried.values())
         is_spent = sets >= most or judged_sets >= _PER_RUN * most
         return is_late() or (not narrowing.are_parts_left and (is_spent or (only_in_parts and is_none_enough)))
 
@@ -203,6 +203,6 @@ def _run(
         unproven=result.unproven,
         runs=ran,
         unresolved=result.unresolved,
-        shown=told[result.minimal][1] if result.minimal in told else None,
-        told=told,
+        shown=tried[result.minimal][1] if result.minimal in tried else None,
+        tried=tried,
     )

@@ -13,11 +13,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 from urllib.parse import unquote, urlsplit
 
-from attrs import evolve, field, frozen
+from attrs import field, frozen
 from packaging.utils import InvalidWheelFilename, parse_wheel_filename
-from packaging.version import Version
 
-from harness.environment.index import Index, public_version
+from harness.environment.index import Index
 from harness.model import Combination, Lock, Pin, Release, name_of, normalized_name
 from harness.model.lock import ANY_SOURCE
 
@@ -85,20 +84,6 @@ class Attempt:
             yield from ("--prerelease-package", f"{project}=allow")
 
 
-def looser(combination: Combination) -> Iterator[Combination]:
-    """The combination with looser holds: first to older releases, one hold alone and then all, then without holds.
-
-    A local label ("2.13.0+cpu") is left out, because PEP 440 allows none in a limit.
-    """
-    holds = combination.holds
-    below = tuple(re.sub(r"={2,3}([^+,;]*)(\+[\w.-]+)?", r"<=\1", hold, count=1) for hold in holds)
-    for instead in (below, ("",) * len(holds)):
-        if len(holds) > 1:  # one hold: "one alone" and "all" are the same
-            for i in range(len(holds)):
-                yield evolve(combination, holds=tuple(h for h in (*holds[:i], instead[i], *holds[i + 1 :]) if h))
-        yield evolve(combination, holds=tuple(filter(None, instead)))
-
-
 _NO_WHEEL = re.compile(r"no usable wheels|no wheels with a matching")
 _NAMED = re.compile(
     r"Wheels are required for `([A-Za-z0-9._-]+)`|versions of ([A-Za-z0-9._-]+) have no usable wheels"
@@ -124,14 +109,7 @@ def may_be_built(project: str, combination: Combination) -> bool:
 
 def _held_at_a_release(holds: Sequence[str]) -> frozenset[str]:
     """Projects that are held at one release, whatever its upload time. A range names no release."""
-    return frozenset(name_of(hold) for hold in holds if "==" in hold or "<=" in hold)
-
-
-def is_older(version: str | None, than: str | None) -> bool:
-    """Whether one release is older than another; local labels do not count."""
-    if version is None or than is None:
-        return False
-    return public_version(Version(version)) < public_version(Version(than))
+    return frozenset(name_of(hold) for hold in holds if "==" in hold)
 
 
 def of_a_torch_backend(projects: Collection[str]) -> frozenset[str]:

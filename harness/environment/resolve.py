@@ -1,7 +1,7 @@
 """Resolves a combination to a lock with uv's resolver, or returns the resolver's error message.
 
-One question may take several calls of uv: each is an `Attempt`, the combination with its holds loosened, or with limits
-for files without an upload time, which uv's own date limit would drop.
+One question may take several calls of uv: each is an `Attempt`, the combination without some of its holds, or with
+limits for files without an upload time, which uv's own date limit would drop.
 """
 
 from __future__ import annotations
@@ -21,10 +21,8 @@ from harness.environment.attempt import (
     as_preferences,
     at_once,
     caps,
-    is_older,
     is_source,
     lacks_wheels,
-    looser,
     may_be_built,
     of_a_torch_backend,
     projects_without_wheels,
@@ -37,9 +35,10 @@ from harness.environment.uv import Uv, spoken_by_uv
 from harness.model import Combination, Lock, Pin, name_of, normalized_name, parsed_version
 from harness.model.lock import NO_SOURCE
 from harness.model.requirements import exact_version
+from harness.search import fewest
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Mapping, Sequence
 
     from harness.environment.index import Index
     from harness.environment.interpreter import Interpreter
@@ -68,12 +67,12 @@ class Resolution:
 class Resolver:
     """Gets locks from uv for one interpreter.
 
-    A hold is kept if the other requirements allow it. It is loosened, first to the newest release below it and then
-    altogether, if nothing else can be resolved, or if it pulls back a project that was requested by name: a resolver
-    prefers an old release of the subject, without upper limits, to giving up a hold. To detect this, the combination is
-    also resolved without its holds, if some named project is neither held nor pinned nor at the version of `near`; the
-    versions found then are the oldest that these projects may get with holds. A sister package of a held one, uploaded
-    within a day of it, is held back with it.
+    A hold is kept if the other requirements allow it; the fewest with which nothing can be resolved are left out. One
+    that pulls back a project that was requested by name counts as such: a resolver prefers an old release of the
+    subject, without upper limits, to giving up a hold. To detect this, the combination is also resolved without its
+    holds, if some named project is neither held nor pinned nor at the version of `near`; the versions found then are
+    the oldest that these projects may get with holds. A sister package, uploaded within a day of a held one, may be
+    held back with it.
     """
 
     uv: Uv
@@ -102,32 +101,35 @@ class _Question(Resolver):
     unbuilt: dict[str, str] = field(factory=dict)
 
     def answer(self, combination: Combination) -> Resolution:
-        """Try the request, then looser ones."""
-        first: Resolution | None = None
-        taken_back, floors = "", None
-        for attempt in self._attempts(self.capped(Attempt(combination))):
-            attempt = evolve(attempt, floors=floors or {})
-            answer = self.lock(attempt)
-            if isinstance(answer, Lock) and floors is None and attempt.combination.holds:
-                floors, taken_back = self._floors(attempt, answer)
-                if floors:
-                    answer = self.lock(evolve(attempt, floors=floors))
-            if isinstance(answer, Lock):
-                drift = self._drift(combination, attempt, answer, taken_back)
-                return Resolution(answer, (*self.unbuilt.values(), *drift))
-            first = first or answer
-        return first or Resolution()
-
-    def _attempts(self, asked: Attempt) -> Iterator[Attempt]:
-        """The request itself, then looser ones."""
-        yield asked
-        if not asked.combination.holds:
-            return
+        """The lock for a request, without the fewest holds with which there is none; or why there is none at all."""
+        asked = self.capped(Attempt(combination))
+        first = self.lock(asked)
+        floors = self._floors(asked, first)
+        back = _pulled_back(first, floors)
+        if not combination.holds or (isinstance(first, Lock) and not back):
+            return self._resolution(combination, asked, first)
         later = self._later(asked)
-        if later:
-            yield self._with_later(asked, later)
-        for combination in looser(asked.combination):
-            yield self._with_later(evolve(asked, combination=combination), later)
+        tried: dict[tuple[str, ...], tuple[Attempt, Lock | Resolution]] = {}
+
+        def has_lock(lifted: Collection[str]) -> bool:
+            holds = tuple(hold for hold in combination.holds if hold not in lifted)
+            attempt = evolve(asked, combination=evolve(combination, holds=holds), floors=floors)
+            attempt = self._with_later(attempt, later)
+            tried[holds] = attempt, self.lock(attempt)
+            return isinstance(tried[holds][1], Lock)
+
+        lifted = fewest(combination.holds, has_lock)
+        if lifted is None:
+            return self._resolution(combination, asked, first)
+        holds = tuple(hold for hold in combination.holds if hold not in lifted)
+        return self._resolution(combination, *tried[holds], f", which would take {' and '.join(back)}" if back else "")
+
+    def _resolution(
+        self, combination: Combination, attempt: Attempt, answer: Lock | Resolution, why: str = ""
+    ) -> Resolution:
+        if isinstance(answer, Resolution):
+            return answer
+        return Resolution(answer, (*self.unbuilt.values(), *self._drift(combination, attempt, answer, why)))
 
     def _with_later(self, asked: Attempt, by_hold: Mapping[str, Mapping[str, datetime]]) -> Attempt:
         """The attempt with the later dates of its holds, also for the projects whose dates are caps."""
@@ -154,56 +156,48 @@ class _Question(Resolver):
                 later[hold] = {pin.name: upload + ERA_MARGIN for pin in answer.pins}
         return later
 
-    def _floors(self, attempt: Attempt, answer: Lock) -> tuple[dict[str, str], str]:
-        """The oldest versions that named projects may get, and a clause about what holds pulled back.
+    def _floors(self, attempt: Attempt, answer: Lock | Resolution) -> dict[str, str]:
+        """The oldest versions that named projects may get: those without holds, or of the day of a held release.
 
-        Both are empty if the holds pulled nothing back.
+        Empty if there are no holds, or if all these projects are where `near` has them.
         """
         combination, near = attempt.combination, self.near
-        held = {name_of(hold) for hold in combination.holds}
+        held = set(map(name_of, combination.holds))
         free = {name_of(text) for text in combination.requirements if "==" not in text} - held
-        moved = [name for name in sorted(free) if near is None or answer.version_of(name) != near.version_of(name)]
-        if not any(answer.version_of(name) for name in moved):
-            return {}, ""
-        bare = evolve(attempt, combination=evolve(combination, holds=()), later={})
-        without = evolve(self, unbuilt={}).lock(bare)
-        if not isinstance(without, Lock):  # only possible with the holds: a held package may be newer than the date
-            return {}, ""
-        back = [name for name in moved if is_older(answer.version_of(name), without.version_of(name))]
-        sisters = {name for name in back if self._is_sister(name, answer, combination.holds)}
-        floors = {
-            name: Version(version).public
-            for name in free - sisters
-            if (version := without.version_of(name)) and answer.version_of(name)
-        }
-        told = [
-            f"{name} down from {without.version_of(name)} to {answer.version_of(name)}"
-            for name in back
-            if name not in sisters
-        ]
-        return (floors, f"which would take {' and '.join(told)}") if told else ({}, "")
+        if isinstance(answer, Lock):
+            moved = [name for name in free if near is None or answer.version_of(name) != near.version_of(name)]
+            if not any(answer.version_of(name) for name in moved):
+                return {}
+        if not held or not free:
+            return {}
+        bare = evolve(self, unbuilt={}).lock(evolve(attempt, combination=evolve(combination, holds=()), later={}))
+        if not isinstance(bare, Lock):  # only possible with the holds: a held package may be newer than the date
+            return {}
+        uploads = [upload for hold in combination.holds if (upload := self._upload(hold)) is not None]
+        versions = {name: version for name in sorted(free) if (version := bare.version_of(name))}
+        return {name: self._floor(name, Version(version), uploads) for name, version in versions.items()}
 
-    def _is_sister(self, name: str, answer: Lock, holds: Sequence[str]) -> bool:
-        """Whether a release was uploaded together with a held release."""
-        release = self.index.release(name, answer.version_of(name) or "")
-        if release is None or release.uploaded is None:
-            return False
-        uploads = [upload for hold in holds if (upload := self._upload(hold)) is not None]
-        return any(abs(release.uploaded - upload) <= _TOGETHER for upload in uploads)
+    def _floor(self, name: str, newest: Version, uploads: Sequence[datetime]) -> str:
+        """The oldest version that a project may get: the newest, or one that was uploaded together with a held one."""
+        together = [
+            release.version
+            for release in self.index.known_releases(name)
+            if release.uploaded and any(abs(release.uploaded - upload) <= _TOGETHER for upload in uploads)
+        ]
+        return min([newest, *together]).public
 
     def _upload(self, hold: str) -> datetime | None:
         """Upload time of the release that a hold names with ==, None if it names none."""
         requirement = Requirement(hold)
         named = [specifier.version for specifier in requirement.specifier if specifier.operator in ("==", "===")]
-        release = self.index.release(requirement.name, named[0]) if named else None
+        release = self.index.known_release(requirement.name, named[0]) if named else None
         return release.uploaded if release is not None else None
 
-    def _drift(self, asked: Combination, got: Attempt, lock: Lock, taken_back: str) -> tuple[str, ...]:
+    def _drift(self, asked: Combination, got: Attempt, lock: Lock, why: str) -> tuple[str, ...]:
         told = []
         for hold in map(Requirement, asked.holds):
             version = lock.version_of(normalized_name(hold.name))
             if version is not None and not hold.specifier.contains(version, prereleases=True):
-                why = f", {taken_back}" if taken_back else ""
                 told.append(f"{hold.name} {version} instead of the held {hold.specifier}{why}")
         if got.later:
             newest = max(got.later.values())
@@ -408,3 +402,15 @@ class _Question(Resolver):
         if answer.returncode != 0:
             return Resolution(words=spoken_by_uv(answer.words) or f"uv ended with code {answer.returncode}")
         return lock
+
+
+def _pulled_back(answer: Lock | Resolution, floors: Mapping[str, str]) -> list[str]:
+    """Clauses about the projects that are older than they may be."""
+    if not isinstance(answer, Lock):
+        return []
+    versions = {name: version for name in floors if (version := answer.version_of(name))}
+    return [
+        f"{name} down from {floors[name]} to {version}"
+        for name, version in versions.items()
+        if Version(Version(version).public) < Version(floors[name])
+    ]

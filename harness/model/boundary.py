@@ -26,6 +26,9 @@ class Counts:
         """Failures per run, 0 without runs."""
         return self.bad / self.runs if self.runs else 0.0
 
+    def __add__(self, other: Counts) -> Counts:
+        return Counts(self.bad + other.bad, self.runs + other.runs)
+
     def __str__(self) -> str:
         return f"{self.bad} of {self.runs}"
 
@@ -66,7 +69,7 @@ class Certainty:
 
     `confidence` is the probability that it is right, estimated from the runs; `good_side` and `bad_side` count the runs
     on both sides, and `effect` is the difference of a metric between them. `is_flaky`: one run did not tell good from
-    bad.
+    bad. `trusts_ends`: the confidence holds only if the ends are as the user says.
     """
 
     confidence: float | None = None
@@ -74,6 +77,13 @@ class Certainty:
     bad_side: Counts | None = None
     effect: Effect | None = None
     is_flaky: bool = False
+    trusts_ends: bool = False
+
+    @property
+    def is_mixed(self) -> bool:
+        """Whether the runs of one side did not agree."""
+        sides = [counts for counts in (self.good_side, self.bad_side) if counts is not None]
+        return any(0 < counts.bad < counts.runs for counts in sides) or (len(sides) == 2 and sides[0].bad > 0)
 
 
 @frozen

@@ -213,7 +213,7 @@ class WarmProber(Around):
             return
         self.reporter.report(Started("preparing a process from which the next runs are forked"))
         self._files[base.lock.id] = frozenset(files)
-        changed = frozenset[str]().union(*(one.mixture.files for one in first if one.mixture is not None))
+        changed = frozenset[str]().union(*(probe.mixture.files for probe in first if probe.mixture is not None))
         self._opening[base.lock.id] = self.lanes.submit(partial(self._open, base, base.lock, verdict, changed))
 
     def close(self) -> None:

@@ -9,12 +9,13 @@ from __future__ import annotations
 import re
 import shlex
 from collections.abc import Iterable, Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from attrs import evolve, field, frozen
+from attrs import evolve, frozen
 
-from harness.arguments import as_path, as_tuple, with_types
+from harness.arguments import OptionGroup, Trait, as_path, option_field, with_types
 from harness.errors import UserMistake
 from harness.model import Repro, normalized_name
 from harness.model.repro import command_repro
@@ -122,6 +123,9 @@ def read_beside(given: Sequence[str], projects: Projects) -> Beside:
     return Beside(tuple(requirements), tuple(folders), tuple(told), has_file)
 
 
+_project = partial(option_field, group=OptionGroup.PROJECT, not_for=(Trait.SCRIPT,))
+
+
 @frozen(field_transformer=with_types)
 class ChosenProject:
     """The project that the options choose: its folder, and the extras and dependency groups to install.
@@ -130,10 +134,16 @@ class ChosenProject:
     without a git history.
     """
 
-    folder: Path | None = field(default=None, converter=as_path)
-    extras: tuple[str, ...] = field(default=(), converter=as_tuple)
-    groups: tuple[str, ...] = field(default=(), converter=as_tuple)
-    unpin: bool = False
+    folder: Path | None = _project(  # noqa: RUF009 - an attrs field
+        None,
+        "--project",
+        "Run the command in fresh copies of this project [default: the nearest one above].",
+        metavar="DIR",
+        converter=as_path,
+    )
+    extras: tuple[str, ...] = _project((), "--extra", "An extra of the project to install.", metavar="NAME")
+    groups: tuple[str, ...] = _project((), "--group", "A dependency group of the project to install.", metavar="NAME")
+    unpin: bool = _project(False, "--unpin", "Ignore the versions of the project's exact pins.")
     good_day: str = ""
 
     @property

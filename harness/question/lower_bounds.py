@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING
 from attrs import field, frozen
 from packaging.requirements import Requirement
 
-from harness.model import Verdict, name_of
+from harness.model import name_of
 from harness.model.requirements import exact_version, without_lower_bound
 from harness.model.text import listed
-from harness.search import Narrowing
+from harness.search import fewest
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Collection, Mapping, Sequence
@@ -34,18 +34,6 @@ def is_newer(text: str, day: datetime, index: Index) -> bool:
     specifier = Requirement(text).specifier
     fitting = [one for one in index.known_releases(name_of(text)) if specifier.contains(one.version, prereleases=True)]
     return bool(fitting) and all(one.uploaded is not None and one.uploaded > day for one in fitting)
-
-
-def fewest(items: Sequence[str], is_enough: Callable[[Collection[str]], bool]) -> tuple[str, ...] | None:
-    """Return few items that are enough, the first ones if possible; None if all are too few."""
-    if not is_enough(items):
-        return None
-    if not items or is_enough(()):
-        return ()
-    search = Narrowing(items, leaves_out=False)
-    while candidates := search.ask():
-        search.tell(candidates[0], Verdict.BAD if is_enough(candidates[0]) else Verdict.GOOD)
-    return tuple(text for text in items if text in search.result.minimal)
 
 
 @frozen

@@ -1,4 +1,7 @@
-"""A question: what runs, its policy, and its two ends: days, files, interpreters, releases or commits."""
+"""A question: what runs, its policy, its two ends, and which options apply to it; the others are refused.
+
+Ends are days, files, interpreters, releases or commits.
+"""
 
 from __future__ import annotations
 
@@ -6,20 +9,27 @@ import enum
 import os
 import re
 import shlex
+from collections.abc import Callable, Collection
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from attrs import field, fields, frozen
 
-from harness.arguments import check_between, with_types
+from harness.arguments import Option, OptionGroup, Trait, check_between, option_field, with_types
 from harness.errors import UserMistake
-from harness.model import Lock, parsed_version
+from harness.model import Lock, normalized_name, parsed_version
 from harness.model.culprit import Level
 from harness.model.lock import moment_of
+from harness.model.requirements import required_name
 from harness.question.commands import ChosenProject
+from harness.question.parsing import version_of
+from harness.question.repros import runs_tests
+from harness.settings import Settings
 
 TODAY = "today"
+_search = partial(option_field, group=OptionGroup.SEARCH)
 _HASH = re.compile(r"(?=.*[a-f])[0-9a-f]{7,40}|\d{12,40}")  # fewer digits are a version or a day
 _INTERPRETER = re.compile(r"pythonw?[\d.]*t?(?:\.exe)?")  # such as python, python3, python3.13t and python.exe
 _IN_AN_ENVIRONMENT = ("bin/python", "Scripts/python.exe")
@@ -171,29 +181,69 @@ class Policy:
     wrong value.
     """
 
-    find_fix: bool = False
-    prereleases: bool = False
-    confirm: int | None = None
-    flaky: bool = False
-    confidence: float = 0.99
-    trust_ends: bool = False
-    fork: bool = True
-    git: str = ""
-    time_s: float | None = None
-    ask: bool = False
-    made: bool = False
+    find_fix: bool = _search(False, "--find-fix", "Find the release that fixed it: good is newer than bad.")
+    prereleases: bool = _search(False, "--pre", "Try pre-releases of the subject too.", not_for=(Trait.PYTHONS,))
+    confirm: int | None = _search(
+        None,
+        "--confirm",
+        "Run both sides of the change this often again [default: as often as it takes to be sure].",
+    )
+    flaky: bool = _search(
+        False, "--flaky", "One run does not tell good from bad: repeat runs from the start.", not_for=(Trait.ASK,)
+    )
+    confidence: float = _search(
+        0.99, "--confidence", "How sure a release has to be before it is named.", shown_default=True
+    )
+    trust_ends: bool = _search(
+        False,
+        "--trust-ends",
+        "With --flaky: you are certain that the bug never shows at the good end. Saves runs.",
+        not_for=(Trait.CERTAIN,),
+    )
+    fork: bool = _search(
+        True,
+        "--fork/--no-fork",
+        "Fork runs that search for lines: faster. Proofs are fresh processes.",
+        shown_default=True,
+        not_for=(Trait.COMMITS, Trait.MADE, Trait.ASK, Trait.TO_RELEASE, Trait.TO_PACKAGE),
+    )
+    git: str = _search(
+        "",
+        "--git",
+        "Repository of SUBJECT, to go down to the commit.",
+        metavar="PATH|URL|auto",
+        not_for=(Trait.PYTHONS, Trait.MADE, Trait.ASK),
+    )
+    time_s: float | None = _search(
+        None,
+        "--time",
+        "How long to search below the release: 90s, 10m, 1h.",
+        metavar="TIME",
+        shown_default="2m, or as long as 40 runs take, up to 10m",
+        not_for=(Trait.COMMITS, Trait.ASK),
+    )
+    ask: bool = _search(
+        False,
+        "--ask",
+        "Judge each run yourself: good, bad or skip; for what only eyes can see.",
+        not_for=(Trait.MADE,),
+    )
+    made: bool = _search(
+        False,
+        "--made",
+        "Search the releases of SUBJECT that write the files of the repro's first step, not those that read them.",
+        not_for=(Trait.WORLDS, Trait.COMMITS, Trait.PYTHONS, Trait.COMMAND),
+    )
 
     @property
     def typed(self) -> tuple[str, ...]:
         """The options that search another question in the same way, quoted for a shell."""
-        usual = Policy()
-        flags = {"--pre": self.prereleases, "--flaky": self.flaky, "--no-fork": not self.fork, "--ask": self.ask}
-        values = {"--git": self.git} if self.git else {}
-        values |= {"--confirm": str(self.confirm)} if self.confirm is not None else {}
-        values |= {"--confidence": str(self.confidence)} if self.confidence != usual.confidence else {}
-        values |= {"--time": f"{self.time_s:g}s"} if self.time_s != usual.time_s else {}
-        words = [flag for flag, is_set in flags.items() if is_set]
-        words += [word for pair in values.items() for word in pair]
+        words: list[str] = []
+        for option, name in given_in(self).items():
+            value = getattr(self, name)
+            if name not in ("find_fix", "trust_ends", "made"):
+                text = f"{value:g}s" if name == "time_s" else str(value)
+                words += [option.name] if isinstance(value, bool) else [option.name, text]
         return tuple(map(shlex.quote, words))
 
     def __attrs_post_init__(self) -> None:
@@ -233,10 +283,132 @@ class Question:
     policy: Policy = Policy()
     project: ChosenProject = ChosenProject()
 
-    @property
-    def set(self) -> frozenset[str]:
-        """The names of the parts of the policy and the project that differ from their defaults, and "depth"."""
-        found = {"depth"} if self.depth is not None else set()
-        for value, plain in ((self.policy, Policy()), (self.project, ChosenProject())):
-            found |= {one.name for one in fields(type(value)) if getattr(value, one.name) != getattr(plain, one.name)}
-        return frozenset(found)
+
+def given_in(value: Policy | ChosenProject | Settings) -> dict[Option, str]:
+    """Return the options whose fields differ from their defaults, with the names of the fields."""
+    options = {one: one.metadata["option"] for one in fields(type(value)) if "option" in one.metadata}
+    return {option: one.name for one, option in options.items() if getattr(value, one.name) != one.default}
+
+
+PYTHON = "python"
+
+
+class QuestionKind(enum.Enum):
+    """What the ends of a question are."""
+
+    RELEASES = Trait.RELEASES
+    WORLDS = Trait.WORLDS
+    COMMITS = Trait.COMMITS
+    PYTHONS = Trait.PYTHONS
+
+
+def kind_of(question: Question, settings: Settings) -> tuple[QuestionKind, Ends | None]:
+    """Return the kind of a question and its ends, None for releases whose ends the repro may name.
+
+    Raises `UserMistake`.
+    """
+    subject = question.subject
+    if subject is not None and normalized_name(subject) == PYTHON:
+        return QuestionKind.PYTHONS, None
+    is_suite = question.run is not None and runs_tests(question.run)
+    is_suite = is_suite and not question.policy.find_fix and settings.as_of != "era"
+    ends = read_ends(question.good, question.bad, subject, commits=bool(question.policy.git), tests=is_suite)
+    if ends is None:
+        return QuestionKind.RELEASES, None
+    if not ends.are_commits:
+        return QuestionKind.WORLDS, ends
+    if subject is None:
+        raise UserMistake(
+            "a commit needs a package: which one is it a commit of?",
+            hint="harness bisect PACKAGE --good TAG --bad main --git CLONE",
+        )
+    return QuestionKind.COMMITS, ends
+
+
+_ONLY_TO = {Trait.COMMITS: Level.COMMIT, Trait.ASK: Level.RELEASE}  # these questions go to no other level
+
+
+def refuse_meaningless(
+    question: Question, settings: Settings, kind: QuestionKind, ends: Ends | None, typed: Collection[Option] = ()
+) -> None:
+    """Refuse every option that does not apply to a question; `typed` are options that are no part of one.
+
+    Raises `UserMistake`, which names the option and what it does not apply to.
+    """
+    policy = question.policy
+    given = {*given_in(policy), *given_in(question.project), *typed}
+    given |= {option for option in given_in(settings) if option.group in (OptionGroup.QUESTION, OptionGroup.LANES)}
+    traits = {kind.value, Trait.SCRIPT if question.run is None else Trait.COMMAND}
+    traits |= {Trait.MADE} if policy.made else set()
+    traits |= {Trait.ASK} if policy.ask else set()
+    traits |= {Trait.CERTAIN} if not policy.flaky else set()
+    if (depth := question.depth) is not None:
+        level = f"--depth {depth.value}"
+        traits |= {trait for trait in (Trait.TO_RELEASE, Trait.TO_PACKAGE) if trait == level}
+        not_for = tuple(trait for trait, known in _ONLY_TO.items() if depth is not known)
+        given.add(Option(level, OptionGroup.SEARCH, "", not_for=not_for))
+    ignored = set[str]()
+    if kind is QuestionKind.WORLDS and ends is not None and not _has_fixed_packages(ends):
+        ignored.add("--as-of")
+    if kind is QuestionKind.COMMITS:
+        ignored.add("--git")  # its commits are what is searched
+    for option in sorted(given, key=lambda option: option.name):
+        excluding = sorted(traits.intersection(option.not_for))
+        if excluding and option.name not in ignored:
+            to = "with" if excluding[0].startswith("--") else "to"
+            raise UserMistake(f"{option.name} does not apply {to} {excluding[0]}", hint=f"leave out {option.name}")
+    if kind is QuestionKind.WORLDS and ends is not None:
+        _refuse_fix(question, ends)
+    _refuse_subject(question, settings)
+
+
+def _refuse_subject(question: Question, settings: Settings) -> None:
+    """Refuse a requirement of the subject, whose releases are searched. Raises `UserMistake`."""
+    # With --made, the releases that are searched write; --with is for what reads.
+    option, texts = ("--made-with", settings.made_with) if question.policy.made else ("--with", settings.with_)
+    if question.subject is not None and any(
+        required_name(text) == normalized_name(question.subject)
+        for text in texts
+        if not text.startswith("-r") and "@" not in text
+    ):
+        raise UserMistake(
+            f"{option} names {question.subject}, whose releases are what is searched",
+            hint="--good and --bad set the ends",
+        )
+
+
+def _refuse_fix(question: Question, ends: Ends) -> None:
+    """Check that the ends of days or releases are in the order that `--find-fix` says. Raises `UserMistake`."""
+    good, bad, find_fix = ends.good, ends.bad, question.policy.find_fix
+    if good is None and find_fix:
+        hint = "name them with --good and --bad"
+        raise UserMistake("--find-fix between two sets of packages needs both ends", hint=hint)
+    if good is not None and good.kind is bad.kind is EndKind.RELEASE:
+        check_order(good.text, bad.text, find_fix=find_fix)
+    if good is not None and good.moment is not None and bad.moment is not None:
+        moments = {good.text: good.moment, bad.text: bad.moment}
+        check_order(good.text, bad.text, find_fix=find_fix, key=moments.__getitem__)
+
+
+def _has_fixed_packages(ends: Ends) -> bool:
+    """Whether an end says by itself which packages are installed; a release says it of one package only."""
+    named = [end for end in (ends.good, ends.bad) if end is not None]
+    return any(end.kind is not EndKind.RELEASE for end in named if end.text != "today")
+
+
+def check_order(good: str | None, bad: str | None, *, find_fix: bool, key: Callable[[str], Any] = version_of) -> None:
+    """Raise `UserMistake` if the two ends are the wrong way round by `key`."""
+    if good is None or bad is None:
+        return
+    if key(good) == key(bad):
+        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
+    is_older = key(good) < key(bad)
+    if find_fix and is_older:
+        raise UserMistake(
+            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
+            hint="leave out --find-fix to find what broke it",
+        )
+    if not find_fix and not is_older:
+        raise UserMistake(
+            f"--good {good} is newer than --bad {bad}", hint="swap them, or add --find-fix to find what fixed it"
+        )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import difflib
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 from packaging.version import Version
 
 from harness.environment.dates import ERA_MARGIN, as_of
 from harness.environment.index import public_version
-from harness.errors import UnknownRelease, UserMistake
+from harness.errors import UnknownRelease
 from harness.model import (
     Device,
     Lock,
@@ -26,6 +26,7 @@ from harness.model.requirements import merged_requirements, required_name, unpin
 from harness.probing import Probe
 from harness.question.inquiry import Inquiry, Scope
 from harness.question.parsing import version_of
+from harness.question.question import check_order
 from harness.question.snapshot import Snapshot, Way
 
 if TYPE_CHECKING:
@@ -282,24 +283,6 @@ def ends_of(question: Inquiry, bounds: Bounds, choices: list[str]) -> tuple[str 
             found[name] = own
             choices.append(f"{name} end: {own} (from the repro; --{name} changes it)")
     return found["good"], found["bad"]
-
-
-def check_order(good: str | None, bad: str | None, *, find_fix: bool, key: Callable[[str], Any] = version_of) -> None:
-    """Raise `UserMistake` if the two ends are the wrong way round by `key`."""
-    if good is None or bad is None:
-        return
-    if key(good) == key(bad):
-        raise UserMistake(f"--good and --bad are both {good}; there is nothing between them")
-    is_older = key(good) < key(bad)
-    if find_fix and is_older:
-        raise UserMistake(
-            f"--good {good} is older than --bad {bad}, so there is no fix to find between them",
-            hint="leave out --find-fix to find what broke it",
-        )
-    if not find_fix and not is_older:
-        raise UserMistake(
-            f"--good {good} is newer than --bad {bad}", hint="swap them, or add --find-fix to find what fixed it"
-        )
 
 
 def subject_of(repro: Repro, named: Iterable[str]) -> str:

@@ -59,7 +59,9 @@ def keep_and_report(store: Store, answer: Answer) -> tuple[Path, ...]:
     for part in (part for part in answer.parts() if part.steps):
         kept = kept_answer(part, now)
         there = [store.root / f"reports/{kept.id}.{suffix}" for suffix in _KEPT]
-        known = Archive(store).known(kept.id) if answer.is_known and all(path.is_file() for path in there) else None
+        known = (
+            Archive(store).known(kept.id) if answer.effort.is_known and all(path.is_file() for path in there) else None
+        )
         if known is not None:
             Archive(store).put(evolve(known, kept=now))
         paths += there if known is not None else write_reports(store, kept)

@@ -22,7 +22,7 @@ from harness.store import as_record, read_record
 if TYPE_CHECKING:
     from harness.store import Store
 
-SCHEMA = 3
+SCHEMA = 4
 _FOLDER = "answers"
 
 

@@ -15,7 +15,7 @@ At the end each change of the result is left out once, because a superset of a B
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping, Sequence
 from typing import Generic, TypeVar
 
 from attrs import evolve, frozen
@@ -303,3 +303,15 @@ class Narrowing(Generic[H]):
         for change, closed in found.items():
             if not any(closed < other for other in found.values()):
                 yield change, closed
+
+
+def fewest(items: Sequence[H], is_enough: Callable[[Collection[H]], bool]) -> tuple[H, ...] | None:
+    """Return few items that are enough, the first ones if possible; None if all are too few."""
+    if not is_enough(items):
+        return None
+    if not items or is_enough(()):
+        return ()
+    search = Narrowing(items, leaves_out=False)
+    while candidates := search.ask():
+        search.tell(candidates[0], Verdict.BAD if is_enough(candidates[0]) else Verdict.GOOD)
+    return tuple(item for item in items if item in search.result.minimal)

@@ -4,7 +4,7 @@ A coarse scan runs first, so that no gap between neighbouring runs is wider than
 found, from good to bad or back, is bisected down to neighbours. A window that is narrower than the stride can hide
 between two runs.
 
-`SureScan` is a scan that no lucky run decides: a `SureBisection` makes each change sure. It knows all runs from the
+`SureScan` is a scan that no lucky run decides: a `LineSearch` makes each change sure. It knows all runs from the
 change before to the one after, and repeats runs as if only this change were asked for. A release is bad if any of its
 runs is. While no two runs of a release disagree, one pass of the others is enough. After a disagreement the failure
 rate of the bad releases is known, and each good release is run as often as that rate asks for.
@@ -15,15 +15,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Mapping
 from itertools import islice, pairwise
-from math import exp, lgamma
 
 from attrs import evolve, frozen
 
 from harness.model.verdict import Verdict
-from harness.search.bisection import cut, cut_gap, gaps_of, runs_to_close
+from harness.search.line import LineSearch
+from harness.search.posterior import CONFIDENCE, Noise, passes_needed
 from harness.search.protocol import PositionState, Repeated, Trial, foresee, record, state_of
-from harness.search.rates import CONFIDENCE, Noise
-from harness.search.sure import SureBisection
+from harness.search.survey import cut, cut_gap, gaps_of, runs_to_close
 
 
 @frozen
@@ -240,7 +239,6 @@ def stride_for(count: int) -> int:
 
 _DOUBT = 0.01  # that a release is called good by luck, for all of them together
 _MOST = 24  # passes of one release
-_REPEATED = range(1, _MOST + 1)
 _LOST = 4  # repetitions that may be skipped
 
 
@@ -328,12 +326,10 @@ class SureScan(Repeated):
         return tuple(islice(fresh, max(0, (self._needed() if self.is_flaky else 1) - runs[Verdict.GOOD])))
 
     def _needed(self) -> int:
-        """How many passes show that a position is good, by the failure rate of the bad ones (uniform prior)."""
+        """How many passes show that a position is good, by the failure rate of the bad ones."""
         bad = [p for p in self._counts if self._fails(p)]
         fails, passes = sum(map(self._fails, bad)), sum(map(self._passes, bad))
-        doubt = _DOUBT / max(1, len(self._counts) - len(bad))
-        chances = (exp(_beta(fails, passes + more) - _beta(fails, passes)) for more in _REPEATED)
-        return next((more for more, chance in zip(_REPEATED, chances, strict=True) if chance <= doubt), _MOST + 1)
+        return passes_needed(fails, fails + passes, _DOUBT / max(1, len(self._counts) - len(bad)), _MOST)
 
     def _further(self, n: int) -> list[Trial]:
         """The runs that the windows still need."""
@@ -379,7 +375,7 @@ class _Part:
     def __init__(self, stretch: range, is_fix: bool, is_flaky: bool) -> None:
         last = len(stretch) - 1
         good, bad = (last, 0) if is_fix else (0, last)
-        self.search = SureBisection(len(stretch), good=good, bad=bad, find_fix=is_fix, noise=Noise(is_flaky))
+        self.search = LineSearch(len(stretch), good=good, bad=bad, find_fix=is_fix, noise=Noise(is_flaky))
         self._stretch = stretch
         self._heard = 0
 
@@ -399,8 +395,3 @@ class _Part:
         result = self.search.result
         is_there = result.boundary == tuple(map(self._stretch.index, change))
         return is_there and (self.search.is_noisy or (result.confidence or 0.0) >= CONFIDENCE)
-
-
-def _beta(fails: int, passes: int) -> float:
-    """The logarithm of the chance of these runs in this order, if all failure rates are alike before."""
-    return lgamma(fails + 1) + lgamma(passes + 1) - lgamma(fails + passes + 2)

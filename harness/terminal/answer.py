@@ -51,7 +51,7 @@ def print_answer(
     print_head(console, rows_of(head))
     for section in sections:
         print_rows(console, section.rows)
-    runs = f"  {runs_made(answer)}; {duration(answer.wall_s)} on {answer.asked.device}; records in {results}"
+    runs = f"  {runs_made(answer)}; {duration(answer.effort.wall_s)} on {answer.asked.device}; records in {results}"
     print_text(console, runs, "dim")
     _print_next(console, answer, reports, constraints)
 

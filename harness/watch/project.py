@@ -19,14 +19,13 @@ from attrs import evolve, frozen
 from harness.atomic import write_whole
 from harness.bisection.answer import Answer, Status
 from harness.bisection.ask import ask_inquiry
-from harness.bisection.between import worlds_of
-from harness.bisection.kinds import QuestionKind
+from harness.bisection.flow import worlds_of
 from harness.bisection.sections import sections_of
 from harness.errors import NoSpace, UserMistake
 from harness.events import SearchBegan
 from harness.model import Lock, Observation, Outcome
 from harness.model.text import listed
-from harness.question.question import End, EndKind
+from harness.question.question import End, EndKind, QuestionKind
 from harness.redact import redacted
 from harness.report.page import Page
 from harness.report.phrases import title_of

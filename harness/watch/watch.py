@@ -10,7 +10,6 @@ from attrs import define, evolve, field, frozen
 from packaging.version import Version
 
 from harness.bisection.ask import ask_inquiry
-from harness.bisection.kinds import QuestionKind
 from harness.bisection.wording import cause_of
 from harness.errors import HarnessError, UserMistake
 from harness.events import Judged, Note, Started, run_label
@@ -21,7 +20,7 @@ from harness.model.signature import pattern_of
 from harness.model.text import listed
 from harness.probing import Judge, Probe
 from harness.question.inquiry import Inquiry
-from harness.question.question import End, EndKind, Policy
+from harness.question.question import End, EndKind, Policy, QuestionKind
 from harness.report.answer import write_reports
 from harness.report.archive import kept_answer
 from harness.watch.state import (

@@ -6,7 +6,7 @@ import pytest
 from planted_upgrades import freeze, month, source, write_project
 from wheelhouse import Wheelhouse
 
-from harness.bisection.observing import MOST_PASSES, passes_needed
+from harness.search import MOST_PASSES, passes_needed
 
 RUN = ("--run", "python -m unittest -q test_mine", "--json")
 # The first run of the bad end fails, or passes by luck.

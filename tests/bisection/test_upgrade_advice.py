@@ -6,8 +6,8 @@ import pytest
 from attrs import evolve
 
 from harness.bisection.advice import advice_on, advice_on_limits, cut_short, install_missing
-from harness.bisection.between import passes_whole
 from harness.bisection.failures import Groups
+from harness.bisection.flow import passes_whole
 from harness.model import Change, Device, Observation, Outcome, RaisedException, Repro, TestOutcome, TestResult
 from harness.model.boundary import Boundary
 

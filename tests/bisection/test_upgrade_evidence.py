@@ -11,7 +11,7 @@ from wheelhouse import Wheelhouse
 
 from harness.bisection.evidence import with_evidence
 from harness.bisection.showing import json_of
-from harness.bisection.wording import sentence_between
+from harness.bisection.wording import sentence_of
 from harness.environment import PipSettings, Resolution
 from harness.model import Combination, Device, Observation, Outcome, RaisedException, Signature, TestOutcome, TestResult
 
@@ -50,7 +50,7 @@ def answer(parts, interpreter):
         after="2.0",
         suspects=("2.0",),
         sides=(good, bad),
-        ends=(good, bad),
+        runs=(good, bad),
     )
 
 
@@ -66,10 +66,9 @@ def test_two_culprits_of_one_package_have_their_own_evidence(answer, parts, inte
     asked = Combination(python=interpreter.version, requirements=("tools==3.0",))
     resolution = parts.resolver.resolve(asked)
     good, bad = culprit.boundary.sides
-    other = evolve(
-        culprit,
-        boundary=evolve(culprit.boundary, before="1.0", after="3.0", sides=(good, evolve(bad, lock=resolution.lock))),
-    )
+    change = evolve(culprit.boundary.change, before="1.0", after="3.0")
+    sides = (good, evolve(bad, lock=resolution.lock))
+    other = evolve(culprit, boundary=evolve(culprit.boundary, change=change, sides=sides))
     told = with_evidence(evolve(answer, failures=(failure, evolve(failure, culprits=(other,)))), parts.prober)
     assert [[one.name for one in culprit.evidence] for culprit in told.culprits] == [["tools.saw"], []]
 
@@ -77,7 +76,7 @@ def test_two_culprits_of_one_package_have_their_own_evidence(answer, parts, inte
 def test_a_removed_name_is_reported_with_its_location(answer, parts):
     told = with_evidence(answer, parts.prober)
     assert evidence_of(told) == [("removed-name", "tools.saw", "tools.py")]
-    assert "(removed tools.saw)" in sentence_between(told)
+    assert "(removed tools.saw)" in sentence_of(told)
     assert json_of(told)["failures"][0]["culprits"][0]["evidence"][0]["line"] == 1
 
 
@@ -89,9 +88,9 @@ def test_a_removed_name_is_reported_with_its_location(answer, parts):
     ],
 )
 def test_the_exception_printed_by_a_plain_command_counts(answer, parts, printed, found):
-    good, bad = answer.ends
+    good, bad = answer.comparison.runs
     bad = parts.store.put_from_elsewhere(evolve(bad, tests=(), log="bad.log.gz"), gzip.compress(printed.encode()))
-    plain = changed(answer, tests=(), sides=(good, bad), ends=(good, bad))
+    plain = changed(answer, tests=(), sides=(good, bad), runs=(good, bad))
     assert evidence_of(with_evidence(plain, parts.prober)) == found
 
 

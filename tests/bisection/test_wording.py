@@ -6,15 +6,15 @@ import pytest
 from support import changed, make_answer
 
 from harness.bisection.answer import Status
-from harness.bisection.wording import cause_of, sentence_for
+from harness.bisection.wording import cause_of, sentence_of, why_unsure
 from harness.model import Change, Signature, Verdict
 from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
+from harness.model.verdict import Step
 from harness.search import BisectionResult, BisectionStatus
-from harness.search.measured import effect_of
+from harness.search.numbers import effect_of
 
 ANSWER = make_answer("shop", before="1.0", after="1.1")
 CHANGE = Change("shop", "1.0", "1.1")
-NAMES = {0: "1.0", 1: "1.1"}
 BACK = Proof("shop 1.1 with shop.py from 1.0", Verdict.GOOD, Verdict.GOOD, "ran to its end")
 FORTH = Proof("shop 1.0 with shop.py from 1.1", Verdict.BAD, Verdict.BAD, "it failed")
 
@@ -32,17 +32,13 @@ def cause(**parts):
     return cause_of(answer_with(**parts).culprits[0])
 
 
-def sentence(answer, result=None):
-    return sentence_for(answer, result or BisectionResult(BisectionStatus.FOUND), NAMES)
-
-
 def test_the_sentence_says_what_fails_since_which_release():
-    assert sentence(answer_with(files=("shop.py",))) == "step fails since shop 1.1."
+    assert sentence_of(answer_with(files=("shop.py",))) == "step fails since shop 1.1."
 
 
 def test_a_fix_is_said_to_fix_it():
     answer = changed(ANSWER, status=Status.FIXED, before="1.0", after="1.1", is_fix=True)
-    assert sentence(answer) == "step is fixed in shop 1.1."
+    assert sentence_of(answer) == "step is fixed in shop 1.1."
 
 
 @pytest.mark.parametrize(
@@ -61,31 +57,31 @@ def test_each_place_names_its_file():
 
 @pytest.mark.parametrize(("proofs", "noun"), [((BACK, FORTH), "culprit"), ((BACK,), "culprit"), ((), "suspect")])
 def test_a_culprit_in_another_package_is_kept_apart_from_where_users_hit_it(proofs, noun):
-    told = sentence(answer_with(packages=(Change("tool", "1.0", "2.0"),), files=("tool.py",), proofs=proofs))
+    told = sentence_of(answer_with(packages=(Change("tool", "1.0", "2.0"),), files=("tool.py",), proofs=proofs))
     assert told == f"step fails since shop 1.1 (the {noun} is tool 2.0)."
 
 
 def test_packages_that_broke_it_only_together_are_all_named():
-    told = sentence(answer_with(packages=(CHANGE, Change("tool", "1.0", "2.0"))))
+    told = sentence_of(answer_with(packages=(CHANGE, Change("tool", "1.0", "2.0"))))
     assert told == "step fails since shop 1.1 together with tool 2.0."
 
 
 def test_a_removed_package_is_reported():
-    assert "tool (removed)" in sentence(answer_with(packages=(Change("tool", "1.0", None),)))
-    assert sentence(changed(ANSWER, after=None)) == "step fails since shop 1.0 is no longer installed."
+    assert "tool (removed)" in sentence_of(answer_with(packages=(Change("tool", "1.0", None),)))
+    assert sentence_of(changed(ANSWER, after=None)) == "step fails since shop 1.0 is no longer installed."
 
 
 def test_a_commit_is_named_with_its_day():
     commit = Commit("0123456789abcdef", "A. Author", "2025-06-20T12:00:00+02:00", "Rework the price")
     answer = changed(answer_with(level=Level.COMMIT, commits=(commit,)), unit="commit")
-    assert sentence(answer) == "step fails since shop commit 0123456789 (Rework the price; 2025-06-20)."
+    assert sentence_of(answer) == "step fails since shop commit 0123456789 (Rework the price; 2025-06-20)."
 
 
 def test_an_excluded_release_between_the_sides_is_reported():
     """The excluded release can be the first with the change; pre-releases are not mentioned, because nobody installs
     them by default."""
     left_out = {"1.0.5": "yanked: it deletes files", "1.1rc1": "pre-release (--pre includes it)", "0.9": "yanked"}
-    told = sentence(changed(ANSWER, left_out=left_out))
+    told = sentence_of(changed(ANSWER, left_out=left_out))
     assert told == "step fails since shop 1.1 (1.0.5 before it not run: yanked)."
 
 
@@ -93,8 +89,9 @@ def test_an_excluded_release_between_the_sides_is_reported():
 def test_only_a_metric_that_varies_too_much_is_said_to_hide_the_change(bad):
     """Releases between the sides can be skipped as well; then the metric is not to blame."""
     effect = effect_of([1.0, 1.0, 1.0], bad, 0.99)
-    result = BisectionResult(BisectionStatus.INCONCLUSIVE, last_good=0, first_bad=2, suspects=(1, 2), effect=effect)
-    answer = make_answer(status=Status.INCONCLUSIVE, signature=Signature(metric="loss", above=1.0), effect=effect)
-    told = sentence_for(changed(answer, suspects=("1.1", "1.2")), result, {0: "1.0", 1: "1.1", 2: "1.2"})
+    result = BisectionResult(BisectionStatus.INCONCLUSIVE, boundary=(0, 2), suspects=(1, 2), effect=effect)
+    steps = tuple(Step(name, Verdict.GOOD, "", name, cached=False, seconds=1.0) for name in ("1.0", "1.2"))
+    answer = make_answer(effect=effect, suspects=("1.1", "1.2"), before="1.0", after="1.2", steps=steps)
+    told = why_unsure(answer.boundary, result, Signature(metric="loss", above=1.0))
     assert ("loss varies by 0.5" in told) == (not effect.is_clear)
     assert "1.1" in told

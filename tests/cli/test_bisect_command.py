@@ -109,7 +109,7 @@ def test_it_says_what_to_try_if_nothing_fails(harness, write_repro):
     ended = bisect(harness, "brittle", "--good", "1.0", "--bad", "1.3", "--json")
     answer = ended.json
     assert (ended.code, answer["status"]) == (1, "no-failure")
-    assert "brittle 1.3 is good" in answer["sentence"]
+    assert "passes with brittle 1.3" in answer["sentence"]
     assert "--find-fix" in answer["advice"]
     assert "older" in answer["advice"]
     assert 0.5 ** answer["probes"] < 0.01  # a bug that fails half the time passes more than once, too

@@ -9,9 +9,9 @@ import sys
 import click
 from click.testing import CliRunner
 
+from harness.arguments import OptionGroup
 from harness.cli import cli
 from harness.cli.options import SectionCommand, option, settings_options
-from harness.settings import OptionGroup
 
 _HEAVY = ("rich", "attrs", "cattrs", "requests", "pandas", "packaging", "harness.session", "harness.cli.bisect")
 

@@ -7,14 +7,14 @@ import time
 
 import pytest
 from fake_prober import VERDICTS, WAIT_S, FakeProber
-from support import Heard, knowing
+from support import Heard, bisection, knowing
 
 from harness.errors import HarnessFault, Interrupted, NoNetwork
 from harness.events import SILENT, Progress
 from harness.model import Judgement, Verdict
 from harness.probing.lanes import Engine, Lanes
 from harness.run.process import pause
-from harness.search import Bisection, Grid, Trial
+from harness.search import Grid, Trial
 
 
 def drive(prober, search, *, lanes=1, notes=None, judge=None, fresh=(), clock=time.monotonic, **more):
@@ -39,17 +39,17 @@ def drive(prober, search, *, lanes=1, notes=None, judge=None, fresh=(), clock=ti
 @pytest.mark.parametrize("lanes", [1, 2, 5])
 @pytest.mark.parametrize("letters", ["GB", "GGGGGBBB", "GBBBBBBB", "GGGGGGGB", "GGGUGBBB", "UGGGBBBU"])
 def test_the_answer_does_not_depend_on_lanes(letters, lanes):
-    search = Bisection(len(letters), good=0, bad=len(letters) - 1)
+    search = bisection(len(letters), good=0, bad=len(letters) - 1)
     notes = Heard()
     drive(FakeProber(letters), search, lanes=lanes, notes=notes)
-    assert search.result.first_bad == letters.index("B")
+    assert search.result.boundary[1] == letters.index("B")
     positions = [int(label) for label, _, _ in notes.judged]
     assert len(positions) == len(set(positions))
 
 
 def test_an_unresolvable_probe_is_reported_without_a_run():
     prober, notes = FakeProber("GGGUGBBB"), Heard()
-    drive(prober, Bisection(8, good=0, bad=7), notes=notes)
+    drive(prober, bisection(8, good=0, bad=7), notes=notes)
     assert ("3", Verdict.SKIP, False) in notes.judged
     assert 3 not in prober.executed
     assert "3" not in notes.started
@@ -57,19 +57,19 @@ def test_an_unresolvable_probe_is_reported_without_a_run():
 
 def test_a_stored_observation_is_reported_without_a_run():
     prober, notes = FakeProber("GGGGBBBB", known=frozenset(range(8))), Heard()
-    drive(prober, Bisection(8, good=0, bad=7), notes=notes)
+    drive(prober, bisection(8, good=0, bad=7), notes=notes)
     assert prober.executed == []
     assert all(cached for _, _, cached in notes.judged)
 
 
 def test_an_observation_made_beside_the_search_is_not_called_stored():
     prober, notes = FakeProber("GGGGBBBB", known=frozenset(range(8))), Heard()
-    drive(prober, Bisection(8, good=0, bad=7), notes=notes, fresh={"7-0"})
+    drive(prober, bisection(8, good=0, bad=7), notes=notes, fresh={"7-0"})
     assert [label for label, _, cached in notes.judged if not cached] == ["7"]
 
 
 def test_likely_next_probes_are_prepared_while_a_lane_runs():
-    search = Bisection(9, good=0, bad=8)
+    search = bisection(9, good=0, bad=8)
     prober = FakeProber("GGGGGBBBB")
     ahead = search.foresee(1)[0].position
     saw = prober.saw.setdefault(ahead, threading.Event())
@@ -77,11 +77,11 @@ def test_likely_next_probes_are_prepared_while_a_lane_runs():
     prober.wait_for[8] = saw
     drive(prober, search)
     assert prober.prepared.index(ahead) > 0
-    assert search.result.first_bad == 5
+    assert search.result.boundary[1] == 5
 
 
 def test_others_are_prepared_after_the_requested_ones():
-    search = knowing(Bisection(9, good=0, bad=8), {0: Verdict.GOOD})
+    search = knowing(bisection(9, good=0, bad=8), {0: Verdict.GOOD})
     ahead = {trial.position for trial in search.foresee(2)}
 
     class Slow(FakeProber):
@@ -94,12 +94,12 @@ def test_others_are_prepared_after_the_requested_ones():
     during = set()
     drive(Slow("GGGGGBBBB"), search)
     assert not ahead & during
-    assert search.result.first_bad == 5
+    assert search.result.boundary[1] == 5
 
 
 def test_a_run_made_useless_by_a_verdict_is_cancelled():
     letters = "GGBBBBBBBBBBB"
-    search = knowing(Bisection(len(letters), good=0, bad=12), {0: Verdict.GOOD, 12: Verdict.BAD})
+    search = knowing(bisection(len(letters), good=0, bad=12), {0: Verdict.GOOD, 12: Verdict.BAD})
     asked = [trial.position for trial in search.ask(3)]
     prober = FakeProber(letters, stuck=frozenset(position for position in asked if position > min(asked)))
     started = [threading.Event() for _ in prober.stuck]
@@ -116,7 +116,7 @@ def test_a_run_made_useless_by_a_verdict_is_cancelled():
     events = list(started)
     prober = Started(letters, stuck=prober.stuck)
     drive(prober, search, lanes=3)
-    assert search.result.first_bad == 2
+    assert search.result.boundary[1] == 2
     assert sorted(prober.called_off) == sorted(prober.stuck)
 
 
@@ -153,7 +153,7 @@ def test_one_run_answers_for_all_probes_with_the_same_key(lanes):
 def test_a_useless_run_that_is_nearly_done_ends(since, is_told):
     """The run of 8 takes 10 seconds, and that of 16 begins `since` seconds after it. That 8 is bad makes 16 useless."""
     seconds, begun, told = [0], threading.Event(), threading.Event()
-    search = knowing(Bisection(25, good=0, bad=24), {0: Verdict.GOOD, 24: Verdict.BAD})
+    search = knowing(bisection(25, good=0, bad=24), {0: Verdict.GOOD, 24: Verdict.BAD})
     times = iter([0, since])
 
     class Timed(FakeProber):
@@ -177,12 +177,12 @@ def test_a_useless_run_that_is_nearly_done_ends(since, is_told):
     notes = Heard()
     clock = lambda: next(times, seconds[0])  # noqa: E731 - the first two calls are the beginnings of both runs
     drive(Timed("GG" + "B" * 23), search, lanes=2, notes=notes, judge=judge, clock=clock)
-    assert search.result.first_bad == 2
+    assert search.result.boundary[1] == 2
     assert ("16" in [label for label, *_ in notes.judged]) is is_told
 
 
 def test_an_error_in_preparing_a_later_probe_is_ignored():
-    search = Bisection(3, good=0, bad=2)
+    search = bisection(3, good=0, bad=2)
     foreseen = search.foresee(2)[1].position
     prober = FakeProber("GBB", broken={1: NoNetwork("x")})
     assert foreseen == 1
@@ -190,7 +190,7 @@ def test_an_error_in_preparing_a_later_probe_is_ignored():
     prober.wait_for[2] = saw
     with pytest.raises(NoNetwork):
         drive(prober, search)  # asked for in the end, it is one
-    narrow = Bisection(3, good=0, bad=2)
+    narrow = bisection(3, good=0, bad=2)
     prober = FakeProber("BBB", broken={1: NoNetwork("x")})
     prober.wait_for[2] = prober.saw.setdefault(1, threading.Event())  # it runs until the other one was prepared
     drive(prober, narrow)
@@ -206,7 +206,7 @@ def test_what_failed_ahead_ends_the_loop_only_when_it_is_asked_for():
 
     prober = Waiting("GBB", broken={1: NoNetwork("x")})
     with pytest.raises(NoNetwork):
-        drive(prober, Bisection(3, good=0, bad=2))
+        drive(prober, bisection(3, good=0, bad=2))
     assert len(prober.executed) == 2
 
 
@@ -218,7 +218,7 @@ def test_a_slow_error_of_a_requested_probe_ends_the_loop():
 
     prober = Slow("GB", broken={1: NoNetwork("x")})
     with pytest.raises(NoNetwork):
-        drive(prober, Bisection(2, good=0, bad=1))
+        drive(prober, bisection(2, good=0, bad=1))
     assert prober.prepared.count(1) == 1
 
 
@@ -228,7 +228,7 @@ def test_an_error_of_a_run_ends_the_loop():
             raise NoNetwork("gone")
 
     with pytest.raises(NoNetwork, match="gone"):
-        drive(Failing("GB"), Bisection(2, good=0, bad=1))
+        drive(Failing("GB"), bisection(2, good=0, bad=1))
 
 
 def test_ctrl_c_cancels_running_probes():
@@ -240,12 +240,12 @@ def test_ctrl_c_cancels_running_probes():
         return Judgement(VERDICTS[seen.outcome], "")
 
     with pytest.raises(Interrupted) as caught:
-        drive(prober, Bisection(4, good=0, bad=3), judge=judge)
+        drive(prober, bisection(4, good=0, bad=3), judge=judge)
     assert "same command" in caught.value.hint
 
 
 def test_the_loop_stops_on_request():
-    search, notes = Bisection(8, good=0, bad=7), Heard()
+    search, notes = bisection(8, good=0, bad=7), Heard()
     drive(FakeProber("GGGGBBBB"), search, notes=notes, width=1, until=lambda: len(notes.judged) >= 1)
     assert [int(label) for label, _, _ in notes.judged] == [7]
     assert not search.done

@@ -9,7 +9,7 @@ from packaging.specifiers import SpecifierSet
 from packaging.version import Version
 
 from harness.model.requirements import without_lower_bound
-from harness.question.lower_bounds import fewest
+from harness.search import fewest
 
 VERSIONS = st.tuples(st.integers(0, 12), st.integers(0, 3)).map(lambda parts: f"{parts[0]}.{parts[1]}")
 BOUNDS = st.one_of(

@@ -10,7 +10,7 @@ from answers import ADVANCED, ANSWER, BAD_RUN, COMMIT, GOOD_RUN, HOSTILE_MARKS, 
 from attrs import evolve
 from support import changed, make_answer
 
-from harness.bisection.answer import Status
+from harness.bisection.answer import Comparison, Effort, Status
 from harness.model import Signature, Verdict
 from harness.model.boundary import Counts
 from harness.model.culprit import Culprit, Evidence, Region
@@ -115,10 +115,9 @@ def test_two_culprits_between_two_worlds_are_each_printed_with_their_releases_an
         asked=evolve(ANSWER.asked, subject=""),
         failures=failures,
         constraints=("shop<1.2", "tools<2"),
-        constraints_verified=True,
-        flaky=("t::d",),
-        ends=(GOOD_RUN, BAD_RUN),
-        probes=12,
+        verified_by=GOOD_RUN,
+        comparison=Comparison((GOOD_RUN, BAD_RUN), flaky=("t::d",)),
+        effort=Effort(12),
     )
     lines = [line.strip() for line in printed(answer, width=200).splitlines()]
     assert [line for line in lines if line.startswith("Culprit")] == [

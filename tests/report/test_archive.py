@@ -29,7 +29,7 @@ def test_an_answer_is_read_back_unchanged(archive):
 def test_the_record_names_its_schema(archive):
     archive.put(KEPT)
     record = json.loads((archive.store.root / "answers" / f"{KEPT.id}.json").read_text(encoding="utf-8"))
-    assert record["schema"] == 2
+    assert record["schema"] == 4
 
 
 def test_the_newest_answer_is_taken_without_an_id(archive):

@@ -20,9 +20,11 @@ from typing import Any
 import cattrs
 from attrs import field, frozen
 from git_project import GitProject, new_project
+from jsonschema import Draft202012Validator
 from support import Ended, Harness
 from wheelhouse import Wheel, Wheelhouse
 
+from harness.bisection import showing
 from harness.bisection.showing import json_of
 from harness.model import Verdict
 from harness.report.archive import Archive
@@ -32,6 +34,7 @@ FOLDER = Path(__file__).parent
 _JSON = "bisect", "history", "probe", "matrix", "nightly"
 _MARK = re.compile(r"<(folder|index|links|good|bad|repository:[\w-]+|day-\d+)>")
 _LIMIT_S = 300
+_SCHEMA = Draft202012Validator(json.loads(Path(showing.__file__).with_name("answer.schema.json").read_text("utf-8")))
 
 
 @frozen
@@ -273,12 +276,15 @@ class Stage:
         return Ended(process.returncode, stdout, stderr)
 
     def _answer(self, words: list[str], ended: Ended) -> Any:
-        """What a command printed as JSON, else the answer that it has kept."""
+        """What a command printed as JSON, else the answer that it has kept; raises `ValidationError`."""
+        answer = None
         if ended.stdout.lstrip().startswith("{"):
-            return ended.json
-        if words[0] != "bisect" or ended.code not in (0, 1, 3):
-            return None
-        return json_of(Archive(Store.opened(self._results)).get().answer)
+            answer = ended.json
+        elif words[0] == "bisect" and ended.code in (0, 1, 3):
+            answer = json_of(Archive(Store.opened(self._results)).get().answer)
+        if words[0] == "bisect" and answer is not None:
+            _SCHEMA.validate(json.loads(json.dumps(answer)))
+        return answer
 
     def _commit(self) -> None:
         project = GitProject(self.folder)

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
-from harness.search import SureBisection, SureScan, Trial, WindowScan
+from harness.search import LineSearch, SureScan, Trial, WindowScan
 
 G, B, S = Verdict.GOOD, Verdict.BAD, Verdict.SKIP
 
@@ -107,7 +107,7 @@ def test_a_release_that_fails_once_at_the_end_of_the_range_opens_no_window():
 
 def test_each_change_is_run_again_as_often_as_a_bisection_would():
     history = [G] * 8 + [B] * 8
-    search, bisection = SureScan(16, max_gap=1), SureBisection(16, good=0, bad=15)
+    search, bisection = SureScan(16, max_gap=1), LineSearch(16, good=0, bad=15)
     runs = drive(search, lambda trial: history[trial.position])
     for position, verdict in enumerate(history):
         bisection.tell(Trial(position), verdict)

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
 from harness.search import PositionState, Search, Window, WindowScan
-from harness.search.bisection import gaps_of
+from harness.search.survey import gaps_of
 from harness.search.windows import stride_for
 
 NOT_RUN = (PositionState.UNTRIED, PositionState.EXCLUDED)

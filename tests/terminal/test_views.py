@@ -8,6 +8,7 @@ import threading
 import time
 
 import pytest
+from support import bisection
 
 from harness.bisection.sections import skipped_rows
 from harness.events import (
@@ -27,7 +28,7 @@ from harness.events import (
 from harness.model import Device, Judgement, Observation, Outcome, Signature, Verdict
 from harness.model.culprit import Level
 from harness.model.text import short_reason
-from harness.search import Bisection, Grid, PositionState, Trial
+from harness.search import Grid, PositionState, Trial
 from harness.terminal import LiveView, PlainView
 from harness.terminal.console import Console, duration, picture, print_rows
 from harness.terminal.live import WarningsOnly, reporting
@@ -43,7 +44,7 @@ def seen(key: str, outcome: Outcome = Outcome.COMPLETED) -> Observation:
 
 def play(view) -> None:
     """Both ends of ten releases are judged, and the middle one is running."""
-    search = Bisection(10, good=0, bad=9)
+    search = bisection(10, good=0, bad=9)
     view.report(SearchBegan("looking for it", ("by its name",), Progress(search.states, search.remaining())))
     view.report(SignatureCaptured(Signature(exception="RuntimeError"), "the bad end"))
     for position, verdict in ((9, Verdict.BAD), (0, Verdict.GOOD)):

@@ -12,8 +12,9 @@ from markdown_it import MarkdownIt
 from packaging.requirements import Requirement
 from support import changed, make_answer
 
+from harness.bisection.answer import Comparison
 from harness.errors import UserMistake
-from harness.model import Change, Lock, Pin, Repro, Signature
+from harness.model import Change, Device, Lock, Observation, Outcome, Pin, Repro, Signature
 from harness.model.culprit import Evidence
 from harness.question.inquiry import Inquiry
 from harness.question.question import parse_end
@@ -42,10 +43,11 @@ ANSWER = evolve(
         evidence=(Evidence("removed-name", "numpy.asfarray", "asfarray is gone, ask @me"),),
     ),
     sentence="14 tests fail since numpy 2.0.0.",
-    flaky=("test_a.py::test_flaky",),
     constraints=("numpy<2",),
-    constraints_verified=True,
-    changes=(Change("numpy", "1.26.4", "2.3.2"), Change("new", None, "1")),
+    verified_by=Observation("k", Outcome.COMPLETED, "pytest", "d", Device.CPU),
+    comparison=Comparison(
+        changes=(Change("numpy", "1.26.4", "2.3.2"), Change("new", None, "1")), flaky=("test_a.py::test_flaky",)
+    ),
 )
 WATCH = ProjectWatch(
     session=None,

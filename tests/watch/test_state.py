@@ -12,6 +12,7 @@ from night_cells import FIRST, SECOND, STEP, THIRD, broken, choices, lock, night
 from packaging.version import Version
 from support import make_answer
 
+from harness.bisection.answer import Comparison
 from harness.model import Change, Device, Observation, Outcome, RaisedException, Signature
 from harness.store import Store
 from harness.watch.state import (
@@ -186,7 +187,7 @@ def test_an_answer_names_one_cause_for_one_culprit_and_one_failure():
 
     def cause(run: Observation, signature: Signature, after: str = "1.2", **more) -> str:
         answer = make_answer("helper", before="1.1", after=after, suspects=(after,), signature=signature, **more)
-        return evolve(answer, ends=(run,)).cause
+        return evolve(answer, comparison=Comparison((run,))).cause
 
     one = failed("no 3 at 0x7f00 in /home/a/b.py"), Signature(exception="RuntimeError")
     same = failed("no 14 at 0x8a11 in /srv/c/d.py"), Signature(message="no 14")

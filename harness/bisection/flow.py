@@ -1,0 +1,390 @@
+"""Answers a question between two worlds: run the ends, find what newly fails, find each culprit, verify what helps.
+
+Days are not bisected, because a day is only a name for its packages: a bisection over some hundred upload times would
+take more runs before it named a package.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterable, Mapping
+from typing import TYPE_CHECKING
+
+from attrs import define, evolve, field
+from packaging.requirements import Requirement
+
+from harness.bisection.advice import (
+    advice_on,
+    advice_on_ends,
+    advice_on_limits,
+    install_missing,
+)
+from harness.bisection.answer import Answer, Asked, Comparison, Effort, Failure, Guilty, Retry, Status
+from harness.bisection.both_ends import BothEnds
+from harness.bisection.failures import Group, Groups
+from harness.bisection.observing import Observer
+from harness.bisection.packages import FlakyError, PackageSearch
+from harness.culprit.descent import fault_in_words
+from harness.culprit.ranking import ranked
+from harness.errors import UserMistake
+from harness.events import Note, SearchBegan
+from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
+from harness.model.boundary import Boundary
+from harness.model.requirements import merged_requirements
+from harness.model.text import counted, listed, one_line
+from harness.question.inquiry import Inquiry
+from harness.question.question import TODAY, EndKind, Ends, newest_end
+from harness.question.releases import scope_of
+from harness.question.snapshot import Way
+from harness.question.worlds import World, Worlds
+
+if TYPE_CHECKING:
+    from harness.session import Session
+
+
+_ROUNDS = 5
+_MOST_GROUPS = 12
+
+
+def ask_between(session: Session, question: Inquiry) -> tuple[Answer, Retry]:
+    """Answer a question between two worlds: days, lock files, environments, or releases under a test suite.
+
+    Also returns how to ask again where nothing was found.
+
+    Raises `UserMistake`, `NoWorkers`, `Interrupted`, `NoNetwork` and `NoSpace`.
+    """
+    if question.bad is None:
+        raise ValueError("the bad end of a question between worlds is known")
+    ends = Ends(question.good, question.bad)
+    worlds, why = worlds_of(session, question)
+    if not worlds.scope.requirements and ends.bad.kind is EndKind.DAY:
+        raise UserMistake(
+            "no requirements are known, so no upgrade can have broken it",
+            hint="name what the command needs with --with REQ or --with '-r FILE', or its project with --project",
+        )
+    good, bad = ends.good, ends.bad
+    own = worlds.required() if good is None and bad.text == TODAY and question.as_of is None else None
+    if own is not None:
+        worlds, bad = own[0], own[1].end
+    span = f"{good.text} to {bad.text}" if good else f"going back from {bad.text}"
+    headline = f"looking for the upgrade that broke `{question.repro.name}`, {span}"
+    session.reporter.report(SearchBegan(headline, (*question.told, *(own[1].told if own else ()), why)))
+    good_world, bad_world = (None, evolve(own[1], told=())) if own is not None else worlds.both(ends)
+    with session.lanes(worlds.scope.device, question.repro) as lanes:
+        observer = Observer(session.prober, lanes, session.index, session.reporter, question.policy)
+        observer = evolve(observer, typed=question.typed)
+        both = BothEnds(observer, question.repro, worlds, bad_world, good_world)
+        return Between(both, question).run()
+
+
+def worlds_of(session: Session, question: Inquiry) -> tuple[Worlds, str]:
+    """Return what makes the worlds of a question's ends, and a sentence about the device that was chosen."""
+    device, why = session.device_for(question.repro)
+    subject = normalized_name(question.subject) if question.subject else ""
+    requirements = merged_requirements(question.repro.dependencies, question.with_)
+    if subject and subject not in set(map(name_of, requirements)):
+        requirements = (*requirements, subject)
+    holds = tuple(text for text in question.hold if text != "none")
+    scope = scope_of(question, session.interpreter.version, device, subject)
+    scope = evolve(scope, requirements=requirements, holds=holds)
+    newest = newest_end(question.as_of)
+    return Worlds(scope, session.prober, session.index, session.interpreter, subject, newest), why
+
+
+@define
+class Between:
+    """One question between the worlds of its two ends; the fields are what is known of the answer so far."""
+
+    ends: BothEnds
+    question: Inquiry
+    failures: list[Failure] = field(factory=list, init=False)
+    bounds: dict[str, Boundary] = field(factory=dict, init=False)
+    verified_by: Observation | None = field(default=None, init=False)
+    compared: Comparison = field(default=Comparison(), init=False)
+    notes: list[str] = field(factory=list, init=False)
+    _faults: list[Exception] = field(factory=list, init=False)
+
+    @property
+    def repro(self) -> Repro:
+        """What runs."""
+        return self.question.repro
+
+    @property
+    def _is_named(self) -> bool:
+        return any(failure.culprits for failure in self.failures)
+
+    @property
+    def constraints(self) -> tuple[str, ...]:
+        """The constraints that exclude the culprits."""
+        return tuple(one.constraint for one in self.bounds.values() if one.constraint)
+
+    def run(self) -> tuple[Answer, Retry]:
+        """Answer the question, and say how to ask again.
+
+        Raises `UserMistake`, `Interrupted`, `NoNetwork` and `NoSpace`.
+        """
+        ends, limits = self.ends, tuple[str, ...]()
+        if ends.good is not None:
+            ends.check_different(ends.good)
+        if not ends.run_bad():
+            named = set(map(name_of, self.question.with_))
+            limits = tuple(text for text in ends.worlds.limits_of(ends.bad) if name_of(text) not in named)
+            self.compared = Comparison(tuple(ends.bad_runs[-1:]))
+            answer = self._answer(Status.NO_FAILURE, advice_on_limits(limits))
+        else:
+            answer = self._compared() if ends.run_good() else self._without_good_end()
+        way_on = ends.steps.way_on if ends.steps is not None and answer.advice == self._way_on() else None
+        return answer, Retry(limits, way_on)
+
+    def _answer(self, status: Status, advice: str) -> Answer:
+        ends, bad = self.ends, self.ends.bad
+        asked = Asked.of(
+            evolve(bad.scope, repro=self.repro, requirements=self.question.with_),
+            ends.good.end if ends.good is not None else None,
+            bad.end,
+            python=bad.lock.python,
+            as_of=bad.as_of.isoformat() if bad.as_of is not None else "none",
+            depth=self.question.depth.value,
+            typed=self.question.typed,
+        )
+        return Answer(
+            asked,
+            status,
+            failures=tuple(self.failures),
+            constraints=self.constraints,
+            verified_by=self.verified_by,
+            comparison=evolve(self.compared, not_kept=ends.not_kept),
+            advice=advice,
+            notes=tuple(dict.fromkeys((*ends.told, *self.notes))),
+            effort=Effort(ends.observer.tally.ran_now),
+        )
+
+    def _without_good_end(self) -> Answer:
+        """Answer that nothing older passes more, and what to do."""
+        ends, run = self.ends, self.ends.bad_runs[0]
+        steps, not_asked = ends.steps, ends.not_asked
+        hint = f"To try older packages: {steps.hint}." if steps is not None and steps.hint and not_asked else ""
+        advice = install_missing(self.repro, (run,)) or self._way_on() or hint or advice_on(run)
+        if not advice and not run.tests:
+            advice = f"It ends with {one_line(ends.last_words(run), 200)}"
+        status = Status.NOT_A_REGRESSION
+        if ends.unjudged or not_asked:
+            why = f"older packages that were tried fail with another error ({ends.unjudged})"
+            status, why = Status.INCONCLUSIVE, why if ends.unjudged else not_asked
+            self.failures.append(Failure((), self.repro.signature, status, note=why))
+        self.compared = Comparison((*ends.alike, *ends.bad_runs[-1:]))
+        self._note_limit()
+        return self._answer(status, advice)
+
+    def _compared(self) -> Answer:
+        """Find what newly fails and its culprits; then the same further back, for the tests that fail there, too."""
+        ends, advice = self.ends, ""
+        while True:
+            groups = ends.between() if not ends.unlike else Groups(())
+            runs = self.compared.runs
+            runs = (*runs[:-1], *ends.good_runs[:1], *(runs or ends.bad_runs)[-1:])
+            self.compared = evolve(self.compared, runs=runs)
+            self.notes += ends.told
+            if groups.groups and ends.good is not None:
+                groups = self._explain(groups, ends.good)
+            else:
+                advice = advice or self._advice_on_nothing(groups)
+            flaky = dict.fromkeys((*self.compared.flaky, *groups.flaky))
+            tests = groups.failing_at_both
+            self.compared = evolve(self.compared, flaky=tuple(flaky), failing_at_both=tests)
+            advice = advice or (install_missing(self.repro, ends.good_runs[:1], tests) if tests else "")
+            # A good end that was named is kept.
+            if not tests or ends.steps is None or ends.good is None:
+                break
+            named = ends.good.end.text
+            if not ends.further_back(tests):
+                advice = advice or self._way_on()
+                self._note_limit()
+                break
+            since = f"{counted(len(tests), 'test')} of {named} failed there, too"
+            self.notes.append(f"{since}: {ends.good.end.text} is the good end for them")
+        is_fix = self.question.policy.find_fix
+        status = Status.FIXED if is_fix else Status.FOUND
+        if not self._is_named:
+            is_open = self.failures or self.compared.not_rebuilt
+            status = Status.INCONCLUSIVE if is_open else Status.NOT_A_REGRESSION
+        if is_fix:
+            self.failures = [_as_fix(failure, status) for failure in self.failures]
+        return self._answer(status, advice)
+
+    def _advice_on_nothing(self, groups: Groups) -> str:
+        """Return what to do where nothing newly fails."""
+        good_run, bad_run = self.ends.good_runs[0], self.ends.bad_runs[-1]
+        if not self.failures:
+            self.compared = evolve(self.compared, not_rebuilt=self.ends.not_rebuilt)
+        way_on = self._way_on() if groups.failing_at_both else ""
+        if way_on and (failed := advice_on(good_run)):
+            self.notes.append(failed)
+        words = (self.ends.last_words(run) for run in (good_run, bad_run))
+        return install_missing(self.repro, (good_run, bad_run)) or way_on or advice_on_ends(good_run, *words)
+
+    def _note_limit(self) -> None:
+        """Note how far the steps back went, or why there was none."""
+        steps = self.ends.steps
+        if steps is not None and steps.reached:
+            back_to = f"{steps.reached} ({steps.limit})" if steps.limit else steps.reached
+            self.compared = evolve(self.compared, back_to=back_to)
+        elif steps is not None and steps.limit:
+            self.notes.append(f"no older packages were tried: {steps.limit}")
+
+    def _way_on(self) -> str:
+        """Return the command that steps further back, beyond the limit if there is one; "" if none is known to help."""
+        steps, good, bad = self.ends.steps, self.ends.good, self.ends.bad.end
+        subject = [self.question.subject] if self.question.subject else []
+        typed = (*subject, *self.question.typed, *self.question.policy.typed)
+        until = [] if bad.text == TODAY else ["--bad", shlex.quote(bad.text)]
+        if steps is None:
+            if good is None or good.end.kind is not EndKind.DAY:
+                return ""
+            return f"To go back until it passes: {' '.join(['harness bisect', *typed, *until])}"
+        if steps.way_on is None:
+            return ""
+        day, python = steps.way_on
+        return f"To look further back: {' '.join(['harness bisect', *typed, *until])} --good {day} --python {python}"
+
+    # -- failures and their culprits
+
+    def _explain(self, groups: Groups, good: World) -> Groups:
+        """Find the culprits of what newly fails, and those that only show once these are held back.
+
+        Returns what still fails with the constraints.
+        """
+        scope = self.ends.bad.scope
+        scope = evolve(scope, from_source=(*scope.from_source, *sorted(good.sources)))
+        bad = evolve(self.ends.bad, scope=scope).lifting(good)
+        if self.question.policy.find_fix and bad.as_of is not None:
+            bad = evolve(bad, as_of=good.as_of, way=Way.NEAR)  # newer releases are put into older packages
+        self.compared = evolve(
+            self.compared,
+            not_run=self.compared.not_run or groups.not_run,
+            flaky=tuple(dict.fromkeys((*self.compared.flaky, *groups.flaky))),
+            changes=self.compared.changes or good.lock.diff(self.ends.bad.lock),
+        )
+        held: dict[str, str | None] = {}
+        found: list[Failure] = []
+        for _ in range(_ROUNDS):
+            each, repro = groups.groups[:_MOST_GROUPS], self.ends.only(groups.tests)
+            now: list[Failure] = []
+            for number, group in enumerate(each):
+                self._tell(group, number, len(each))
+                alone, depth = self.ends.narrowed(group.tests), self.question.depth
+                search = PackageSearch(self.ends.observer, group, bad, good, repro, alone, held, depth)
+                known = {culprit.package for failure in (*self.failures, *found, *now) for culprit in failure.culprits}
+                try:
+                    now.append(self._until_steady(search, known))
+                except Exception as error:  # noqa: BLE001 - what is known of other failures stands
+                    self._faults.append(error)
+                    now.append(self._ended(group, error))
+            culprits = [culprit for failure in now for culprit in failure.culprits]
+            if not culprits:
+                explained = {test for failure in found if failure.culprits for test in failure.tests}
+                found += [one for one in now if not one.tests or not explained.issuperset(one.tests)]
+                break
+            self.bounds = _tightest(culprits, self.bounds)
+            run = self._verify(groups, bad)
+            left = self.ends.left_in(run)
+            self.verified_by = run if run.outcome.ran and passes_whole(left, run) else None
+            found += now
+            new = {name: one.change.before for name, one in _tightest(culprits, {}).items()}
+            if self.verified_by is not None or not left.groups or self._faults or new.keys() <= held.keys():
+                break
+            held |= new
+            groups = left
+        self.failures += found
+        if self._faults and not self._is_named:
+            raise self._faults[0]
+        return groups
+
+    def _verify(self, groups: Groups, bad: World) -> Observation:
+        """Run everything with the newest packages that the constraints allow, as often as a pass has to be repeated.
+
+        Returns the first run that fails, or else the last one.
+        """
+        label = f"the newest packages with {', '.join(self.constraints)}"
+        judges = [group.judge(self.ends.observer.prober.store) for group in groups.groups]
+
+        def decides(run: Observation) -> bool:
+            return not run.outcome.ran or any(judge(run).verdict is Verdict.BAD for judge in judges)
+
+        probe = bad.constrained(self.ends.observer.prober, self.constraints, self.repro)
+        return self.ends.observer.observe_again(label, probe, range(self.ends.observer.passes), decides)[-1]
+
+    def _until_steady(self, search: PackageSearch, known: set[str]) -> Failure:
+        """Search a failure; if one run turns out not to tell good from bad, search it again with repeated runs."""
+        try:
+            return self._search(search, known)
+        except FlakyError as error:
+            self.ends.note_flaky(error.failures, error.runs)
+        self.ends.observer.reporter.report(Note("it is flaky: every run is repeated from now on"))
+        if not self.ends.flaky(Groups((search.group,)), search.repro, search.good).groups:
+            return _unsure(search.group, "it is flaky, and also fails at the good end")
+        try:
+            return self._search(evolve(search, observer=self.ends.observer), known)
+        except FlakyError:
+            return _unsure(search.group, "it is flaky, and its runs do not agree on a release")
+
+    def _ended(self, group: Group, error: Exception) -> Failure:
+        """Return a failure whose search an internal error ended; raises all other errors again."""
+        fault = fault_in_words(self.ends.observer.prober.store, error, "its search")
+        return evolve(_unsure(group, "an internal error ended its search"), fault=fault)
+
+    def _search(self, search: PackageSearch, known: set[str]) -> Failure:
+        group, bad, units, held = search.group, search.bad, search.units, search.held
+        if not units:
+            return _unsure(group, "no package can be downgraded")
+        log = ""
+        if not group.exceptions:
+            run = search.observe("the failing tests again, at the bad end", bad.itself(search.repro))
+            log = self.ends.observer.prober.store.log(run)
+        order = ranked(units, group.exceptions, log, tuple(map(name_of, bad.scope.requirements)))
+        search = evolve(search, order=sorted(order, key=lambda name: name not in known))
+        if held and search.passes(held) is not None:
+            return _unsure(group, f"it passes with what is held back for other failures: {listed(held)}")
+        versions = search.held_back()
+        if versions is None:
+            return _unsure(group, "the tests fail at the bad end even with every package of the good end")
+        return Failure(group.tests, group.signature, Status.FOUND, tuple(search.culprits(versions)))
+
+    # -- words
+
+    def _tell(self, group: Group, number: int, count: int) -> None:
+        if count > 1:
+            tests = counted(len(group.tests), "test")
+            text = f"group {number + 1} of {count}, {tests}: {one_line(str(group.signature), 120)}"
+            self.ends.observer.reporter.report(Note(text))
+
+
+def _unsure(group: Group, why: str) -> Failure:
+    return Failure(group.tests, group.signature, Status.INCONCLUSIVE, note=why)
+
+
+def _as_fix(failure: Failure, status: Status) -> Failure:
+    """Return a failure between a good end and an older bad one with what fixed it."""
+    culprits = (evolve(culprit, boundary=culprit.boundary.as_fix) for culprit in failure.culprits)
+    return evolve(failure, culprits=tuple(culprits), status=status)
+
+
+def _tightest(culprits: Iterable[Guilty], known: Mapping[str, Boundary]) -> dict[str, Boundary]:
+    """Return the boundaries of packages that must be held back, by package: of several, that with the lowest bound.
+
+    The companions of a culprit must be held back, too.
+    """
+    found = dict(known)
+    for culprit in culprits:
+        for one in (culprit.boundary, *culprit.companions):
+            other = found.get(one.subject)
+            bound = Requirement(one.constraint or one.subject).specifier
+            if other is None or not (other.change.before and bound.contains(other.change.before, prereleases=True)):
+                found[one.subject] = one
+    return found
+
+
+def passes_whole(left: Groups, run: Observation) -> bool:
+    """Whether nothing newly fails in a whole run; a command without test results must also have completed."""
+    is_whole = run.outcome is Outcome.COMPLETED or (bool(run.tests) and run.outcome is not Outcome.TIMED_OUT)
+    return not left.groups and is_whole
