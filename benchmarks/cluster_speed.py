@@ -28,8 +28,8 @@ from harness.events import SILENT, Event, Judged, Progress
 from harness.model import Combination, Device, Judgement, Lock, Observation, Outcome, Repro, Verdict
 from harness.model.repro import parse_repro
 from harness.probing import Probe
-from harness.probing.cluster import ClusterProber
-from harness.probing.cluster.dask import Connection
+from harness.probing.executors import RemoteProber
+from harness.probing.executors.dask import connect
 from harness.probing.lanes import Engine, Lanes
 from harness.search import WindowScan
 from harness.session import local_session
@@ -107,13 +107,13 @@ def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[st
         until = time.monotonic() + _START_S
         while True:
             with contextlib.suppress(Exception):
-                connection = Connection.open(address, SILENT)
+                executor = connect(address, SILENT, lanes=None, folder=None)
                 break
             if time.monotonic() > until:
                 raise SystemExit("the scheduler does not start")
         try:
-            connection.client.wait_for_workers(workers, timeout=_START_S)
-            prober = ClusterProber.over(connection, session.local)
+            executor.client.wait_for_workers(workers, timeout=_START_S)
+            prober = RemoteProber.over(executor, session.local, SILENT)
             lanes = Lanes(prober.slots(Device.CPU))
             try:
                 warm_up = evolve(repro, params={"seconds": 2.0})
@@ -124,13 +124,13 @@ def measured(folder: Path, workers: int, probes: int, seconds: float) -> dict[st
             finally:
                 lanes.close()
         finally:
-            connection.close()
+            executor.close()
     if ran != probes:
         raise SystemExit(f"{ran} probes were run, not {probes}")
     return {"workers": workers, "lanes": lanes.count, "probes": ran, "sleep_s": seconds, "wall_s": round(wall, 2)}
 
 
-def drive(prober: ClusterProber, lanes: Lanes, lock: Lock, repro: Repro, count: int) -> int:
+def drive(prober: RemoteProber, lanes: Lanes, lock: Lock, repro: Repro, count: int) -> int:
     """Run every position once; return the number of runs."""
 
     def probe_of(position: int) -> Probe:

@@ -39,7 +39,7 @@ from harness.store import Store
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-    from harness.probing.cluster import ClusterProber
+    from harness.probing.executors import RemoteProber
     from harness.probing.probe import Probing
 
 
@@ -50,8 +50,9 @@ _LANES = 2
 class Session:
     """What commands need to answer questions: where probes run, and the store of what is known.
 
-    `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` runs them on the workers of a cluster
-    (None: no cluster). `person` judges each run, None if the machine does. With `by_writer`, probes are first steps.
+    `local` runs probes on this machine, which has the GPUs `local_gpus`; `remote` lets an executor run them on
+    other machines (None: it does not). `person` judges each run, None if the machine does. With `by_writer`, probes are
+    first steps.
     """
 
     settings: Settings
@@ -61,7 +62,7 @@ class Session:
     interpreter: Interpreter
     local: Prober
     local_gpus: tuple[Gpu, ...]
-    remote: ClusterProber | None = None
+    remote: RemoteProber | None = None
     person: Person | None = None
     by_writer: ByWriter | None = None
 
@@ -171,14 +172,16 @@ def open_session(
 @contextlib.contextmanager
 def joined(session: Session) -> Iterator[Session]:
     """The session, connected to the cluster if its settings name a scheduler. Raises as `open_session` does."""
-    if session.settings.scheduler is None:
+    settings = session.settings
+    if not settings.scheduler:
         yield session
         return
-    # Dask loads slowly, so only sessions with a scheduler import it.
-    from harness.probing.cluster import ClusterProber, connect
+    # Dask loads slowly, so only sessions with an executor import it.
+    from harness.probing.executors import RemoteProber, connect
 
-    with contextlib.closing(connect(session.settings.scheduler, session.reporter)) as connection:
-        yield evolve(session, remote=ClusterProber.over(connection, session.local))
+    executor = connect(settings.scheduler, session.reporter, lanes=settings.lanes, folder=session.store.root)
+    with contextlib.closing(executor):
+        yield evolve(session, remote=RemoteProber.over(executor, session.local, session.reporter))
 
 
 def _sandbox(settings: Settings, reporter: Reporter) -> tuple[Sandbox | None, str]:

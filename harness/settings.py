@@ -82,7 +82,7 @@ class Settings:
     is that of the stand-in for CUDA, `torch_backend` a build of torch, as for uv, or "none". `network` lets runs in
     a sandbox use the network; `sandbox` is "auto", "require", "off", or None for what HARNESS_SANDBOX says. `lanes`
     is how many probes run at a time; `max_disk` is in bytes; `scheduler` is the address of a
-    Dask scheduler, `results` the folder for runs, answers and reports.
+    Dask scheduler or a command with `{job}`, `results` the folder for runs, answers and reports.
     Raises `UserMistake`, which names the argument, for a value of a wrong type or out of range.
     """
 
@@ -179,8 +179,9 @@ class Settings:
     scheduler: str | None = _lane(
         None,
         "--scheduler",
-        "Run probes on those workers of this Dask scheduler that match this machine (docs/guides/many-machines.md).",
-        metavar="ADDRESS",
+        "Run probes on those workers of this Dask scheduler that match this machine, or by a command such as "
+        "'sbatch --wait {job}' (docs/guides/many-machines.md).",
+        metavar="ADDRESS|COMMAND",
         not_for=(
             Trait.PYTHONS,
             Trait.MADE,

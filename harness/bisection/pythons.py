@@ -20,7 +20,7 @@ from harness.culprit.sides import Side, Sides
 from harness.environment.dates import as_of
 from harness.environment.interpreter import meets
 from harness.errors import UserMistake
-from harness.model import Change, Lock, is_prerelease
+from harness.model import Change, Lock
 from harness.model.culprit import Culprit, Finding, Level
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, ProbedLine, Searched, left_out_words
@@ -28,6 +28,7 @@ from harness.probing.probe import Probers
 from harness.question.inquiry import Inquiry, Scope
 from harness.question.question import End, EndKind, check_order
 from harness.question.releases import scope_of
+from harness.question.snapshot import Snapshot, Way
 from harness.session import Session, at_python
 
 if TYPE_CHECKING:
@@ -50,19 +51,15 @@ class _Python:
         """The version that users name, such as 3.12."""
         return self.session.interpreter.minor
 
-    def probe(self, attempt: int = 0) -> Probe:
-        """Return the probe with this Python, with the packages that the requirements resolve to."""
-        day = as_of(self.inquiry.as_of).moment
-        return Probe(self.scope.repro, self.scope.combination(self.scope.requirements, day), attempt=attempt)
+    def probe(self, attempt: int = 0, lock: Lock | None = None) -> Probe:
+        """Return the probe with this Python, with the packages of the question's day.
 
-    def with_packages(self, lock: Lock) -> Probe:
-        """Return the probe with this Python and the versions of another Python's packages, as far as they fit."""
-        scope, named = self.scope, {pin.name: pin.version.partition("+")[0] for pin in lock.pins}
-        pins = tuple(f"{name}=={version}" for name, version in named.items())
-        held = evolve(scope, holds=(*scope.holds, *pins))
-        prereleases = tuple(name for name, version in named.items() if is_prerelease(version))
-        combination = evolve(held.combination(scope.requirements, None), prereleases=prereleases)
-        return Probe(scope.repro, combination)
+        With the lock of another Python, they have its versions as far as they fit.
+        """
+        scope, day = self.scope, as_of(self.inquiry.as_of).moment if lock is None else None
+        way = Way.DAY if lock is None else Way.NEAR
+        beside = Snapshot(scope=scope, requirements=scope.requirements, way=way, lock=lock, as_of=day)
+        return beside.at(self.session.prober, {}, attempt)
 
 
 def ask_pythons(session: Session, question: Question, inquire: Callable[[Session], Inquiry]) -> Answer:
@@ -154,7 +151,7 @@ def _minor(text: str | None, option: str) -> str | None:
 def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level) -> Culprit:
     """Tell Python itself from the packages that it resolves to, by running each Python with the other's packages."""
     before, after, was, now = sides.before, sides.after, older.scope.python, newer.scope.python
-    with_older = newer.with_packages(before.lock)
+    with_older = newer.probe(lock=before.lock)
     swapped = trials.proof(f"Python {now} with the packages of {was}", with_older, after.verdict)
     seen = swapped.observation
     if swapped.verdict is before.verdict and seen is not None and seen.lock is not None:
@@ -163,7 +160,7 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
         found = find_culprit(own, inside, until)
         if found is not None:
             return found
-    with_newer = older.with_packages(after.lock)
+    with_newer = older.probe(lock=after.lock)
     back = trials.proof(f"Python {was} with the packages of {now}", with_newer, before.verdict)
     finding = Finding(Level.PACKAGE, (Change(SUBJECT, was, now),), proofs=(back, swapped), runs=2)
     differ = [

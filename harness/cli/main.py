@@ -29,7 +29,7 @@ Exit codes:
     4  found an answer, but an internal error ended the search below it
     5  the package index can't be reached
     6  no space left, or a folder can't be written
-    7  the scheduler can't be reached, or no worker of it matches this machine
+    7  no other machine can run probes: the scheduler can't be reached, or no worker matches this machine
    70  an internal error, and no answer
   130  stopped by Ctrl-C; the same command goes on where it stopped
 """
@@ -47,8 +47,9 @@ _COMMANDS = {
     "issues": ("watch", "Keep the issues of this repository on what nights and watches found."),
     "watch": ("watch", "Run a project's tests with the newest packages, and find what broke them."),
     "init": ("new", "Write a repro, a matrix or a GitHub workflow to start from."),
-    "bundle": ("bundle", "Pack probes for a machine without network."),
-    "absorb": ("bundle", "Read the results of a bundle back in."),
+    "bundle": ("job", "Pack probes for a machine without network."),
+    "job": ("job", "Run packed probes, on that machine or this one."),
+    "absorb": ("job", "Read the results of a bundle back in."),
     "pin": ("pin", "Print the newest set of packages with which a command passes."),
     "shell": ("shell", "Open a shell in either side of an answer."),
     "repros": ("catalogue", "List and search the known regressions, or show one."),

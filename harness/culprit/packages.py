@@ -216,15 +216,17 @@ class _Exchanges:
         nearer = self.sides
         if shown is not None:
             nearer = evolve(nearer, before=Side(self._older(units), before.verdict, shown))
-        rest = [name for name in order if name in unproven]
-        named = certain or self._advanced(rest, certain)
+        named, along = certain or self._advanced(order, unproven), frozenset[str]()
         back, forward = self._both_ways(nearer, units, named, until)
-        if not forward.holds and unproven - named:
-            named |= self._advanced(rest, certain)
-            forward = self._forward(named)
-        along = frozenset[str]()
-        if not forward.holds and units != self.changes.keys():
-            named, along, forward = self._with_others(order, named, forward)
+        if certain and not forward.holds and len(order) > len(certain):
+            # Either they can't run without others, or they make the difference only together with others.
+            is_skip, advancing = forward.verdict is Verdict.SKIP, self.reverting.reversed()
+            if is_skip:
+                advancing.learn(certain)
+            others = self._advanced(order, unproven | advancing.closed(certain), certain)
+            along = others - unproven if is_skip else along
+            named |= others - along
+            forward = self._forward(named, along)
         if named != units and forward.observation is not None and forward.holds and not along:
             nearer = evolve(self.sides, after=Side(self._newer(named), after.verdict, forward.observation))
         notes = search.notes if len(units) > 1 and not unproven - named else ()
@@ -243,27 +245,6 @@ class _Exchanges:
         )
         return finding, nearer
 
-    def _with_others(
-        self, order: Sequence[str], named: frozenset[str], forward: Proof
-    ) -> tuple[frozenset[str], frozenset[str], Proof]:
-        """The culprits, what has to be advanced for them to run, and the proof, if they are not enough when advanced.
-
-        If they run but make no difference, they make it only together with others, which are culprits, too.
-        """
-        advancing, along = self.reverting.reversed(), frozenset[str]()
-        if forward.verdict is Verdict.SKIP and advancing.learn(named):
-            along = advancing.closed(named).intersection(order) - named
-            forward = self._forward(named, along)
-        if not forward.holds:
-            rest = [name for name in order if name not in named | along]
-            others = self._advanced(rest, named | along, advancing)
-            if forward.verdict is Verdict.SKIP:
-                along |= others
-            else:
-                named |= others
-            forward = self._forward(named, along)
-        return named, along, forward
-
     def _older(self, names: Collection[str]) -> Lock:
         """The newer side with these packages reverted."""
         return self.sides.after.lock.exchanging(self.sides.before.lock, names)
@@ -275,7 +256,7 @@ class _Exchanges:
     def _reverted(self, names: Sequence[str], *, leaves_out: bool = False) -> Reduced:
         """Find the fewest packages that must be reverted; with `leaves_out`, without what is tied to them."""
         trials, after = self.trials, self.sides.after
-        found = packages_between(
+        search = packages_between(
             trials,
             names,
             self.sides.before.verdict,
@@ -284,26 +265,26 @@ class _Exchanges:
             None if leaves_out else self.reverting,
             leaves_out=leaves_out,
         )
-        self.searches.append(found)
-        return found
+        self.searches.append(search)
+        return search
 
     def _advanced(
-        self, names: Sequence[str], along: frozenset[str], required: Required | None = None
+        self, order: Sequence[str], first: frozenset[str], along: frozenset[str] = frozenset()
     ) -> frozenset[str]:
-        """Return the fewest packages that must be advanced together with those `along`."""
+        """Return the fewest packages, those in `first` before others, that must be advanced with those `along`."""
+        names = sorted((name for name in order if name not in along), key=lambda name: name not in first)
         if len(names) < 2:
             return frozenset(names)
         trials, before = self.trials, self.sides.before
-        found = packages_between(
+        search = packages_between(
             trials,
             names,
             self.sides.after.verdict,
             lambda units: trials.installed(before, self._newer(along.union(units))),
             lambda units: f"advanced: {listed(sorted(along.union(units)))}",
-            required,
         )
-        self.searches.append(found)
-        return frozenset(found.units)
+        self.searches.append(search)
+        return search.units
 
     def _both_ways(
         self, nearer: Sides, units: frozenset[str], named: frozenset[str], until: Level

@@ -1,8 +1,4 @@
-"""Prepares a run: a scratch folder, an environment without secrets, its limits, its request, and at the end its log.
-
-Standard library only, Python 3.9 and later, because a node without the harness uses this same file: runs start and end
-there in the same way.
-"""
+"""Prepares a run: a scratch folder, an environment without secrets, its limits, its request, and at the end its log."""
 
 from __future__ import annotations
 
@@ -325,11 +321,6 @@ def bounded(log: IO[bytes]) -> bytes:
 def read_log(path: Path) -> str:
     """Return the stored output of a run, "" if there is no log."""
     return _read(path)[0].decode("utf-8", "replace")
-
-
-def read_tail(path: Path) -> str:
-    """Return the end of a log, as much as the harness inspects after a run."""
-    return _read(path)[0][-LOG_TAIL:].decode("utf-8", "replace")
 
 
 def is_whole(path: Path) -> bool:

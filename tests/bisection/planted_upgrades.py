@@ -28,11 +28,7 @@ def source(version: str, *, broken: str = "") -> str:
 
 @pytest.fixture(scope="session")
 def parts_house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
-    """Thirty packages with five releases each.
-
-    part07 is broken from 2.0 on, part19 from 1.2 on; part11 and part23 break only together, part11 from 1.1 and part23
-    from 2.1 on. `old_face` fails with another message in 1.1 than later; `linked` needs its own release of `linker`.
-    """
+    """Thirty packages with five releases each. part07 is broken from 2.0 on, part19 from 1.2 on."""
     house = Wheelhouse(tmp_path_factory.mktemp("parts"))
     for name in NAMES:
         for number, version in enumerate(RELEASES):
@@ -41,20 +37,8 @@ def parts_house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
                 broken = "part07 is broken"
             if name == "part19" and number >= 2:
                 broken = "nineteen is broken"
-            text = source(version, broken=broken)
-            if name == "part11":
-                text += f"NEW = {number >= 1}\n"
-            if name == "part23":
-                text += f"NEW = {number >= 4}\n"
-            house.add(name, version, files={f"{name}.py": text}, uploaded=month(number))
-    for number, version in enumerate(RELEASES):
-        broken = "" if number == 0 else "an older message" if number == 1 else "today's message"
-        house.add("old_face", version, files={"old_face.py": source(version, broken=broken)}, uploaded=month(number))
-        linked = source(version, broken="linked is broken" if number >= 3 else "")
-        linked += f"import linker\nassert linker.VERSION == {version!r}, 'linked and linker differ'\n"
-        needs = (f"linker=={version}",)
-        house.add("linked", version, files={"linked.py": linked}, requires=needs, uploaded=month(number))
-        house.add("linker", version, files={"linker.py": source(version)}, uploaded=month(number))
+            files = {f"{name}.py": source(version, broken=broken)}
+            house.add(name, version, files=files, uploaded=month(number))
     return house
 
 

@@ -67,38 +67,6 @@ def test_two_culprits_that_mask_each_other(planted):
     assert answer["probes"] <= 34 + 2 * REPETITIONS
 
 
-def test_of_a_pair_that_breaks_only_together_holding_back_one_is_enough(planted):
-    tests = """
-    import unittest, part11, part23
-
-    class T(unittest.TestCase):
-        def test_both(self):
-            if part11.NEW and part23.NEW:
-                raise RuntimeError("these two do not go together")
-    """
-    write_project(planted.folder, tests)
-    answer = planted("bisect", *ends_of(planted.folder), *QUICK).json
-    ((name, releases),) = culprits(answer).items()
-    assert releases == {"part11": ("1.0", "1.1"), "part23": ("2.0", "2.1")}[name]
-    assert len(answer["constraints"]) == 1
-    assert answer["constraints_verified"]
-
-
-def test_the_first_bad_release_failed_with_another_message(planted):
-    write_project(planted.folder, suite_of("old_face"), requires=["old_face"])
-    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *QUICK).json
-    assert culprits(answer) == {"old-face": ("1.0", "1.1")}
-    assert "since old-face 1.1 (there with another message" in answer["sentence"]
-    assert "an older message" in answer["sentence"]
-
-
-def test_a_package_that_must_match_moves_along_and_is_not_the_culprit(planted):
-    write_project(planted.folder, suite_of("linked"), requires=["linked"])
-    answer = planted("bisect", "--good", "2024-01-15", "--bad", "2024-06-01", *QUICK).json
-    assert culprits(answer) == {"linked": ("1.2", "2.0")}
-    assert answer["constraints"] == ["linked<2"]
-
-
 def test_the_bare_command_in_a_project(planted):
     """Without a package or ends: today's packages, then back in time until the tests pass."""
     write_project(planted.folder, suite_of("part07"), requires=["part07", "part08"])

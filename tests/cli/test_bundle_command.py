@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 
 from carried import run_there
 
@@ -17,7 +16,7 @@ def test_a_run_on_another_machine_answers_a_later_probe_here(harness, write_repr
     assert "2 of 2  brittle==1.6: fetching 1 wheel" in packed.stderr
     bundle = shutil.copytree(harness.folder / "carry", harness.folder / "node" / "carry")
     assert harness("absorb", bundle).code == 3
-    assert run_there(bundle, python=sys.executable).code == 0
+    assert run_there(bundle).code == 0
     taken = harness("absorb", bundle)
     assert taken.code == 0
     assert "\ngood ran to its end" in taken.stdout
@@ -36,9 +35,9 @@ def test_a_run_on_another_machine_answers_a_later_probe_here(harness, write_repr
     assert (known.code, "known already brittle==1.6: bad, RuntimeError" in known.stdout) == (0, True)
     fresh = harness("bundle", "brittle_step", "--over", "brittle==1.6", "--output", "again", "--fresh")
     assert "packed brittle==1.6" in fresh.stdout
-    (key,) = json.loads((harness.folder / "again" / "bundle.json").read_text())["probes"]
+    (key,) = json.loads((harness.folder / "again" / "bundle.json").read_text())["jobs"]
     assert key not in before
-    (bundle / "probes" / probed.json["key"] / "brittle_step.py").write_text("")
+    (bundle / probed.json["key"] / "job.json").write_text("{}")
     refused = harness("absorb", bundle)
     assert (refused.code, f"refused {probed.json['key']}" in refused.stdout) == (2, True)
 
@@ -47,23 +46,12 @@ def records(folder):
     return {path.stem: path.read_bytes() for path in folder.glob("observations/*/*.json")}
 
 
-def test_probes_already_stored_are_left_out_and_reported(harness, write_repro):
-    write_repro("brittle")
-    (harness.folder / "there.txt").write_text("brittle==1.6\n")
-    arguments = ("bundle", "brittle_step", "--over", "brittle==1.6", "--over", "brittle==1.2", "--output", "carry")
-    ended = harness(*arguments, "--installed", "there.txt", "--device", "cuda")
-    assert ended.code == 0
-    assert "left out, since it is there: brittle 1.6" in ended.stdout
-    assert "to run on cuda" in ended.stdout
-    assert [path.name for path in (harness.folder / "carry" / "wheels").iterdir()] == ["brittle-1.2-py3-none-any.whl"]
-
-
 def test_a_mistake_gives_one_sentence_and_leaves_no_files(harness, write_repro):
     write_repro("brittle")
     ask = ("bundle", "brittle_step", "--output", "carry")
     for code, words, arguments in (
         (2, "--build", (*ask, "--build", "brittle")),
-        (2, "can't read what is installed", (*ask, "--installed", "nowhere.txt")),
+        (2, "has no job", ("job", "run", "repros")),
         (2, "no repro named", ("bundle", "brittle_stop", "--output", "carry")),
         (2, "needs a release", (*ask, "--as-of", "era")),
         (2, "takes era, none or a date", (*ask, "--as-of", "noon")),

@@ -7,9 +7,10 @@ import json
 
 from attrs import evolve
 
-from harness.bundle.packing import PackedProbe
 from harness.model import Combination, Device, Lock, Observation, Outcome, Pin, RaisedException, Repro, StackFrame
-from harness.probing.portable import PortableProbe, converter
+from harness.probing import Probe
+from harness.probing.job import SCHEMA, MachineKind, ProbeJob, Result, Terms
+from harness.store import as_record
 
 LOCK = Lock("3.11.7", "linux-x86_64", [Pin("p", "1.0", "p-1.0-py3-none-any.whl", "f" * 64, 12)])
 RAISED = RaisedException(
@@ -18,16 +19,10 @@ RAISED = RaisedException(
 OBSERVATION = Observation(
     "ab12", Outcome.RAISED, "step", "d", Device.CPU, "ValueError: x", RAISED, 1, {"loss": 1.5}, {"a": 1}, LOCK
 )
-PACKED = PackedProbe(
-    "p 1.0",
-    PortableProbe(
-        Repro("x", "d", path="x.py"), Combination("3.11.7", ("p",)), key="ab12", lock=LOCK, cache_tag="cpython-311"
-    ),
-    LOCK.pins,
-    {},
-    {},
+JOB = ProbeJob(
+    Probe(Repro("x", "d", path="x.py"), Combination("3.11.7", ("p",)), lock=LOCK), "ab12", "cpython-311", Terms("8.6")
 )
-RUN = {"key": "ab12", "script": "0", "requirements": "0", "files": {}, "gpus": "", "visible_gpus": None}
+RESULT = Result(OBSERVATION, MachineKind("1", "linux-x86_64", "3.11.7", "cpython-311", ()))
 METADATA = """requires-python = ">=3.10"
 dependencies = ["p"]
 [tool.harness]
@@ -117,11 +112,6 @@ def _record(observation: Observation) -> bytes:
     return _json({"schema": 1, **cattrs.Converter().unstructure(observation)})
 
 
-def _order() -> bytes:
-
-    return _json({"schema": 2, **converter.unstructure(PACKED), **RUN})
-
-
 SEEDS: dict[str, tuple[bytes, ...]] = {
     "repro": (METADATA.encode(), b"# /// script\n# dependencies = []\n# ///\nprint(1)\n"),
     "matrix": (MATRIX.encode(),),
@@ -136,8 +126,11 @@ SEEDS: dict[str, tuple[bytes, ...]] = {
     "store_log": (gzip.compress(b"printed\n" * 50, mtime=0),),
     "child_report": (_json(REPORT),),
     "metrics": (b'{"loss": 1.5, "worst": Infinity, "n": 3}',),
-    "bundle": (_order(), _json({"schema": 2, "probes": ["ab12"]})),
-    "installed": (b"p==1.0\nq @ file:///x\n", _json([{"name": "p", "version": "1.0"}])),
+    "bundle": (
+        _json(as_record(JOB, SCHEMA)),
+        _json({"sha256": "", "result": as_record(RESULT, SCHEMA)}),
+        _json({"schema": SCHEMA, "jobs": ["ab12"]}),
+    ),
     "lock_file": (LOCK_TOML, CONDA, FREEZE),
     "installers_words": (WORDS.encode(),),
     "secrets": (PRIVATE.encode(),),

@@ -14,9 +14,7 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
-from harness.bundle import absorb, read_installed
-from harness.bundle.packing import SCHEMA, read_packed
-from harness.environment import Index, PipSettings
+from harness.environment import Index, PipSettings, Uv
 from harness.environment.index import parse_page
 from harness.environment.uv import is_lasting, raise_surroundings
 from harness.errors import HarnessError, UserMistake
@@ -24,6 +22,8 @@ from harness.matrix import read_matrix
 from harness.model import Device, Lock, Target
 from harness.model.repro import parse_repro
 from harness.model.text import parse_size
+from harness.probing.bundle import absorb
+from harness.probing.job import SCHEMA, ProbeJob, Refused, Result
 from harness.question.lockfiles import read_pins
 from harness.redact import hide_secrets, redact
 from harness.run.result import Unreadable, read_metrics, read_report
@@ -105,11 +105,9 @@ def store_record(data: bytes) -> None:
 
 def store_log(data: bytes) -> None:
     """The compressed log of a run."""
-    from harness.run.launch import read_log, read_tail
+    from harness.run.launch import read_log
 
-    path = _file("log.gz", data)
-    read_log(path)
-    read_tail(path)
+    read_log(_file("log.gz", data))
 
 
 def child_report(data: bytes) -> None:
@@ -124,21 +122,18 @@ def metrics(data: bytes) -> None:
 
 
 def bundle(data: bytes) -> None:
-    """A bundle that comes back: its table of contents, a packed probe, a record of a run."""
-    store = Store(_folder() / "absorbed")
-    _file("bundle/bundle.json", json.dumps({"schema": SCHEMA, "probes": [KEY]}).encode())
-    _file(f"bundle/probes/{KEY}/probe.json", data)
-    _file(f"bundle/observed/{KEY}/run.json", data)
-    absorb(_folder() / "bundle", store)
-    with contextlib.suppress(HarnessError):
-        read_packed(_folder() / "bundle" / "probes" / KEY)
+    """A bundle that comes back: its table of contents, a job, what came of it."""
+    store, uv = Store(_folder() / "absorbed"), Uv(PipSettings())
+    _file("bundle/bundle.json", json.dumps({"schema": SCHEMA, "jobs": [KEY]}).encode())
+    _file(f"bundle/{KEY}/job.json", data)
+    for name in ("result.json", "problem.json", "log.gz"):
+        _file(f"bundle/{KEY}/{name}", data)
+    absorb(_folder() / "bundle", store, uv)
+    for read in (ProbeJob.read, Result.read):
+        with contextlib.suppress(Refused):
+            read(_folder() / "bundle" / KEY)
     _file("bundle/bundle.json", data)
-    absorb(_folder() / "bundle", store)
-
-
-def installed(data: bytes) -> None:
-    """What a machine without network says that it has."""
-    read_installed(_file("installed.txt", data))
+    absorb(_folder() / "bundle", store, uv)
 
 
 def lock_file(data: bytes) -> None:
@@ -181,7 +176,6 @@ TARGETS: dict[str, Callable[[bytes], None]] = {
         child_report,
         metrics,
         bundle,
-        installed,
         lock_file,
         installers_words,
         secrets,

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import sys
 
 import pytest
 from carried import run_there
@@ -103,15 +102,8 @@ def test_a_bundle_carries_what_its_first_step_wrote(harness, repro):
     packed = harness("bundle", repro, *over, "--output", "carry")
     assert packed.code == 0, packed.stderr
     bundle = harness.folder / "carry"
-    (archive,) = (bundle / "given").iterdir()
-    was = archive.read_bytes()
-    archive.write_bytes(was + b" ")
-    refused = run_there(bundle, python=sys.executable)
-    assert (refused.code, f"given/{archive.name} was changed" in refused.stdout) == (3, True)
-    archive.write_bytes(was)
-    ended = run_there(bundle, python=sys.executable)
+    ended = run_there(bundle)
     assert ended.code == 0, ended.stdout + ended.stderr
-    assert not list((bundle / "environments").iterdir())
     taken = harness("absorb", bundle)
     assert taken.code == 0, taken.stdout
     assert "\ngood ran to its end" in taken.stdout
@@ -131,5 +123,5 @@ def test_a_bundle_carries_inputs(harness):
     body = "import os, pathlib, box\nbox.read(pathlib.Path(os.environ['HARNESS_INPUTS'], 'box'))\n"
     path.write_text(repro_text("box", tool=tool, body=body), encoding="utf-8")
     assert harness("bundle", path, "--over", "box==1.0", "--output", "carry").code == 0
-    assert run_there(harness.folder / "carry", python=sys.executable).code == 0
+    assert run_there(harness.folder / "carry").code == 0
     assert "bad ValueError: unknown form of box" in harness("absorb", harness.folder / "carry").stdout

@@ -44,11 +44,9 @@ import helper
 
 def step():
     """Takes a step."""
-    {body}
     return helper.help()
 '''
 GOOD, BROKEN = "return 1", f"raise RuntimeError({MESSAGE!r})"
-ODD = "return None.what"
 
 
 @define
@@ -58,29 +56,22 @@ class Nights:
     harness: Harness
     house: Wheelhouse
     cache: Path
-    apps: list[str] = field(factory=lambda: ["1.0"])
     cases: list[int] = field(factory=lambda: [1])
 
-    def helper(self, version: str, day: str, body: str = GOOD, *, noise: bool = True, files=None) -> None:
+    def helper(self, version: str, day: str, body: str = GOOD) -> None:
         """Release a helper."""
-        text = HELPER.format(version=version if noise else "", count=len(version) if noise else 0, body=body)
-        self.house.add("helper", version, files={"helper.py": text, **(files or {})}, uploaded=f"{day}T12:00:00Z")
+        text = HELPER.format(version=version, count=len(version), body=body)
+        self.house.add("helper", version, files={"helper.py": text}, uploaded=f"{day}T12:00:00Z")
 
     def other(self, version: str, day: str) -> None:
         """Release a package that changes without harm."""
         self.house.add("other", version, files={"other.py": f"N = {version!r}\n"}, uploaded=f"{day}T12:00:00Z")
 
-    def app(self, version: str, day: str, body: str = "pass", requires=("helper", "other")) -> None:
-        """Release an app."""
-        files = {"app.py": APP.format(body=body)}
-        self.house.add("app", version, files=files, requires=requires, uploaded=f"{day}T12:00:00Z")
-
     def write(self) -> Path:
         """The matrix as it is now."""
         path = self.harness.folder / "matrices" / "nightly.toml"
         path.parent.mkdir(exist_ok=True)
-        apps = ", ".join(f'"{app}"' for app in self.apps)
-        axes = f'[axes]\nrepro = "step"\n[axes.packages]\napp = [{apps}]\n[axes.parameters]\ncase = {self.cases}\n'
+        axes = f'[axes]\nrepro = "step"\n[axes.packages]\napp = ["1.0"]\n[axes.parameters]\ncase = {self.cases}\n'
         path.write_text(axes, encoding="utf-8")
         return path
 
@@ -116,5 +107,6 @@ def nights(tmp_path, uv_cache, monkeypatch) -> Nights:
     found = Nights(harness, house, cache)
     found.helper("1.0", "2024-01-01")
     found.other("1.0", "2024-01-01")
-    found.app("1.0", "2024-01-01")
+    files = {"app.py": APP}
+    house.add("app", "1.0", files=files, requires=("helper", "other"), uploaded="2024-01-01T12:00:00Z")
     return found

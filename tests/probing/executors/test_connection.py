@@ -11,7 +11,7 @@ import pytest
 from machines import machines, wait_for
 
 from harness.errors import NoWorkers
-from harness.probing.cluster import connect
+from harness.probing.executors import connect
 
 
 def refused(address):

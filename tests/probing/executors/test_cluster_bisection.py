@@ -5,8 +5,9 @@ from __future__ import annotations
 import json
 import signal
 
+import pytest
 from machines import machines, wait_for
-from support import SIGNED, processes_below
+from support import ROOT, SIGNED, processes_below
 
 GATED = """
 import os, time, brittle
@@ -52,6 +53,48 @@ def test_the_answer_equals_the_local_one(harness, write_repro, cluster):
         assert list(cluster.cache(worker).glob("scratch/*")) == []
     again = harness(*command, "--results", "there").json
     assert (again["probes"], again["culprit_probes"], again["first_bad"]) == (0, 0, "1.6")
+
+
+MATRIX = """
+[axes]
+repro = "brittle_step"
+[axes.packages]
+brittle = ["1.4", "1.5", "1.6"]
+"""
+
+
+def test_a_matrix_and_a_history_run_on_workers(harness, write_repro, cluster):
+    write_repro("brittle")
+    (harness.folder / "small.toml").write_text(MATRIX, encoding="utf-8")
+    words = ("matrix", "small.toml", "--scheduler", cluster.address, "--json")
+    code, first, complaints = ended(harness.start(*words))
+    assert (code, [cell["verdict"] for cell in first["cells"]]) == (0, ["good", "good", "bad"])
+    assert complaints.count("linux-riscv64") == 1
+    assert not any(cell["cached"] for cell in first["cells"])
+    _, again, _ = ended(harness.start(*words))
+    assert all(cell["cached"] for cell in again["cells"])
+    history = ("history", "brittle", "--from", "1.4", "--to", "1.7", "--json", "--scheduler", cluster.address)
+    _, answer, _ = ended(harness.start(*history))
+    assert [window["first_bad"] for window in answer["windows"]] == ["1.6"]
+
+
+LOSES_EVERY_THIRD = (
+    "sh -c 'n=$(cat count 2>/dev/null || echo 0); echo $((n + 1)) >count; test $((n % 3)) -gt 0 && exec {job}'"
+)
+
+
+@pytest.mark.parametrize("command", ["sh {job}", LOSES_EVERY_THIRD])
+def test_a_command_answers_as_this_machine_does(harness, write_repro, command):
+    """Also one that loses every third job."""
+    write_repro("brittle")
+    there = harness.with_environ(HARNESS_SANDBOX="off", PYTHONPATH=str(ROOT))
+    code, answer, stderr = ended(there.start(*RANGE, "--scheduler", command, "--lanes", "1", "--results", "there"))
+    assert code == 0, stderr
+    here = harness(*RANGE, "--results", "here").json
+    assert [answer[part] for part in ("sentence", "first_bad")] == [here[part] for part in ("sentence", "first_bad")]
+    kept = {path.name for path in (harness.folder / "there" / "observations").glob("*/*")}
+    assert kept == {path.name for path in (harness.folder / "here" / "observations").glob("*/*")}
+    assert not list((harness.folder / "there").glob("jobs-*"))
 
 
 def gated(harness, write_repro, cluster, tmp_path):

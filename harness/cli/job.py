@@ -1,4 +1,7 @@
-"""`harness bundle` packs probes for a machine without network; `harness absorb` reads their results back in."""
+"""`harness bundle` packs probes for a machine without network, `harness job run` answers them, `harness absorb` reads.
+
+`harness job run` is also what executors start on other machines.
+"""
 
 from __future__ import annotations
 
@@ -11,17 +14,19 @@ from attrs import evolve
 from rich.text import Text
 
 from harness.arguments import OptionGroup
-from harness.bundle import Absorbed, Packed, Packer, WantedProbe, read_installed
-from harness.bundle import absorb as take_back
-from harness.cli.options import FILE, FOLDER, SectionCommand, settings_options
+from harness.cli.options import FOLDER, SectionCommand, settings_options
+from harness.environment import Uv, read_pip_settings
 from harness.environment.dates import one_date
 from harness.environment.uv import TORCH_BACKEND
-from harness.errors import UserMistake
+from harness.errors import NoSpace, UserMistake
 from harness.model import Device, Repro
 from harness.model.requirements import merged_requirements, required_name
 from harness.model.text import counted, size_in_words
-from harness.probing import Judge, Probe
+from harness.probing import Cancelled, Probe
+from harness.probing.bundle import Absorbed, Packed, Packer
+from harness.probing.bundle import absorb as take_back
 from harness.probing.made import supplied
+from harness.probing.node import run_folder
 from harness.question.releases import holds_of, subject_of
 from harness.question.repros import chosen_repro
 from harness.question.single import combination_of
@@ -39,19 +44,12 @@ from harness.terminal.console import Console, print_text
 @click.option(
     "--output", required=True, type=click.Path(path_type=Path), metavar="FOLDER", help="New folder for the bundle."
 )
-@click.option(
-    "--installed",
-    type=FILE,
-    metavar="FILE",
-    help="What that machine has (pip list --format=freeze there); those wheels are left out.",
-)
 @click.option("--fresh", is_flag=True, help="Pack it even if the results have the answer.")
 @settings_options(OptionGroup.QUESTION, OptionGroup.RUNS)
 def bundle(
     repro: str,
     over: tuple[str, ...],
     output: Path,
-    installed: Path | None,
     fresh: bool,
     settings: Settings,
 ) -> None:
@@ -59,7 +57,7 @@ def bundle(
 
     What a first step writes is made here and carried along, as are inputs. There, `python run.py` runs the probes;
     back here, `harness absorb FOLDER` reads their results in.
-    The machine needs the same minor version of Python on the same platform, and nothing else.
+    The machine needs the Python of the probes, and for the harness, which is in the bundle, the one that runs it here.
 
     \b
     harness bundle whisper_lora_checkpointing --over transformers==4.52.4 --over transformers==4.53.0 --output carry
@@ -69,10 +67,9 @@ def bundle(
     chosen = chosen_repro(repro, None, None, settings.params, settings.timeout)
     view = PlainView(Console(stderr=True, soft_wrap=True))
     session = local_session(settings, requires_python=chosen.requires_python)
-    node = read_installed(installed) if installed else {}
-    asked = [_asked(session, chosen, one) for one in dict.fromkeys(over or ("",))]
-    packed = Packer(session.local, session.interpreter, node, view).pack(asked, output, fresh=fresh)
-    print_packed(Console(soft_wrap=True), packed, output, session.store)
+    asked = dict(_asked(session, chosen, one) for one in over or ("",))
+    packed = Packer(session.local, view).pack(asked, output, fresh=fresh)
+    print_packed(Console(soft_wrap=True), packed, output)
     sys.exit(3 if packed.failed else 0)
 
 
@@ -88,13 +85,40 @@ def absorb(folder: Path, settings: Settings) -> None:
     \b
     harness absorb carry
     """
-    absorbed = take_back(folder, Store.opened(settings.results))
+    absorbed = take_back(folder, Store.opened(settings.results), Uv(read_pip_settings()))
     print_absorbed(Console(soft_wrap=True), absorbed)
     sys.exit(2 if absorbed.refused else 3 if absorbed.missing else 0)
 
 
-def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
-    """The probe for one requested release, or ("") for `--with` alone."""
+@click.group()
+def job() -> None:
+    """Run probes that were packed as jobs."""
+
+
+@job.command(cls=SectionCommand)
+@click.argument("folder", type=FOLDER)
+def run(folder: Path) -> None:
+    """Run the job in FOLDER, or those of a bundle, and write what happened beside it.
+
+    Nothing is judged here. A job with a result is not run again, so the same command continues.
+    Exit codes: 0 all have run, 3 something could not run.
+
+    \b
+    harness job run carry
+    """
+    console = Console(soft_wrap=True)
+    try:
+        count, failed = run_folder(folder, lambda words: print_text(console, words))
+    except Cancelled:
+        sys.exit(3)  # whoever sent the job has removed it
+    except OSError as error:
+        raise NoSpace(f"can't write to {folder}: {error.strerror or error}") from error
+    print_text(console, f"{count - failed} of {counted(count, 'job')} have run")
+    sys.exit(3 if failed else 0)
+
+
+def _asked(session: Session, repro: Repro, one: str) -> tuple[str, Probe]:
+    """The label and the probe for one requested release, or ("") for `--with` alone."""
     settings = session.settings
     beside = (*settings.with_, *((one,) if one else ()))
     named = list(map(required_name, beside))
@@ -105,7 +129,7 @@ def _asked(session: Session, repro: Repro, one: str) -> WantedProbe:
     repro = supplied(session.local, repro, here, settings.as_of, settings.made_with)
     backend = session.local.builder.uv.environment.get(TORCH_BACKEND)
     there = evolve(here, device=_device(settings.device, repro, backend))
-    return WantedProbe(one or " ".join(settings.with_) or repro.name, Probe(repro, there))
+    return one or " ".join(settings.with_) or repro.name, Probe(repro, there)
 
 
 def _device(asked: str, repro: Repro, torch_backend: str | None) -> Device:
@@ -116,32 +140,25 @@ def _device(asked: str, repro: Repro, torch_backend: str | None) -> Device:
     return Device.CPU if is_for_cpu else Device.CUDA
 
 
-def print_packed(console: Console, packed: Packed, output: Path, store: Store) -> None:
+def print_packed(console: Console, packed: Packed, output: Path) -> None:
     """Print what was packed, what is known already, what was not packed, sizes, and the next step."""
-    for probe in packed.probes:
-        packed_wheels = counted(len(probe.packed), "wheel")
-        print_text(console, Text.assemble(("packed ", "bold green"), f"{probe.label} ({packed_wheels})"))
-    for asked, observation in packed.known:
-        signature = asked.probe.repro.signature
-        judgement = Judge(signature, store)(observation) if signature is not None else None
+    for job in packed.jobs:
+        wheels = counted(len(job.wheels), "wheel")
+        print_text(console, Text.assemble(("packed ", "bold green"), f"{job.label} ({wheels})"))
+    for label, judgement, observation in packed.known:
         told = f"{judgement.verdict.value}, {judgement.reason}" if judgement else observation.detail
-        print_text(console, Text.assemble(("known already ", "bold"), f"{asked.label}: {told}; --fresh packs it again"))
+        print_text(console, Text.assemble(("known already ", "bold"), f"{label}: {told}; --fresh packs it again"))
     for label, why in packed.failed:
         print_text(console, Text.assemble(("not packed ", "bold yellow"), f"{label}: {why}"))
-    if not packed.probes:
+    if not packed.jobs:
         console.print(Text("nothing is left to pack"))
         return
-    files = {wheel.wheel for probe in packed.probes for wheel in probe.packed}
+    files = {wheel.wheel for job in packed.jobs for wheel in job.wheels}
     size = size_in_words(packed.wheel_bytes)
     print_text(console, f"  {counted(len(files), 'wheel')}, {size}, in {output}")
-    if packed.left_out:
-        names = ", ".join(f"{name} {version}" for name, version in sorted(packed.left_out.items()))
-        print_text(console, f"  left out, since it is there: {names}")
-    first = packed.probes[0].probe
-    print_text(
-        console,
-        f"  for Python {first.lock.minor} on {first.lock.platform} only; to run on {first.combination.device.value}",
-    )
+    first = packed.jobs[0]
+    device = first.probe.combination.device.value
+    print_text(console, f"  for Python {first.lock.minor} on {first.lock.platform} only; to run on {device}")
     console.print(Text(f"  there: python {output.name}/run.py"), soft_wrap=True)
     console.print(Text(f"  back here: {shlex.join(['harness', 'absorb', str(output)])}"), soft_wrap=True)
 

@@ -42,7 +42,7 @@ def test_the_build_for_cpus_is_packed_and_runs_without_any_index(harness, write_
     wheels = sorted(path.name for path in (carry / "wheels").iterdir())
     assert wheels == ["helper-1.0-py3-none-any.whl", "torch-2.7.0+cpu-py3-none-any.whl"]
     assert "/whl/cpu/torch-2.7.0%2Bcpu-py3-none-any.whl" in asked
-    (told,) = (json.loads(path.read_text()) for path in carry.glob("probes/*/probe.json"))
+    (told,) = (json.loads(path.read_text()) for path in carry.glob("*/job.json"))
     assert [(pin["name"], pin["version"]) for pin in told["probe"]["lock"]["pins"]] == [
         ("helper", "1.0"),
         ("torch", "2.7.0+cpu"),

@@ -1,4 +1,4 @@
-"""What a machine has is read from any list that its pip writes; wheels are fetched once, as the lock names them."""
+"""Wheels are fetched once, as the lock names them."""
 
 from __future__ import annotations
 
@@ -7,11 +7,10 @@ import hashlib
 import pytest
 from wheelhouse import Wheelhouse, free_port_url
 
-from harness.bundle import read_installed
-from harness.bundle.packing import Wheels
 from harness.environment import PipSettings, Uv
-from harness.errors import NoNetwork, UserMistake
+from harness.errors import NoNetwork
 from harness.model import Pin
+from harness.probing.bundle import Wheels
 from harness.probing.prober import same_version
 
 
@@ -70,34 +69,8 @@ def test_an_unreachable_index_is_not_blamed_on_the_release(tmp_path, interpreter
         wheels(tmp_path, interpreter, index_url=free_port_url()).fetch([Pin("tiny", "1.0")])
 
 
-FREEZE = """\
-numpy==2.2.6
-Typing_Extensions==4.12.2  # a remark
-conda-built @ file:///croot/conda-built
--e git+ssh://somewhere/mine#egg=mine
-"""
-
-
-def test_lists_written_by_pip_or_the_run_script_are_read(tmp_path):
-    (tmp_path / "there").write_text(FREEZE)
-    assert read_installed(tmp_path / "there") == {"numpy": "2.2.6", "typing-extensions": "4.12.2"}
-
-
 def test_versions_are_compared_as_versions_with_their_local_labels():
     assert same_version("25.1", "25.1.0")
     assert same_version("2004d", "2004d")
     assert not same_version("2.13.0+cu130", "2.13.0")
     assert not same_version("", "1.0")
-
-
-@pytest.mark.parametrize("text", ["", "nothing at all", "{", "[1]", '{"other": 1}'])
-def test_another_file_is_refused_with_the_command_to_run(tmp_path, text):
-    (tmp_path / "there").write_text(text)
-    with pytest.raises(UserMistake) as caught:
-        read_installed(tmp_path / "there")
-    assert "pip list --format=freeze" in caught.value.hint
-
-
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(UserMistake, match="can't read what is installed"):
-        read_installed(tmp_path / "there")

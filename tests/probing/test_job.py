@@ -1,4 +1,4 @@
-"""A worker runs a task unchanged, or refuses it where the observation would differ."""
+"""A machine runs a job unchanged, or refuses it where the observation would differ."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from harness.errors import NoNetwork, NoWorkers
 from harness.model import Combination, Device, Given, Mixture, Outcome
 from harness.model.repro import parse_repro
 from harness.probing import Probe
-from harness.probing.cluster.prober import answer
-from harness.probing.portable import PortableProbe
+from harness.probing.job import ProbeJob, Refused, Result
+from harness.probing.node import answer
 from harness.run.devices import Gpu
 from harness.run.process import Cancelled, cancelled_by
 
@@ -38,38 +38,66 @@ def task(parts, interpreter):
         asked = Combination(python=interpreter.version, requirements=("brittle==" + version,), device=device)
         probe = Probe(repro, asked, **more)
         lock = parts.prober.resolve(probe).lock
-        return PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober)
+        return ProbeJob.of(probe, lock, parts.prober.key(probe, lock), parts.prober)
 
     return make
 
 
 def test_a_task_returns_its_observation_and_log(task, worker):
-    observation, log = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker)
-    assert observation.outcome is Outcome.COMPLETED
-    assert gzip.decompress(log) == b"so far\n"
+    result = answer(task(body="import brittle\nprint('so far')\nbrittle.step()\n"), worker)
+    assert result.observation.outcome is Outcome.COMPLETED
+    assert gzip.decompress(result.log) == b"so far\n"
     assert list(worker.workspace.scratch.iterdir()) == []
     assert not worker.store.root.exists()
 
 
-def test_a_task_survives_the_transfer_without_local_paths(task, parts):
+def test_a_task_survives_the_transfer_without_local_paths(task, parts, tmp_path):
     sent = task("1.6", mixture=Mixture({"brittle.py": b"x = 1\n", "gone.py": None}, "mixed"))
     packed = pickle.dumps(sent)
     assert pickle.loads(packed) == sent
+    sent.write(tmp_path / "folder")
+    assert ProbeJob.read(tmp_path / "folder") == sent
+    packed += (tmp_path / "folder" / "job.json").read_bytes()
     for private in (b"/home/someone", str(parts.store.root).encode(), str(parts.workspace.root).encode()):
         assert private not in packed
 
 
 def test_a_mixture_is_built_from_transferred_files(task, worker):
     fixed = b"NUMBER = 6\ndef step():\n    return NUMBER\n"
-    seen, _ = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker)
+    seen = answer(task("1.6", mixture=Mixture({"brittle.py": fixed}, "fixed")), worker).observation
     assert (seen.outcome, seen.mixture) == (Outcome.COMPLETED, "fixed")
-    assert answer(task("1.6"), worker)[0].outcome is Outcome.RAISED
+    assert answer(task("1.6"), worker).observation.outcome is Outcome.RAISED
 
 
 def test_a_lock_for_another_machine_is_refused(task, worker):
     sent = task()
     with pytest.raises(NoWorkers, match="the lock is for linux-riscv64"):
-        answer(evolve(sent, lock=evolve(sent.lock, platform="linux-riscv64")), worker)
+        answer(evolve(sent, probe=evolve(sent.probe, lock=evolve(sent.lock, platform="linux-riscv64"))), worker)
+
+
+def test_a_result_of_another_machine_or_job_is_refused(task, worker):
+    """Whoever ran it: the job says what was asked for, and the result must be of it."""
+    sent = task()
+    result = answer(sent, worker)
+    assert result.of(sent).outcome is Outcome.COMPLETED
+    for forged, why in (
+        (evolve(result, kind=evolve(result.kind, platform="linux-riscv64")), "linux-riscv64"),
+        (evolve(result, kind=evolve(result.kind, python="3.11.99")), r"3\.11\.99"),
+        (evolve(result, kind=evolve(result.kind, cache_tag="pypy311")), "not Python"),
+        (evolve(result, observation=evolve(result.observation, repro_digest="0")), "another probe"),
+        (answer(task("1.6"), worker), "another probe"),
+    ):
+        with pytest.raises(Refused, match=why):
+            forged.of(sent)
+
+
+def test_a_result_survives_its_folder_or_is_refused(task, worker, tmp_path):
+    result = answer(task(), worker)
+    result.write(tmp_path)
+    assert evolve(Result.read(tmp_path), log_digest="") == result
+    (tmp_path / "log.gz").write_bytes(gzip.compress(b"something else"))
+    with pytest.raises(Refused, match=r"log.gz was changed"):
+        Result.read(tmp_path)
 
 
 def test_another_python_is_refused(task, worker):
@@ -80,7 +108,7 @@ def test_another_python_is_refused(task, worker):
 def test_a_gpu_other_than_the_requested_one_is_refused(task, parts, worker):
     sent = task(device=Device.CUDA)
     asked = evolve(parts.prober, gpus=(Gpu(0, "NVIDIA A100", 80, 80, "550"),))
-    probe = Probe(sent.repro, sent.combination)
+    probe = sent.probe
     with pytest.raises(NoWorkers, match="a different observation"):
         answer(evolve(sent, key=asked.key(probe, sent.lock)), worker)
 
@@ -112,7 +140,7 @@ def sent(parts, interpreter, *folders, body):
     repro = evolve(repro, search_path=tuple(map(str, folders)))
     probe = Probe(repro, Combination(python=interpreter.version, requirements=("brittle==1.5",), device=Device.CPU))
     lock = parts.prober.resolve(probe).lock
-    return PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober)
+    return ProbeJob.of(probe, lock, parts.prober.key(probe, lock), parts.prober)
 
 
 def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, tmp_path, worker):
@@ -128,7 +156,7 @@ def test_folders_that_a_repro_imports_from_are_sent_with_it(parts, interpreter, 
     assert str(tmp_path).encode() not in packed
     tree.rename(tmp_path / "gone")
     for _ in range(2):
-        assert answer(pickle.loads(packed), worker)[0].outcome is Outcome.COMPLETED
+        assert answer(pickle.loads(packed), worker).observation.outcome is Outcome.COMPLETED
     (unpacked,) = worker.workspace.trees.iterdir()
     assert sorted(path.name for path in unpacked.iterdir()) == ["shop.py", "src"]
 
@@ -151,9 +179,9 @@ def test_the_folders_that_a_run_is_given_travel_with_it(parts, interpreter, tmp_
         Combination(python=interpreter.version, requirements=("brittle==1.5",), device=Device.CPU),
     )
     lock = parts.prober.resolve(probe).lock
-    packed = pickle.dumps(PortableProbe.of(probe, lock, parts.prober.key(probe, lock), parts.prober))
+    packed = pickle.dumps(ProbeJob.of(probe, lock, parts.prober.key(probe, lock), parts.prober))
     assert str(parts.workspace.root).encode() not in packed
-    seen = answer(pickle.loads(packed), worker)[0]
+    seen = answer(pickle.loads(packed), worker).observation
     assert (seen.outcome, seen.given["HARNESS_ARTIFACTS"]["by"]) == (Outcome.COMPLETED, "brittle 1.0")
 
 
@@ -163,4 +191,4 @@ def test_a_folder_with_other_content_is_unpacked_beside_the_first(parts, interpr
         tree.mkdir()
         (tree / "till.py").write_text(f"COINS = {coins}\n", encoding="utf-8")
         task = sent(parts, interpreter, tree, body=f"import till\nassert till.COINS == {coins}\n")
-        assert answer(task, worker)[0].outcome is Outcome.COMPLETED
+        assert answer(task, worker).observation.outcome is Outcome.COMPLETED
