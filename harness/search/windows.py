@@ -71,6 +71,7 @@ class CoarseGrid:
         """Upper estimate of the runs left, with those between its points if the verdict changed at each of them."""
         each = (self._stride - 1).bit_length()
         points = self._points()
+        points += self._points(points)  # those between the ends
         return min(self._count - len(self._told), len(points) + (len(points) + 1) * each) if points else 0
 
     def _points(self, running: Iterable[int] = ()) -> list[int]:
