@@ -8,7 +8,7 @@ from support import changed, make_answer
 from harness.bisection.answer import Status
 from harness.bisection.wording import cause_of, sentence_of, why_unsure
 from harness.model import Change, Signature, Verdict
-from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
+from harness.model.culprit import Commit, Finding, Level, Proof, Region
 from harness.model.verdict import Step
 from harness.search import BisectionResult, BisectionStatus
 from harness.search.numbers import effect_of
@@ -25,7 +25,7 @@ def region(line, file="shop.py", function=""):
 
 def answer_with(**parts):
     finding = Finding(**{"level": Level.REGION, "packages": (CHANGE,), "proofs": (BACK, FORTH), **parts})
-    return changed(ANSWER, culprit=Culprit((finding,)))
+    return changed(ANSWER, findings=(finding,))
 
 
 def cause(**parts):

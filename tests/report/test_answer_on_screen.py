@@ -13,7 +13,7 @@ from support import changed, make_answer
 from harness.bisection.answer import Comparison, Effort, Status
 from harness.model import Signature, Verdict
 from harness.model.boundary import Counts
-from harness.model.culprit import Culprit, Evidence, Region
+from harness.model.culprit import Evidence, Region
 from harness.terminal.answer import print_answer
 from harness.terminal.console import Console, print_head, print_text
 
@@ -64,7 +64,7 @@ def test_no_escape_of_a_stranger_reaches_the_terminal():
     answer = changed(
         ANSWER,
         sentence=f"{HOSTILE_MARKS} broke it",
-        culprit=down_to_commit(hostile),
+        findings=down_to_commit(hostile),
         left_out={"1.3": f"yanked: {HOSTILE_MARKS}"},
         evidence=(Evidence("removed-name", HOSTILE_MARKS, HOSTILE_MARKS),),
         advice=HOSTILE_MARKS,
@@ -95,9 +95,9 @@ def test_the_head_and_the_proofs_of_one_culprit_come_once():
 
 
 def test_a_proved_package_is_the_culprit_although_its_lines_are_only_suspected():
-    package, lines = ANSWER.culprit.findings[0], ANSWER.culprit.finest
+    package, lines = ANSWER.findings[0], ANSWER.findings[-1]
     one_way = evolve(lines, proofs=(REVERTED, evolve(ADVANCED, verdict=Verdict.GOOD)))
-    answer = changed(ANSWER, culprit=Culprit((package, one_way)))
+    answer = changed(ANSWER, findings=(package, one_way))
     rows = [line for line in printed(answer, width=200).splitlines() if line.startswith(("Culprit", "Suspect"))]
     assert rows == [
         "Culprit     shop 1.2",
@@ -174,7 +174,7 @@ def test_what_the_answer_says_is_not_said_again_below_it():
 
 
 def test_a_release_that_could_not_be_told_apart_is_among_the_suspects():
-    answer = changed(ANSWER, status=Status.INCONCLUSIVE, suspects=("1.2", "1.3"), culprit=None)
+    answer = changed(ANSWER, status=Status.INCONCLUSIVE, suspects=("1.2", "1.3"), findings=())
     lines = printed(answer, width=200).splitlines()
     assert "Suspects    1.2 and 1.3" in lines
     assert not any(line.startswith("Culprit") for line in lines)
@@ -205,9 +205,9 @@ def test_the_answer_comes_first_and_what_to_do_next_last():
 
 def test_the_changed_lines_are_shown_if_they_are_few():
     assert "    +    return price()" in printed(ANSWER).splitlines()
-    *above, lines = ANSWER.culprit.findings
+    *above, lines = ANSWER.findings
     long = evolve(lines.regions[0], diff="@@ -1 +1,41 @@\n" + "+    return price()\n" * 40)
-    answer = changed(ANSWER, deeper=Culprit((*above, evolve(lines, regions=(long,)))))
+    answer = changed(ANSWER, findings=(*above, evolve(lines, regions=(long,))))
     assert "+    return price()" not in printed(answer)
 
 
@@ -215,7 +215,7 @@ def test_the_culprit_is_one_sentence_of_cause_with_the_advice_of_the_release():
     evidence = Evidence(
         "removed-name", "shop.sell", "shop.sell was in 1.1 and was removed in 1.2", advice="Use `shop.trade` instead."
     )
-    failure = evolve(ANSWER.failures[0].culprits[0], deeper=None, evidence=(evidence,))
+    failure = evolve(ANSWER.failures[0].culprits[0], findings=(), evidence=(evidence,))
     answer = evolve(ANSWER, failures=(evolve(ANSWER.failures[0], culprits=(failure,)),))
     lines = printed(answer, width=200).splitlines()
     assert lines[5] == "Culprit     shop 1.2 removed shop.sell"
@@ -226,7 +226,7 @@ def test_each_culprit_of_one_package_has_its_own_advice():
     guilty = [
         evolve(
             ANSWER.failures[0].culprits[0],
-            deeper=None,
+            findings=(),
             evidence=(Evidence("removed-name", f"shop.{name}", "", advice=f"Use `{name}_` instead."),),
             boundary=evolve(ANSWER.boundary, change=evolve(ANSWER.boundary.change, after=release), suspects=(release,)),
         )
@@ -240,15 +240,15 @@ def test_each_culprit_of_one_package_has_its_own_advice():
 
 def test_removed_lines_are_numbered_as_in_the_release_that_has_them():
     gone = Region("shop/money.py", (10, 11), (10, 9), "sell", "-    a\n-    b\n")
-    finding = evolve(ANSWER.culprit.finest, regions=(gone,))
-    answer = changed(ANSWER, culprit=evolve(ANSWER.culprit, findings=(finding,)))
+    finding = evolve(ANSWER.findings[-1], regions=(gone,))
+    answer = changed(ANSWER, findings=(finding,))
     assert "Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11 of 1.1)" in printed(answer, width=200)
 
 
 def test_the_change_is_told_below_the_lines_unless_the_api_says_it():
     cause = "the default of the parameter `rate` of `sell` was changed from `1` to `2`"
-    *above, lines = ANSWER.culprit.findings
-    answer = changed(ANSWER, deeper=Culprit((*above, evolve(lines, causes=(cause,)))))
+    *above, lines = ANSWER.findings
+    answer = changed(ANSWER, findings=(*above, evolve(lines, causes=(cause,))))
     told = printed(answer, width=200).splitlines()
     assert (
         told[told.index("Culprit     shop 1.2 changed sell (shop/money.py, lines 10-11)") + 1] == f"Change      {cause}"

@@ -17,17 +17,17 @@ from harness.report.answer import report_page
 from harness.report.page import RENDERERS, Page
 
 HOSTILE = "</script><script>throw 1</script> ```\n~~~ <img src=x onerror=alert(1)> {{ 7*7 }} | `a` </details>"
-BARE = kept(status=Status.NO_FAILURE, sides=(), culprit=None, steps=(), left_out={})
+BARE = kept(status=Status.NO_FAILURE, sides=(), findings=(), steps=(), left_out={})
 
 
 def hostile():
     """An answer in which every text tries to break out."""
     culprit = found(REVERTED, evolve(ADVANCED, sentence=HOSTILE, reason=HOSTILE))
-    region = evolve(culprit.finest.regions[0], diff=f"@@ -1 +1 @@\n-{HOSTILE}\n", function=HOSTILE)
-    culprit = evolve(culprit, findings=(evolve(culprit.finest, regions=(region,), notes=(HOSTILE,)),))
+    region = evolve(culprit[-1].regions[0], diff=f"@@ -1 +1 @@\n-{HOSTILE}\n", function=HOSTILE)
+    culprit = (evolve(culprit[-1], regions=(region,), notes=(HOSTILE,)),)
     steps = (*KEPT.answer.steps, Step("1.5", Verdict.SKIP, HOSTILE, "o5", cached=False, seconds=1.0))
     repro = evolve(KEPT.repro, source=f"x = '''{HOSTILE}'''\n", summary=HOSTILE)
-    return kept(sentence=HOSTILE, culprit=culprit, steps=steps, left_out={"1.3.1": HOSTILE}, repro=repro)
+    return kept(sentence=HOSTILE, findings=culprit, steps=steps, left_out={"1.3.1": HOSTILE}, repro=repro)
 
 
 @pytest.mark.parametrize("style", RENDERERS)
@@ -60,7 +60,7 @@ def test_files_changed_by_a_run_are_listed(style):
 
 
 def test_markdown_names_its_recipient_first():
-    elsewhere = kept(culprit=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0")))
+    elsewhere = kept(findings=found(REVERTED, ADVANCED, package=Change("coin", "0.9", "1.0")))
     assert Page.markdown(report_page(elsewhere)).startswith("> **This is for the maintainers of coin, not of shop")
 
 
@@ -175,7 +175,7 @@ def test_a_click_opens_a_log(page):
 
 
 def test_each_release_is_a_cell_with_letter_and_title(page):
-    opened, _ = page(kept(culprit=found(REVERTED, UNPROVED)))
+    opened, _ = page(kept(findings=found(REVERTED, UNPROVED)))
     cells = opened.query_selector_all(".range li")
     assert [cell.inner_text().split() for cell in cells] == [
         ["G", "1.0"],
@@ -208,6 +208,6 @@ def test_answer_proofs_and_repro_are_never_dropped():
     text = Page.markdown(CONTENT, limit=10)
     assert CONTENT.content["sentence"] in text
     assert CONTENT.content["repro_source"] in text
-    assert all(proof.sentence in text for finding in KEPT.answer.culprit.findings for proof in finding.proofs)
+    assert all(proof.sentence in text for finding in KEPT.answer.findings for proof in finding.proofs)
     assert "### Traceback" not in text
     assert "### What made the difference" not in text
