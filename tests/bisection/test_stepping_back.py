@@ -10,7 +10,7 @@ import pytest
 from planted_upgrades import TO_THE_RELEASE, source, suite_of, write_project
 from wheelhouse import Wheelhouse
 
-from harness.bisection.both_ends import StepsBack
+from harness.bisection.steps_back import StepsBack
 from harness.environment import PipSettings, Uv
 from harness.errors import UserMistake
 from harness.model import Device, Lock
