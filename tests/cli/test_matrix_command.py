@@ -44,23 +44,6 @@ def record_of(matrix):
     return json.loads((matrix.folder / "results/matrices/tiny.json").read_text())
 
 
-def verdicts(record) -> dict[str, str]:
-    return {cell["choice"]["packages.brittle"]: cell["verdict"] for cell in record["cells"]}
-
-
-def test_show_runs_nothing(matrix):
-    assert matrix(TINY, "--show").stdout.splitlines()[1:4] == [
-        "1.5      -      ",
-        "1.6      -      ",
-        "1.10     -      ",
-    ]
-    matrix(TINY, "--only", "brittle=1.6")
-    ended = matrix(TINY, "--show")
-    assert ended.code == 0
-    assert verdicts(record_of(matrix)) == {"1.5": "not run", "1.6": "bad", "1.10": "not run"}
-    assert ended.stderr == ""
-
-
 def test_the_list_has_what_nox_needs(matrix):
     listed = matrix(TINY, "--list", "--json").json
     assert listed["matrix"] == "tiny"
