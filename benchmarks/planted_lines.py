@@ -174,9 +174,9 @@ def measure(case: Case, folder: Path, *, with_ddmin: bool) -> Found:
 
 def judged(case: Case, answer: Answer) -> tuple[str, tuple[str, ...], str]:
     """Exact: one place is named, with the planted line; wider: several, with it; wrong: others are proved."""
-    if answer.culprit is None:
+    if not answer.findings:
         return "not sure", (), answer.sentence
-    finest = answer.culprit.finest
+    finest = answer.findings[-1]
     named = tuple(f"{one.file}:{one.after[0]}-{one.after[1]}" for one in finest.regions)
     has = any(one.file == case.path and one.after[0] <= case.line <= one.after[1] for one in finest.regions)
     if has and len(finest.regions) == 1:

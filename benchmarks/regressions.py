@@ -117,7 +117,7 @@ def _judge(case: Case, answer: dict[str, Any], found: Measured) -> None:
     told = next(iter(guilty.get("boundary", {}).get("suspects") or ()), "")
     found.release = "right" if told == case.release else f"{told}, not {case.release}" if told else ""
     found.fresh = answer.get("culprit_probes", 0)
-    findings = guilty["deeper"]["findings"] if guilty.get("deeper") else []
+    findings = guilty["findings"]
     finest = findings[-1] if findings else {}
     files, regions = finest.get("files") or [], finest.get("regions") or []
     evidence = {one.get("name", "") for one in guilty.get("evidence") or ()}

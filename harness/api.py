@@ -2,7 +2,7 @@
 
     import harness
     answer = harness.bisect("transformers", repro="whisper_lora_checkpointing")
-    answer.first_bad, answer.culprit
+    answer.first_bad, answer.culprits
 
 Each returns the answer that the command prints; a notebook shows it as a table. Probes whose observations are in the
 results folder don't run again. The errors raised are those of `harness.errors`, with the `message` and `hint` that the

@@ -18,12 +18,13 @@ from attrs import define, evolve, field, fields_dict, frozen
 from click.testing import CliRunner
 from wheelhouse import Wheelhouse
 
-from harness.bisection.answer import Answer, Asked, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Failure, Status
 from harness.cli import cli
 from harness.environment import Builder, Index, PipSettings, Resolver, Uv, Workspace, find_interpreter
 from harness.events import SILENT, Event, Judged, Note, Reporter, Started
 from harness.model import Change, Repro, Verdict
 from harness.model.boundary import Boundary
+from harness.model.culprit import Culprit
 from harness.probing import Prober
 from harness.search import LineSearch, Noise, Trial
 from harness.session import Session
@@ -113,7 +114,6 @@ def house(tmp_path_factory: pytest.TempPathFactory) -> Wheelhouse:
     house.add("helper", "3.0", files={"helper.py": "NUMBER = 3\n"}, uploaded="2023-05-15T12:00:00Z")
     for name, start in FAULTS.items():
         _fill_faulty(house, name, start, "GGGXGBB")
-        _fill_faulty(house, f"{name}_hiding", start, "GGXBB")
     return house
 
 
@@ -322,16 +322,15 @@ def processes_below(folder: Path) -> list[psutil.Process]:
 
 def make_answer(subject: str = "shop", **parts: Any) -> Answer:
     """An answer about one failure and, if its status is a change, one culprit; for `parts` see `changed`."""
-    failure = Failure((), None, Status.FOUND, (Guilty(Boundary(Change(subject, None, None))),))
+    failure = Failure((), None, Status.FOUND, (Culprit(Boundary(Change(subject, None, None))),))
     return changed(Answer(Asked(subject, Repro("step", "d")), Status.FOUND, failures=(failure,)), **parts)
 
 
 def changed(answer: Answer, **parts: Any) -> Answer:
     """The answer with these parts exchanged, wherever they are: in its question, failure, culprit or boundary.
 
-    `culprit` are the levels below the release, `named` the two ends as they were asked for.
+    `named` are the two ends as they were asked for.
     """
-    parts = {_FIELDS.get(name, name): value for name, value in parts.items()}
 
     def part_of(value: Any, *names: str, **more: Any) -> Any:
         known = {name: parts.pop(name) for name in list(parts) if name in names or (not names and name in _own(value))}
@@ -342,21 +341,18 @@ def changed(answer: Answer, **parts: Any) -> Answer:
     guilty = (
         failure.culprits[0]
         if failure.culprits
-        else Guilty(failure.boundary or Boundary(Change(answer.asked.subject, None, None)))
+        else Culprit(failure.boundary or Boundary(Change(answer.asked.subject, None, None)))
     )
     boundary = guilty.boundary
     for name in ("change", "certainty"):
         boundary = evolve(boundary, **{name: part_of(getattr(boundary, name))})
-    guilty = part_of(guilty, "deeper", "evidence", boundary=part_of(boundary))
+    guilty = part_of(guilty, "findings", "evidence", boundary=part_of(boundary))
     asked = {"ends": parts.pop("named")} if "named" in parts else {}
     asked = part_of(answer.asked, "repro", "device", "python", "requirements", "holds", "as_of", "find_fix", **asked)
     culprits, boundary = ((guilty,), None) if status.is_change else ((), guilty.boundary)
     failure = part_of(failure, "tests", "signature", "note", status=status, culprits=culprits, boundary=boundary)
     nested = {name: part_of(getattr(answer, name)) for name in ("comparison", "effort")}
     return evolve(answer, asked=asked, failures=(failure,), **nested, **parts)
-
-
-_FIELDS = {"culprit": "deeper"}
 
 
 def _own(value: Any) -> set[str]:

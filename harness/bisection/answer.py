@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 from attrs import evolve, field, frozen
 
 from harness.model import Change, Observation, Repro, Signature
-from harness.model.boundary import Boundary, constraint_between
-from harness.model.culprit import Culprit, Evidence
+from harness.model.boundary import Boundary
+from harness.model.culprit import Culprit, Finding
 from harness.model.signature import capture_signature, pattern_of
 from harness.model.verdict import Step
 from harness.redact import everywhere
@@ -47,55 +47,6 @@ class Status(enum.StrEnum):
 
 
 @frozen
-class Guilty:
-    """One culprit of a failure: where users hit it (`boundary`), and the levels below (`deeper`).
-
-    `deeper` is None if the search did not go below the release. `companions` are packages that broke nothing, but have
-    to be held back along with this one.
-    `evidence` is what the APIs of the two releases say about the failure; it proves nothing.
-    """
-
-    boundary: Boundary
-    deeper: Culprit | None = None
-    companions: tuple[Boundary, ...] = ()
-    evidence: tuple[Evidence, ...] = ()
-
-    @property
-    def package(self) -> str:
-        """The name of what was searched: the package, or "python"."""
-        return self.boundary.subject
-
-    @property
-    def is_proved(self) -> bool:
-        """Whether the finest level is proved, or else two neighbouring candidates were run, one good and one bad."""
-        return self.deeper.finest.is_proved if self.deeper is not None else self.boundary.is_certain
-
-    @property
-    def fault(self) -> str:
-        """The internal error that ended the search below what is known; "" if none did."""
-        findings = self.deeper.findings if self.deeper is not None else ()
-        return self.boundary.fault or next((finding.fault for finding in findings if finding.fault), "")
-
-    @property
-    def packages(self) -> tuple[Change, ...]:
-        """The changed packages that made the difference."""
-        return self.deeper.packages if self.deeper is not None else (Change(self.package, *self.boundary.ends),)
-
-    @property
-    def constraint(self) -> str:
-        """The constraint that runs showed to be enough: on the guilty package if that alone was reverted."""
-        finding = self.deeper.findings[0] if self.deeper is not None else None
-        shown = finding.proofs[0] if finding is not None and finding.proofs else None
-        if finding is None or self.boundary.is_fix or len(finding.packages) != 1 or shown is None or not shown.holds:
-            return self.boundary.constraint
-        change = finding.packages[0]
-        if change.name == self.package or change.before is None or change.after is None:
-            return self.boundary.constraint
-        found = constraint_between(change.name, change.before, change.after)
-        return found if "<" in found else f"{change.name}=={change.before}"
-
-
-@frozen
 class Failure:
     """One way in which it fails: a script has one, a test suite one for each group of tests.
 
@@ -106,7 +57,7 @@ class Failure:
     tests: tuple[str, ...]
     signature: Signature | None
     status: Status
-    culprits: tuple[Guilty, ...] = ()
+    culprits: tuple[Culprit, ...] = ()
     boundary: Boundary | None = None
     note: str = ""
     fault: str = ""
@@ -217,9 +168,9 @@ class Answer:
     effort: Effort = Effort()
 
     @property
-    def culprits(self) -> tuple[Guilty, ...]:
+    def culprits(self) -> tuple[Culprit, ...]:
         """The culprits of all failures, each once."""
-        found: dict[tuple[str, str | None], Guilty] = {}
+        found: dict[tuple[str, str | None], Culprit] = {}
         for failure in self.failures:
             for culprit in failure.culprits:
                 found.setdefault((culprit.package, culprit.boundary.ends[1]), culprit)
@@ -281,9 +232,9 @@ class Answer:
         return first.boundary if first is not None and first.boundary is not None else _NOWHERE
 
     @property
-    def culprit(self) -> Culprit | None:
-        """The levels below the release of the first culprit; None if the search did not go there."""
-        return self.culprits[0].deeper if self.culprits else None
+    def findings(self) -> tuple[Finding, ...]:
+        """What was found below the release of the first culprit, the finest last."""
+        return self.culprits[0].findings if self.culprits else ()
 
     @property
     def subject(self) -> str:

@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 _UV_SETTINGS = ("/etc/uv/uv.toml", os.environ.get("XDG_CONFIG_HOME", "~/.config") + "/uv/uv.toml")
 
-_RECORD = 6  # schema of kept answers
+_RECORD = 7  # schema of kept answers
 
 
 def ask(

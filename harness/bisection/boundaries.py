@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve, frozen
 
-from harness.bisection.answer import Answer, Asked, Effort, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Asked, Effort, Failure, Status
 from harness.bisection.wording import moved_ends, why_unsure
 from harness.culprit.descent import fault_in_words
 from harness.culprit.proofs import Trials, count_proofs
@@ -17,6 +17,7 @@ from harness.culprit.sides import Side, Sides
 from harness.errors import HarnessError, UserMistake
 from harness.model import Change, Release, Verdict
 from harness.model.boundary import Boundary, Candidate, Certainty
+from harness.model.culprit import Culprit, Finding
 from harness.model.verdict import verdicts_around
 from harness.probing.lanes import Task
 from harness.probing.line import ProbedLine, Searched
@@ -28,14 +29,13 @@ if TYPE_CHECKING:
 
     from harness.environment import Index
     from harness.model import Observation
-    from harness.model.culprit import Culprit
     from harness.probing.probe import Probe, Probing
     from harness.question.inquiry import Scope
     from harness.search import Trial
 
 
 _PROOFS = 2  # on each side: of the package, and of its lines
-Find = Callable[[Trials, Sides, Searched], "Culprit | None"]
+Find = Callable[[Trials, Sides, Searched], tuple[Finding, ...]]
 
 
 def search_line(
@@ -55,7 +55,8 @@ def search_line(
     `repeating` is the prober for what is below if a single run is known not to be enough. Raises `Interrupted`,
     `NoNetwork` and `NoSpace`, and `UserMistake` if every run failed by the same mistake in the command.
     """
-    ran_now, culprit, beside, fault = 0, None, list[Task[str]](), ""
+    ran_now, beside, fault = 0, list[Task[str]](), ""
+    findings = tuple[Finding, ...]()
     proofs = 0, 0
     searched = line.search(known, sure=find is None, announced=announced, captured_from="the bad end")
     mistakes = {run.mistake for run in searched.record.observations.values()}
@@ -87,15 +88,15 @@ def search_line(
             if repeating is None:
                 trials.tally.seen.update(run.key for run in searched.record.observations.values())
             try:
-                culprit = find(trials, sides, searched)
+                findings = find(trials, sides, searched)
             except Exception as error:  # noqa: BLE001 - the release stands, whatever went wrong below it
                 fault = fault_in_words(line.prober.store, error)
             ran_now = trials.tally.ran_now
             if repeating is None:
-                proofs = count_proofs(searched, sides, culprit, trials.tally.failed)
+                proofs = count_proofs(searched, sides, findings, trials.tally.failed)
         searched = line.search_on(searched, proofs, lambda: {task.result() for task in beside if not task.cancel()})
-    culprit = None if searched.search.is_noisy and repeating is None else culprit
-    return OnLine(searched, culprit, ran_now, fault)
+    findings = () if searched.search.is_noisy and repeating is None else findings
+    return OnLine(searched, findings, ran_now, fault)
 
 
 def _repeated(prober: Probing, probe: Probe) -> str:
@@ -109,13 +110,13 @@ def _repeated(prober: Probing, probe: Probe) -> str:
 
 @frozen
 class OnLine:
-    """A finished search over a line, with the culprit below its change, which took `ran_now` runs.
+    """A finished search over a line, with what was found below its change, which took `ran_now` runs.
 
     `fault` says which internal error ended the search below the change, "" if none did.
     """
 
     searched: Searched
-    culprit: Culprit | None
+    findings: tuple[Finding, ...] = ()
     ran_now: int = 0
     fault: str = ""
 
@@ -125,7 +126,7 @@ def answer_on(line: OnLine, asked: Asked, boundary: Boundary) -> Answer:
     searched, status = line.searched, status_of(line.searched)
     result, signature = searched.search.result, searched.record.signature
     boundary = evolve(boundary, fault=line.fault)
-    culprits = (Guilty(boundary, line.culprit),) if status.is_change else ()
+    culprits = (Culprit(boundary, line.findings),) if status.is_change else ()
     note = why_unsure(boundary, result, signature) if status is Status.INCONCLUSIVE else ""
     failure = Failure((), signature, status, culprits, boundary=None if culprits else boundary, note=note)
     return Answer(

@@ -34,7 +34,7 @@ from harness.environment.dates import ERA_MARGIN, as_of
 from harness.errors import BadRepository, UserMistake
 from harness.events import SearchBegan
 from harness.model import Change, Combination, Lock, Release, name_of, normalized_name
-from harness.model.culprit import Commit, Culprit, Finding, Level
+from harness.model.culprit import Commit, Finding, Level
 from harness.model.lock import AsOf
 from harness.model.requirements import required_name
 from harness.model.verdict import verdicts_around
@@ -73,7 +73,7 @@ def ask_commits(session: Session, question: Inquiry) -> Answer:
         trials = Trials(scope, session.prober, lanes, session.index, judge, session.reporter)
         source = _source(session, trials, span, day, question)
         answer = _answer(asked, source, span.chain, question.policy)
-    if answer.culprit is not None:
+    if answer.findings:
         answer = evolve(answer, advice=_what_next(asked, span.repository, answer.suspects[0]))
     return answer
 
@@ -86,18 +86,18 @@ def _answer(asked: Asked, source: CommitSource, chain: tuple[str, ...], policy: 
     commits = (source.base, *chain)
     searched = search_among(source, commits, policy)
     source = evolve(source, trials=evolve(source.trials, judge=searched.record.judge))
-    boundary, culprit = boundary_of(searched), None
+    boundary, findings = boundary_of(searched), tuple[Finding, ...]()
     pair = pair_of(source, commits, searched)
     if not isinstance(pair, str):
         pair = inside_merge(source, pair, policy)
         before, after = (sha[:10] for sha in pair)
         moved = Finding(Level.COMMIT, (Change(asked.subject, before, after),))
-        culprit = Culprit((finding_of(source, pair, moved, len(chain)),))
+        findings = (finding_of(source, pair, moved, len(chain)),)
         sides = tuple(source.runs.judged[sha][1] for sha in pair)
         boundary = evolve(
             boundary, change=evolve(boundary.change, before=before, after=after), suspects=(after,), sides=sides
         )
-    return answer_on(OnLine(searched, culprit), asked, boundary)
+    return answer_on(OnLine(searched, findings), asked, boundary)
 
 
 def _what_next(asked: Asked, repository: Repository, commit: str) -> str:

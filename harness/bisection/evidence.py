@@ -7,13 +7,14 @@ from typing import TYPE_CHECKING
 
 from attrs import evolve
 
-from harness.bisection.answer import Answer, Failure, Guilty
+from harness.bisection.answer import Answer, Failure
 from harness.bisection.failures import Group, seen_by
 from harness.culprit.api_evidence import api_evidence
 from harness.environment import Environment
 from harness.environment.workspace import site_packages
 from harness.errors import HarnessError
 from harness.model import Lock, Outcome, RaisedException
+from harness.model.culprit import Culprit
 from harness.model.signature import last_exception
 
 if TYPE_CHECKING:
@@ -39,7 +40,7 @@ def with_evidence(answer: Answer, prober: Probing) -> Answer:
     return evolve(answer, failures=failures)
 
 
-def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
+def _exceptions(culprit: Culprit, failure: Failure, answer: Answer, prober: Probing) -> Collection[RaisedException]:
     """Return the exceptions of the failure at the bad end and on the bad side of the culprit, each once."""
     found: dict[tuple[str, str], RaisedException] = {}
     side = culprit.boundary.sides[:1] if culprit.boundary.is_fix else culprit.boundary.sides[-1:]
@@ -54,7 +55,7 @@ def _exceptions(culprit: Guilty, failure: Failure, answer: Answer, prober: Probi
     return found.values()
 
 
-def _evidence(culprit: Guilty, exceptions: Collection[RaisedException], prober: Probing) -> tuple[Evidence, ...]:
+def _evidence(culprit: Culprit, exceptions: Collection[RaisedException], prober: Probing) -> tuple[Evidence, ...]:
     locks = [side.lock for side in culprit.boundary.sides if side.lock is not None]
     if len(locks) != 2 or len(culprit.packages) != 1:
         return ()

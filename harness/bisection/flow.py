@@ -19,7 +19,7 @@ from harness.bisection.advice import (
     advice_on_limits,
     install_missing,
 )
-from harness.bisection.answer import Answer, Asked, Comparison, Effort, Failure, Guilty, Retry, Status
+from harness.bisection.answer import Answer, Asked, Comparison, Effort, Failure, Retry, Status
 from harness.bisection.both_ends import BothEnds
 from harness.bisection.failures import Group, Groups
 from harness.bisection.observing import Observer
@@ -30,6 +30,7 @@ from harness.errors import UserMistake
 from harness.events import Note, SearchBegan
 from harness.model import Observation, Outcome, Repro, Verdict, name_of, normalized_name
 from harness.model.boundary import Boundary
+from harness.model.culprit import Culprit
 from harness.model.requirements import merged_requirements
 from harness.model.text import counted, listed, one_line
 from harness.question.inquiry import Inquiry
@@ -369,7 +370,7 @@ def _as_fix(failure: Failure, status: Status) -> Failure:
     return evolve(failure, culprits=tuple(culprits), status=status)
 
 
-def _tightest(culprits: Iterable[Guilty], known: Mapping[str, Boundary]) -> dict[str, Boundary]:
+def _tightest(culprits: Iterable[Culprit], known: Mapping[str, Boundary]) -> dict[str, Boundary]:
     """Return the boundaries of packages that must be held back, by package: of several, that with the lowest bound.
 
     The companions of a culprit must be held back, too.

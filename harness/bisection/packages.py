@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from attrs import evolve, field, frozen
 from packaging.version import Version
 
-from harness.bisection.answer import Guilty
 from harness.bisection.boundaries import boundary_of, candidates_of, search_line
 from harness.bisection.failures import FailureJudge, Group, seen_by
 from harness.culprit.descent import find_culprit
@@ -22,7 +21,7 @@ from harness.culprit.ranking import packages_of_frames, packages_of_log
 from harness.culprit.sides import Sides
 from harness.model import Change, Observation, Release, Repro, Verdict, name_of
 from harness.model.boundary import Boundary
-from harness.model.culprit import Level
+from harness.model.culprit import Culprit, Finding, Level
 from harness.model.text import counted, listed
 from harness.probing import Probe
 from harness.probing.line import Line, ProbedLine, Searched
@@ -35,7 +34,6 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from harness.bisection.observing import Observer
-    from harness.model.culprit import Culprit
 
 
 _FEW = 4
@@ -137,7 +135,7 @@ class PackageSearch:
 
     # -- since which release
 
-    def boundary(self, change: Change, others: Versions) -> tuple[Guilty, Culprit | None]:
+    def boundary(self, change: Change, others: Versions) -> tuple[Culprit, tuple[Finding, ...]]:
         """Find the two neighbouring releases of a package between which the tests began to fail, and what is below.
 
         Everything else stays unchanged. Versions are ordered by number, not by upload: a backport released after the
@@ -147,7 +145,7 @@ class PackageSearch:
         line = self._line(change, {**self.held, **others})
         if line is None:
             suspects = (change.after,) if change.after else ()
-            return Guilty(Boundary(change, suspects=suspects)), None
+            return Culprit(Boundary(change, suspects=suspects)), ()
         axis, releases, left_out = line
         span = f"{name}, from {axis.names[0]} to {axis.names[-1]}"
         judge = evolve(self.judge, differing=Verdict.BAD if group.signature.captured else Verdict.SKIP)
@@ -166,20 +164,20 @@ class PackageSearch:
             known=self._likely(axis, judge),
             repeating=observer.repeating(self.judge) if observer.is_flaky else None,
         )
-        searched, below = on_line.searched, on_line.culprit
+        searched, below = on_line.searched, on_line.findings
         observer.tally.ran_now += searched.record.ran + on_line.ran_now
         if searched.search.is_noisy and not observer.is_flaky:
             bad = searched.search.result.bad_side
             raise FlakyError(bad.bad if bad else 1, bad.runs if bad else 2)
         found = evolve(boundary_of(searched, candidates_of(releases), left_out), fault=on_line.fault)
         if None in found.ends:
-            return Guilty(evolve(found, change=change)), None
+            return Culprit(evolve(found, change=change)), ()
         judgement = self.judge(found.sides[-1])
         found = evolve(found, message=judgement.reason if judgement.differs else "")
         is_wanted = self.depth is not Level.RELEASE and judgement.verdict is Verdict.BAD
-        return Guilty(found, below if is_wanted else None), below
+        return Culprit(found, below if is_wanted else ()), below
 
-    def _below(self, trials: Trials, sides: Sides, _: Searched) -> Culprit | None:
+    def _below(self, trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
         """Search below two releases: as deep as asked if the bad one fails as the bad end does, else the package."""
         good, bad = sides.before, sides.after
         is_same = self.judge(bad.observation).verdict is Verdict.BAD
@@ -243,12 +241,12 @@ class PackageSearch:
 
     # -- which of them are culprits
 
-    def culprits(self, versions: Mapping[str, str | None]) -> list[Guilty]:
+    def culprits(self, versions: Mapping[str, str | None]) -> list[Culprit]:
         """Find the culprits among packages that must be held back together; with `versions` the tests pass.
 
         Raises `FlakyError`.
         """
-        held, found = dict(versions), dict[str, Guilty]()
+        held, found = dict(versions), dict[str, Culprit]()
         while (name := next((name for name in held if name not in found), None)) is not None:
             others = {other: version for other, version in held.items() if other != name}
             culprit = self._culprit(self.units[name], others, frozenset(found))
@@ -263,7 +261,7 @@ class PackageSearch:
                     held = rest
         return self._with_companions([found[name] for name in held])
 
-    def _culprit(self, change: Change, others: Versions, known: Names) -> Guilty:
+    def _culprit(self, change: Change, others: Versions, known: Names) -> Culprit:
         """Find the boundary of one package, or of a package that changed with it and is the actual culprit.
 
         Packages in `known` are not searched again. A package that changed along with this one is searched with this one
@@ -277,7 +275,7 @@ class PackageSearch:
         held = {**others, boundary.subject: boundary.change.before}
         return self._culprit(evolve(self.units[instead.name], before=instead.before), held, known | {boundary.subject})
 
-    def _instead(self, boundary: Boundary, below: Culprit | None) -> Change | None:
+    def _instead(self, boundary: Boundary, below: tuple[Finding, ...]) -> Change | None:
         """Return the package that changed with the first bad release and breaks the tests, unless that release does.
 
         It is also the requested package that pins exactly this release: neither can be upgraded without the other.
@@ -292,11 +290,11 @@ class PackageSearch:
             other = (f"{change.name}=={change.after}", f"{boundary.subject}!={boundary.change.after}")
             if change.name in asked and prober.resolve(self.bad.constrained(prober, other, self.repro)).lock is None:
                 return change
-        package = below.findings[0] if below is not None else None
+        package = below[0] if below else None
         names = {change.name for change in package.packages} if package is not None and package.is_shown_one_way else ()
         return next((change for change in along if names == {change.name}), None)
 
-    def _with_companions(self, culprits: Sequence[Guilty]) -> list[Guilty]:
+    def _with_companions(self, culprits: Sequence[Culprit]) -> list[Culprit]:
         """Return the culprits without packages that only have to be held back along with one of them.
 
         The bad side of such a package fails in that culprit's code, and never as the bad end does, while the culprit's

@@ -21,7 +21,7 @@ from harness.environment.dates import as_of
 from harness.environment.interpreter import meets
 from harness.errors import UserMistake
 from harness.model import Change, Lock
-from harness.model.culprit import Culprit, Finding, Level
+from harness.model.culprit import Finding, Level
 from harness.probing import Judge, Probe
 from harness.probing.line import Line, ProbedLine, Searched, left_out_words
 from harness.probing.probe import Probers
@@ -89,7 +89,7 @@ def ask_pythons(session: Session, question: Question, inquire: Callable[[Session
         f"looking for the Python that {verb} {scope.repro.name}: {minors[0]} to {minors[-1]}, {scope.device.value}"
     )
 
-    def find(trials: Trials, sides: Sides, searched: Searched) -> Culprit | None:
+    def find(trials: Trials, sides: Sides, searched: Searched) -> tuple[Finding, ...]:
         older, newer = (pythons[position] for position in searched.search.result.boundary or ())
         return _package_or_python(evolve(trials, scope=newer.scope), older, newer, sides, depth)
 
@@ -148,7 +148,9 @@ def _minor(text: str | None, option: str) -> str | None:
     return f"{version.major}.{version.minor}"
 
 
-def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level) -> Culprit:
+def _package_or_python(
+    trials: Trials, older: _Python, newer: _Python, sides: Sides, until: Level
+) -> tuple[Finding, ...]:
     """Tell Python itself from the packages that it resolves to, by running each Python with the other's packages."""
     before, after, was, now = sides.before, sides.after, older.scope.python, newer.scope.python
     with_older = newer.probe(lock=before.lock)
@@ -158,7 +160,7 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
         own = evolve(trials, scope=newer.scope, prober=newer.session.local)
         inside = Sides(Side(seen.lock, before.verdict, seen), after)
         found = find_culprit(own, inside, until)
-        if found is not None:
+        if found:
             return found
     with_newer = older.probe(lock=after.lock)
     back = trials.proof(f"Python {was} with the packages of {now}", with_newer, before.verdict)
@@ -172,4 +174,4 @@ def _package_or_python(trials: Trials, older: _Python, newer: _Python, sides: Si
     if differ:
         notes = (f"not every package could be the same with both Pythons: {', '.join(sorted(set(differ)))}",)
         finding = evolve(finding, notes=notes)
-    return Culprit((finding,))
+    return (finding,)

@@ -11,7 +11,7 @@ from harness.bisection.advice import advice_for
 from harness.bisection.answer import Answer, Asked
 from harness.bisection.boundaries import answer_on, boundary_of, candidates_of, search_line
 from harness.culprit.descent import find_culprit
-from harness.model.culprit import Culprit, Level
+from harness.model.culprit import Finding, Level
 from harness.probing import Judge
 from harness.probing.line import Line, ProbedLine, Searched, left_out_words
 from harness.question.question import release_end
@@ -44,7 +44,7 @@ def investigate(session: Session, plan: Plan, lanes: Lanes) -> Answer:
     judge = Judge(plan.repro.signature, session.store)
     line = ProbedLine(axis, judge, prober, lanes, session.reporter, policy.noise)
 
-    def find(trials: Trials, sides: Sides, _: Searched) -> Culprit | None:
+    def find(trials: Trials, sides: Sides, _: Searched) -> tuple[Finding, ...]:
         return find_culprit(trials, sides, plan.question.depth)
 
     below = find if plan.question.depth is not Level.RELEASE else None

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 
 from attrs import frozen
 
-from harness.bisection.answer import Answer, Failure, Guilty
+from harness.bisection.answer import Answer, Failure
 from harness.bisection.wording import head_of, state_of, subject_of
 from harness.model import Verdict
 from harness.model.boundary import Boundary, Counts
@@ -98,7 +98,7 @@ def _of_failure(failure: Failure, answer: Answer, shown: set[object]) -> Iterato
         boundary = culprit.boundary
         found = (culprit.package, boundary.ends[1])
         is_new = found not in shown
-        if is_new or culprit.deeper is not None or not boundary.is_certain:
+        if is_new or culprit.findings or not boundary.is_certain:
             rows += _proofs(culprit)
         texts = [one.text.partition("; the release")[0] for one in culprit.evidence]
         rows += [Row("evidence", (text,), "other") for text in dict.fromkeys(texts) if text not in shown]
@@ -106,7 +106,7 @@ def _of_failure(failure: Failure, answer: Answer, shown: set[object]) -> Iterato
         rows = []
         shown |= {found, *texts}
         if is_new:
-            yield from _below(culprit.deeper) if culprit.deeper is not None else ()
+            yield from _below(culprit.findings) if culprit.findings else ()
             yield from _differences(boundary, {change.name for change in culprit.packages})
     if rows:
         yield Section("Failure", tuple(rows))
@@ -114,13 +114,13 @@ def _of_failure(failure: Failure, answer: Answer, shown: set[object]) -> Iterato
         yield from _differences(failure.boundary, {failure.boundary.subject})
 
 
-def _proofs(culprit: Guilty) -> Iterator[Row]:
+def _proofs(culprit: Culprit) -> Iterator[Row]:
     """Yield the proofs of all levels, or the two sides of the release without any, and the limits of the finest level.
 
     A screen has those of the finest level, and of the finest one that is proved.
     """
     boundary = culprit.boundary
-    findings = culprit.deeper.findings if culprit.deeper is not None else ()
+    findings = culprit.findings
     brief = [*[finding for finding in findings if finding.is_proved][-1:], *findings[-1:]]
     rows: dict[object, Row] = {}
     for finding in findings:
@@ -159,9 +159,9 @@ def _runs(verdict: Verdict, counts: Counts | None) -> str:
     return f"{verdict.word} in {shown} of {counts.runs} runs"
 
 
-def _below(culprit: Culprit) -> Iterator[Section]:
+def _below(findings: tuple[Finding, ...]) -> Iterator[Section]:
     """Yield the commits and the lines of the finest level, and how each level was found."""
-    finest = culprit.finest
+    finest = findings[-1]
     for commit in finest.commits:
         request = f"#{commit.pull_request}" if commit.pull_request else ""
         rows = (
@@ -173,7 +173,7 @@ def _below(culprit: Culprit) -> Iterator[Section]:
         yield Section("Commit", rows)
     title = "What made the difference" if finest.is_proved else "Suspect, not proved both ways"
     yield Section(title, tuple(_lines(finest)) or tuple(Row("file", (file,), is_long=True) for file in finest.files))
-    yield Section("From package to lines", tuple(map(_level, culprit.findings)), is_folded=True)
+    yield Section("From package to lines", tuple(map(_level, findings)), is_folded=True)
 
 
 def _lines(finding: Finding) -> Iterator[Row]:

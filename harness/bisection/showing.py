@@ -9,11 +9,11 @@ import cattrs
 from attrs import fields, frozen
 from cattrs.gen import make_dict_unstructure_fn, override
 
-from harness.bisection.answer import SCHEMA, Answer, Failure, Guilty, Status
+from harness.bisection.answer import SCHEMA, Answer, Failure, Status
 from harness.bisection.sections import html_of
 from harness.bisection.wording import head_of, state_of
 from harness.model import Change, Observation, Signature
-from harness.model.culprit import Finding
+from harness.model.culprit import Culprit, Finding
 from harness.model.signature import given_parts
 from harness.model.text import picked
 from harness.model.verdict import Step
@@ -59,7 +59,7 @@ def json_of(answer: Answer) -> dict[str, Any]:
         "ends": {end: answer.asked.ends.get(end) for end in ("good", "bad")},
         **picked(answer, "steps lock_changes"),
         **picked(boundary, "left_out drift altered"),
-        "culprit": answer.culprit.findings if answer.culprit is not None else None,
+        "culprit": answer.findings or None,
         **picked(answer.effort, "wall_s probes culprit_probes"),
         "repro": answer.repro,
         **picked(answer.asked, "device python as_of files"),
@@ -68,7 +68,7 @@ def json_of(answer: Answer) -> dict[str, Any]:
     return _JSON.unstructure(told)  # type: ignore[no-any-return]
 
 
-def _guilty(culprit: Guilty) -> Iterator[dict[str, Any]]:
+def _guilty(culprit: Culprit) -> Iterator[dict[str, Any]]:
     """Yield each package of a culprit."""
     boundary = culprit.boundary
     for change in culprit.packages:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 
 from attrs import evolve
 
-from harness.bisection.answer import Answer, Failure, Guilty, Status
+from harness.bisection.answer import Answer, Failure, Status
 from harness.bisection.failures import failing_of
 from harness.model import Change, Signature, Verdict
 from harness.model.boundary import Boundary, Effect
@@ -194,7 +194,7 @@ def runs_made(answer: Answer) -> str:
     if answer.comparison.runs:  # most of these runs are of more than one package
         return counted(answer.effort.probes, "run") if answer.effort.probes else "all runs known already"
     told = runs_of(answer.effort.probes, answer.steps, answer.boundary.change.unit)
-    if answer.culprit is None or not answer.effort.culprit_probes:
+    if not answer.findings or not answer.effort.culprit_probes:
         return told
     return f"{told}; {counted(answer.effort.culprit_probes, 'run')} to find the culprit"
 
@@ -286,7 +286,7 @@ def _since(group: Failure) -> str:
     return f"{'in' if group.culprits[0].boundary.is_fix else 'since'} {' and '.join(joined)}"
 
 
-def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
+def _culprit(culprit: Culprit, tests: tuple[str, ...]) -> str:
     boundary = culprit.boundary
     along = [_named(change) for change in culprit.packages if change.name != culprit.package]
     notes = [evidence.did for evidence in culprit.evidence[:1] if evidence.did]
@@ -308,7 +308,7 @@ def _culprit(culprit: Guilty, tests: tuple[str, ...]) -> str:
     return f"{text} ({'; '.join(notes)})" if notes else text
 
 
-def _newer(culprit: Guilty) -> str:
+def _newer(culprit: Culprit) -> str:
     """Name the candidate with which users meet the change."""
     boundary, (older, newer) = culprit.boundary, culprit.boundary.ends
     who = subject_of(boundary)
@@ -316,7 +316,7 @@ def _newer(culprit: Guilty) -> str:
         return f"{who} {older} is no longer installed"
     if len(boundary.suspects) > 1:
         return f"one of {who} {ranged(boundary.suspects)}"
-    commits = culprit.deeper.finest.commits if culprit.deeper is not None and boundary.change.unit == "commit" else ()
+    commits = culprit.findings[-1].commits if culprit.findings and boundary.change.unit == "commit" else ()
     return f"{who} commit {commits[0].described}" if commits else f"{who} {newer}"
 
 
@@ -335,7 +335,7 @@ def head_of(answer: Answer) -> list[tuple[str, str]]:
         ]
     if len(culprits) == 1 and boundary.untried:
         rows[1] = (labels[1], _newer(culprits[0]))
-        rows += _rows_of(culprits[0]) if culprits[0].deeper is not None else ()
+        rows += _rows_of(culprits[0]) if culprits[0].findings else ()
     elif len(culprits) < 2 and len(boundary.suspects) > 1:
         rows.append(("Suspects", listed_in_order((candidate, True) for candidate in boundary.suspects)))
     else:
@@ -352,15 +352,15 @@ def subject_of(boundary: Boundary) -> str:
     return boundary.change.unit if boundary.change.unit == "Python" else boundary.subject
 
 
-def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
+def _rows_of(culprit: Culprit) -> list[tuple[str, str]]:
     """Return the rows of a culprit: what is proved, lines that are only suspected apart from it, and what changed."""
-    findings = culprit.deeper.findings if culprit.deeper is not None else ()
+    findings = culprit.findings
     proved = tuple(finding for finding in findings if finding.is_proved)
     is_told = any(evidence.did for evidence in culprit.evidence)
     changes = [("Change", cause) for cause in (findings[-1].causes if findings and not is_told else ())]
     if culprit.is_proved or not proved:
         return [(_label(culprit), cause_of(culprit)), *changes]
-    known = evolve(culprit, deeper=Culprit(proved))
+    known = evolve(culprit, findings=proved)
     return [
         (_label(known), cause_of(known)),
         ("Suspect", f"its change of {_places(findings[-1])}, {state_of(findings[-1])}"),
@@ -368,7 +368,7 @@ def _rows_of(culprit: Guilty) -> list[tuple[str, str]]:
     ]
 
 
-def _label(culprit: Guilty) -> str:
+def _label(culprit: Culprit) -> str:
     if not culprit.is_proved:
         return "Suspect"
     return "Fix" if culprit.boundary.is_fix else "Culprit"
@@ -383,15 +383,15 @@ def _workaround(answer: Answer) -> str:
     return f"{answer.constraint} ({sure if answer.verified_by is not None else 'not confirmed by a run'})"
 
 
-def cause_of(culprit: Guilty) -> str:
+def cause_of(culprit: Culprit) -> str:
     """Say in one sentence what the culprit did: "shop 1.2 changed sell (shop/money.py, lines 10-11)"."""
     boundary = culprit.boundary
     did = next((evidence.did for evidence in culprit.evidence if evidence.did), "")
-    if culprit.deeper is None:
+    if not culprit.findings:
         if len(boundary.suspects) > 1:
             return f"{boundary.subject}, one of {listed(boundary.suspects)}"
         return f"{subject_of(boundary)} {boundary.ends[1] or '(removed)'} {did}".rstrip()
-    finest = culprit.deeper.finest
+    finest = culprit.findings[-1]
     is_range = bool(boundary.untried) and [one.name for one in finest.packages] == [boundary.subject]
     who = _newer(culprit) if is_range else packages_of(finest)
     if finest.commits:

@@ -78,7 +78,7 @@ def report(id: str | None, style: str, output: Path | None, settings: Settings) 
 
 def recipient_package(answer: Answer) -> str:
     """Return the package that the report of an answer is for: the subject if it is a culprit, else the culprit."""
-    names = [change.name for change in answer.culprit.packages] if answer.culprit is not None else []
+    names = [change.name for change in answer.findings[-1].packages] if answer.findings else []
     return answer.subject if answer.subject in names or not names else names[0]
 
 

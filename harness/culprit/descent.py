@@ -13,7 +13,7 @@ from harness.culprit.proofs import Trials
 from harness.culprit.release import narrow_release
 from harness.culprit.sides import Sides
 from harness.errors import HarnessError, HarnessFault, Interrupted
-from harness.model.culprit import Culprit, Finding, Level
+from harness.model.culprit import Finding, Level
 from harness.model.text import listed
 from harness.redact import hide_secrets, write_traceback
 from harness.run.process import Cancelled
@@ -22,17 +22,17 @@ if TYPE_CHECKING:
     from harness.store import Store
 
 
-def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: bool = False) -> Culprit | None:
-    """Find the culprit between two sides, down to the level `until`; returns None if that is the release.
+def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: bool = False) -> tuple[Finding, ...]:
+    """Find the culprit between two sides, down to the level `until`; returns nothing if that is the release.
 
     With `are_neighbours` the sides are known to be neighbouring releases of one package. Raises `Interrupted`,
     `NoNetwork`, `NoSpace`.
     """
     if until is Level.RELEASE:
-        return None
+        return ()
     package, narrowed = find_package(trials, sides, until)
     if narrowed == sides and not all(proof.holds for proof in package.proofs):
-        return Culprit((package,))  # a side had another verdict when it was repeated
+        return (package,)  # a side had another verdict when it was repeated
     findings = [package]
     try:
         if package.is_shown_one_way and not are_neighbours:
@@ -45,7 +45,7 @@ def find_culprit(trials: Trials, sides: Sides, until: Level, *, are_neighbours: 
         raise _stopped_below(package) from stopped
     except Exception as error:  # noqa: BLE001 - what is proved stands, whatever went wrong below it
         findings[-1] = evolve(findings[-1], fault=fault_in_words(trials.prober.store, error))
-    return Culprit(tuple(findings))
+    return tuple(findings)
 
 
 def fault_in_words(store: Store, error: Exception, what: str = "the search below this") -> str:

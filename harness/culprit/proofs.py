@@ -19,7 +19,7 @@ from harness.model import (
     Observation,
     Verdict,
 )
-from harness.model.culprit import Culprit, Finding, Level, Proof
+from harness.model.culprit import Finding, Level, Proof
 from harness.probing import Judge, Prepared, Probe, next_attempt
 from harness.probing.lanes import Engine, Lanes
 from harness.probing.line import Searched
@@ -244,7 +244,7 @@ def proved(
     return older, newer
 
 
-def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, failed: int = 0) -> tuple[int, int]:
+def count_proofs(searched: Searched, sides: Sides, findings: Iterable[Finding], failed: int = 0) -> tuple[int, int]:
     """Add the proofs of deeper levels that are runs of the two sides; returns the number of other passes and failures.
 
     A proof in a side's own lock without exchanged files is such a run. Other proofs, and a traced run of a side, count
@@ -258,7 +258,7 @@ def count_proofs(searched: Searched, sides: Sides, culprit: Culprit | None, fail
     told: set[str] = set()
     is_flawless = not failed
     known = searched.record.observations
-    for proof in (proof for finding in culprit.findings for proof in finding.proofs) if culprit else ():
+    for proof in (proof for finding in findings for proof in finding.proofs):
         seen = proof.observation
         if seen is None or seen.lock is None or seen.key in told:
             continue

@@ -10,6 +10,7 @@ from typing import Any
 
 from attrs import asdict, frozen
 
+from harness.model.boundary import Boundary, constraint_between
 from harness.model.lock import Change
 from harness.model.observation import Observation
 from harness.model.verdict import Verdict
@@ -118,28 +119,6 @@ class Finding:
 
 
 @frozen
-class Culprit:
-    """The findings of all levels that were reached, the finest last."""
-
-    findings: tuple[Finding, ...]
-
-    @property
-    def finest(self) -> Finding:
-        """The finest finding."""
-        return self.findings[-1]
-
-    @property
-    def packages(self) -> tuple[Change, ...]:
-        """The distributions that made the difference."""
-        return self.finest.packages
-
-    @property
-    def runs(self) -> int:
-        """The number of probes of all levels."""
-        return sum(finding.runs for finding in self.findings)
-
-
-@frozen
 class Evidence:
     """One fact about a public name that a failure mentions.
 
@@ -215,3 +194,56 @@ class Commit:
 
     def __str__(self) -> str:
         return f"{self.short} ({self.subject})"
+
+
+@frozen
+class Culprit:
+    """One culprit of a failure: where users hit it (`boundary`), and what was found below, the finest last.
+
+    There are no `findings` if the search did not go below the release. `companions` are packages that broke nothing,
+    but have to be held back along with this one. `evidence` is what the APIs of the two releases say about the
+    failure; it proves nothing.
+    """
+
+    boundary: Boundary
+    findings: tuple[Finding, ...] = ()
+    companions: tuple[Boundary, ...] = ()
+    evidence: tuple[Evidence, ...] = ()
+
+    @property
+    def package(self) -> str:
+        """The name of what was searched: the package, or "python"."""
+        return self.boundary.subject
+
+    @property
+    def finest(self) -> Finding | None:
+        """The finest finding; None if the search did not go below the release."""
+        return self.findings[-1] if self.findings else None
+
+    @property
+    def is_proved(self) -> bool:
+        """Whether the finest level is proved, or else two neighbouring candidates were run, one good and one bad."""
+        return self.findings[-1].is_proved if self.findings else self.boundary.is_certain
+
+    @property
+    def fault(self) -> str:
+        """The internal error that ended the search below what is known; "" if none did."""
+        return self.boundary.fault or next((finding.fault for finding in self.findings if finding.fault), "")
+
+    @property
+    def packages(self) -> tuple[Change, ...]:
+        """The changed packages that made the difference."""
+        return self.findings[-1].packages if self.findings else (Change(self.package, *self.boundary.ends),)
+
+    @property
+    def constraint(self) -> str:
+        """The constraint that runs showed to be enough: on the guilty package if that alone was reverted."""
+        finding = self.findings[0] if self.findings else None
+        shown = finding.proofs[0] if finding is not None and finding.proofs else None
+        if finding is None or self.boundary.is_fix or len(finding.packages) != 1 or shown is None or not shown.holds:
+            return self.boundary.constraint
+        change = finding.packages[0]
+        if change.name == self.package or change.before is None or change.after is None:
+            return self.boundary.constraint
+        found = constraint_between(change.name, change.before, change.after)
+        return found if "<" in found else f"{change.name}=={change.before}"

@@ -193,7 +193,7 @@ def _versions(kept: KeptAnswer) -> tuple[tuple[str, str, str, str], ...]:
         return ()
     before, after = locks
     changed = {change.name for change in answer.lock_changes}
-    culprits = {change.name for change in answer.culprit.packages} if answer.culprit else set()
+    culprits = {change.name for change in answer.findings[-1].packages} if answer.findings else set()
     asked = _asked(kept)
     roles = dict.fromkeys(sorted(changed)[:_SHOWN_CHANGES], "changed")
     roles |= {name: "required, changed" if name in changed else "required" for name in sorted(asked)}

@@ -22,7 +22,7 @@ from harness.store import as_record, read_record
 if TYPE_CHECKING:
     from harness.store import Store
 
-SCHEMA = 4
+SCHEMA = 5
 _FOLDER = "answers"
 
 
@@ -40,7 +40,7 @@ class KeptAnswer:
     @property
     def about(self) -> set[str]:
         """The subject, and the packages of the culprit."""
-        found = self.answer.culprit.packages if self.answer.culprit is not None else ()
+        found = self.answer.findings[-1].packages if self.answer.findings else ()
         return {self.answer.subject, *(change.name for change in found)}
 
     @property
@@ -52,7 +52,7 @@ class KeptAnswer:
 def kept_answer(answer: Answer, kept: str) -> KeptAnswer:
     """Combine an answer about one culprit and the current time (ISO 8601, UTC)."""
     candidates = answer.boundary.candidates
-    depth = answer.culprit.finest.level if answer.culprit is not None else Level.RELEASE
+    depth = answer.findings[-1].level if answer.findings else Level.RELEASE
     found = (answer.subject, depth.value, given_parts(answer.signature), *answer.boundary.ends)
     ends = tuple(candidate.version for candidate in (*candidates[:1], *candidates[-1:]))
     return KeptAnswer(question_id(answer.asked, *ends, *found), answer.lean(), kept)

@@ -29,19 +29,19 @@ def certainty(answer: Answer) -> str:
     if any(culprit.boundary.untried for culprit in answer.culprits):
         return f"not certain which release: one of {ranged(answer.suspects)}, of which only the last could be run"
     release = "the release is certain: both sides of the change were run"
-    if answer.culprit is None:
+    if not answer.findings:
         return f"{release}; not bisected below the release"
-    finest = answer.culprit.finest
+    finest = answer.findings[-1]
     if finest.is_proved:
         return f"proved both ways, down to the {finest.level.value}"
-    proved = [finding for finding in answer.culprit.findings if finding.is_proved]
+    proved = [finding for finding in answer.findings if finding.is_proved]
     lead = f"proved both ways down to the {proved[-1].level.value}" if proved else release
     return f"{lead}; the {finest.level.value} is a suspect, {state_of(finest)}"
 
 
 def package_kind(answer: Answer) -> str:
     """ "culprit" if some level is proved, else "suspect"."""
-    proved = answer.culprit is not None and any(finding.is_proved for finding in answer.culprit.findings)
+    proved = answer.findings and any(finding.is_proved for finding in answer.findings)
     return "culprit" if proved else "suspect"
 
 
@@ -65,10 +65,10 @@ def _changed(answer: Answer) -> str:
 
 def recipient_of(answer: Answer) -> str:
     """Whom the report is for, if the culprit is not the subject; "" otherwise."""
-    if answer.culprit is None or any(change.name == answer.subject for change in answer.culprit.packages):
+    if not answer.findings or any(change.name == answer.subject for change in answer.findings[-1].packages):
         return ""
-    names = " and ".join(dict.fromkeys(change.name for change in answer.culprit.packages))
-    moved = ", ".join(str(change) for change in answer.culprit.packages)
+    names = " and ".join(dict.fromkeys(change.name for change in answer.findings[-1].packages))
+    moved = ", ".join(str(change) for change in answer.findings[-1].packages)
     kind = package_kind(answer)
     return (
         f"This is for the maintainers of {names}, not of {answer.subject}: the {kind} is {moved}. "
@@ -181,11 +181,9 @@ def not_tried(answer: Answer, observation: Observation | None) -> list[str]:
     told.append(f"Only {platform} and only Python {answer.asked.python} were tried." if platform else "")
     if answer.steps and not any(step.attempt for step in answer.steps):
         told.append("Each release ran once, so a flaky failure would not be noticed.")
-    if answer.culprit is not None:
+    if answer.findings:
         told += [
-            f"Not shown: {proof.sentence} ({proof.reason})."
-            for proof in answer.culprit.finest.proofs
-            if not proof.holds
+            f"Not shown: {proof.sentence} ({proof.reason})." for proof in answer.findings[-1].proofs if not proof.holds
         ]
     elif answer.status in (Status.FOUND, Status.FIXED):
         told.append("Not bisected below the release: which package, file or lines of it are the culprit is not known.")

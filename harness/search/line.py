@@ -11,77 +11,39 @@ If the bug is recognised by a number, both sides are rerun until their numbers d
 
 from __future__ import annotations
 
-import enum
 import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count, islice
 
-from attrs import evolve, frozen
+from attrs import evolve
 
-from harness.model.boundary import Counts, Effect
+from harness.model.boundary import Counts
 from harness.model.verdict import Verdict
 from harness.search.numbers import Gauges, Measurements
 from harness.search.posterior import PRIOR, TRUSTED_ENDS, Evidence, Noise, Posterior
-from harness.search.protocol import PositionState, Trial, foresee, record, state_of
+from harness.search.protocol import (
+    BisectionResult,
+    BisectionStatus,
+    MovedEnd,
+    PositionState,
+    Trial,
+    foresee,
+    record,
+    state_of,
+)
 from harness.search.survey import Stage, Survey, cut_around, gaps_of, runs_to_close, survey
 
 _MOST = 160  # runs of a flaky bug; more than any change from 0 to 0.2 among 100 releases takes (flaky_search.py)
 _MOST_AGAIN = 16  # repetitions while nothing disagrees, so that the search ends whatever the confidence
 _PASSES_AGAIN = 6  # repetitions if the bad end passed; of bugs that fail half the time, 1 in 128 passes every run
-PASSES = (
-    12  # passes of the bad end of a flaky bug that show that there is none: at a rate of 0.3, 99 % would have failed
-)
+# At a rate of 0.3, 99 % would have failed in so many runs.
+PASSES = 12  # of the bad end of a flaky bug, that show that there is none
 _FAILURES = 3  # failures that are enough to show that nothing older is good
 _DIGITS = 9  # precision of comparisons: further digits depend on how this Python adds
 
 _NO_GAUGES = Gauges()
 _NO_NOISE = Noise()
-
-
-class BisectionStatus(enum.StrEnum):
-    """How a search over a line ended."""
-
-    OPEN = "open"  # not ended yet
-    FOUND = "found"  # last good and first bad are neighbours
-    FIXED = "fixed"  # last bad and first good are neighbours
-    NOT_A_REGRESSION = "not-a-regression"  # the oldest testable position is bad too
-    NO_FAILURE = "no-failure"  # the bad end is good
-    NOT_FIXED = "not-fixed"  # the newest testable position is bad too
-    INCONCLUSIVE = "inconclusive"  # skipped positions hide the change: see the suspects
-    FLAKY = "flaky"  # a side of the change has two different verdicts
-
-
-@frozen
-class MovedEnd:
-    """The good or bad end (`end`), moved inward from `asked` to `used` because it could not be tested."""
-
-    end: Verdict
-    asked: int
-    used: int
-
-
-@frozen
-class BisectionResult:
-    """What is known, final once `status` is not OPEN. Positions are numbered from 0, the oldest.
-
-    `boundary` has the older and the newer side of the change, as soon as both have run. `suspects` are the positions
-    that may have introduced the change: its newer side, and everything between the sides. `flaky` are the positions
-    with two different verdicts. `confidence` is the probability that the answer is right (0 to 1, None if it was not
-    computed); `good_side` and `bad_side` are the runs behind it. `effect` is the difference between the sides if the
-    bug is recognised by a number. `trusts_ends`: the confidence holds only if the ends are as the user says.
-    """
-
-    status: BisectionStatus
-    boundary: tuple[int, int] | None = None
-    suspects: tuple[int, ...] = ()
-    moved_ends: tuple[MovedEnd, ...] = ()
-    flaky: tuple[int, ...] = ()
-    confidence: float | None = None
-    good_side: Counts | None = None
-    bad_side: Counts | None = None
-    effect: Effect | None = None
-    trusts_ends: bool = False
 
 
 class LineSearch:

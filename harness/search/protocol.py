@@ -1,6 +1,7 @@
 """The ask-and-tell interface of a search: `ask` returns candidates to try next, `tell` records a verdict.
 
-Here is also what all searches share: the trial, the states of positions for display, and the simplest search, a grid.
+Here is also what searches share: the trial, the result of a search over a line, the states of positions for display,
+and the simplest search, a grid.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from typing import Protocol, TypeVar
 
 from attrs import field, frozen, validators
 
+from harness.model.boundary import Counts, Effect
 from harness.model.verdict import Verdict
 
 C = TypeVar("C", bound=Hashable)
@@ -68,6 +70,51 @@ class Trial:
 
     position: int = field(validator=validators.ge(0))
     attempt: int = field(default=0, validator=validators.ge(0))
+
+
+class BisectionStatus(enum.StrEnum):
+    """How a search over a line ended."""
+
+    OPEN = "open"  # not ended yet
+    FOUND = "found"  # last good and first bad are neighbours
+    FIXED = "fixed"  # last bad and first good are neighbours
+    NOT_A_REGRESSION = "not-a-regression"  # the oldest testable position is bad too
+    NO_FAILURE = "no-failure"  # the bad end is good
+    NOT_FIXED = "not-fixed"  # the newest testable position is bad too
+    INCONCLUSIVE = "inconclusive"  # skipped positions hide the change: see the suspects
+    FLAKY = "flaky"  # a side of the change has two different verdicts
+
+
+@frozen
+class MovedEnd:
+    """The good or bad end (`end`), moved inward from `asked` to `used` because it could not be tested."""
+
+    end: Verdict
+    asked: int
+    used: int
+
+
+@frozen
+class BisectionResult:
+    """What is known, final once `status` is not OPEN. Positions are numbered from 0, the oldest.
+
+    `boundary` has the older and the newer side of the change, as soon as both have run. `suspects` are the positions
+    that may have introduced the change: its newer side, and everything between the sides. `flaky` are the positions
+    with two different verdicts. `confidence` is the probability that the answer is right (0 to 1, None if it was not
+    computed); `good_side` and `bad_side` are the runs behind it. `effect` is the difference between the sides if the
+    bug is recognised by a number. `trusts_ends`: the confidence holds only if the ends are as the user says.
+    """
+
+    status: BisectionStatus
+    boundary: tuple[int, int] | None = None
+    suspects: tuple[int, ...] = ()
+    moved_ends: tuple[MovedEnd, ...] = ()
+    flaky: tuple[int, ...] = ()
+    confidence: float | None = None
+    good_side: Counts | None = None
+    bad_side: Counts | None = None
+    effect: Effect | None = None
+    trusts_ends: bool = False
 
 
 class PositionState(enum.StrEnum):

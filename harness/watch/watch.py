@@ -278,7 +278,7 @@ class Watch:
             from_source=combination.from_source,
         )
         answer = ask_inquiry(session, inquiry, QuestionKind.WORLDS)
-        below = [cause_of(culprit) for culprit in answer.culprits if culprit.deeper is not None]
+        below = [cause_of(culprit) for culprit in answer.culprits if culprit.findings]
         return evolve(answer, sentence=": ".join((answer.sentence.rstrip("."), *below)) + ".")
 
     def _again(self, turn: _Turn, lock: Lock) -> tuple[Judgement, Observation]:

@@ -46,10 +46,10 @@ def test_what_is_known_stands_and_the_answer_names_the_file_of_the_fault(asked, 
     assert (answer.last_good, answer.first_bad) == ("1.5", "1.6")
     assert answer.exit_code == 4
     if known is None:
-        assert answer.culprit is None
+        assert not answer.findings
     else:
-        assert answer.culprit.finest.level is known
-        assert answer.culprit.finest.is_proved
+        assert answer.findings[-1].level is known
+        assert answer.findings[-1].is_proved
     (told,) = (row.whole for section in sections_of(answer) for row in section.rows if row.label == "internal error")
     file = Path(re.search(r"details are in (\S+)", told)[1])
     assert "unknown changes" in told
@@ -58,7 +58,7 @@ def test_what_is_known_stands_and_the_answer_names_the_file_of_the_fault(asked, 
     file.unlink()
     again = harness.bisect("brittle", **ends)  # it is not answered from what was known then
     assert again.exit_code == 0
-    assert again.culprit.finest.level is Level.REGION
+    assert again.findings[-1].level is Level.REGION
 
 
 @frozen

@@ -23,5 +23,5 @@ def test_a_proof_of_what_is_no_finding_counts_against_the_others(failed, counted
         )
         for verdict in (Verdict.GOOD, Verdict.BAD)
     ]
-    culprit = SimpleNamespace(findings=[SimpleNamespace(proofs=proofs)])
-    assert count_proofs(searched, sides, culprit, failed) == counted
+    findings = [SimpleNamespace(proofs=proofs)]
+    assert count_proofs(searched, sides, findings, failed) == counted

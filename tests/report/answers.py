@@ -19,7 +19,7 @@ from harness.model import (
     Verdict,
 )
 from harness.model.boundary import Candidate
-from harness.model.culprit import Commit, Culprit, Finding, Level, Proof, Region
+from harness.model.culprit import Commit, Finding, Level, Proof, Region
 from harness.model.verdict import Step
 from harness.report.archive import KeptAnswer
 
@@ -77,11 +77,11 @@ UNPROVED = Proof("shop 1.1 with sell from 1.2", Verdict.BAD, Verdict.SKIP, "does
 SHOP = Change("shop", "1.1", "1.2")
 
 
-def found(*proofs: Proof, package: Change = SHOP) -> Culprit:
+def found(*proofs: Proof, package: Change = SHOP) -> tuple[Finding, ...]:
     """A culprit down to its region."""
     region = Region("shop/money.py", (10, 11), (10, 11), "sell", DIFF)
     level = Finding(Level.REGION, (package,), ("shop/money.py",), (region,), proofs, candidates=4, runs=3, unresolved=1)
-    return Culprit((Finding(Level.PACKAGE, (package,), proofs=(REVERTED, ADVANCED)), level))
+    return (Finding(Level.PACKAGE, (package,), proofs=(REVERTED, ADVANCED)), level)
 
 
 REPRO = Repro(name="sale", digest="d", source=SOURCE, dependencies=("shop", "till"), summary="Sells a thing.")
@@ -106,7 +106,7 @@ ANSWER = make_answer(
     python="3.11.7",
     left_out={"1.3.1": "yanked: it burns"},
     sides=(GOOD_RUN, BAD_RUN),
-    culprit=found(REVERTED, ADVANCED),
+    findings=found(REVERTED, ADVANCED),
     probes=4,
 )
 KEPT = KeptAnswer("ab12cd34ef", ANSWER, "2026-01-02T03:05:00+00:00")
@@ -136,10 +136,10 @@ COMMIT = Commit(
 HOSTILE_MARKS = "\x1b[2Jevil \x1b]8;;http://evil.example\x07link\x1b]8;;\x07 \x9b2J \u202egnp.exe \u2066\u200f"
 
 
-def down_to_commit(commit: Commit = COMMIT) -> Culprit:
+def down_to_commit(commit: Commit = COMMIT) -> tuple[Finding, ...]:
     """The culprit of the example answer, with a commit."""
-    assert ANSWER.culprit is not None
-    region = ANSWER.culprit.finest
+    assert ANSWER.findings
+    region = ANSWER.findings[-1]
     proofs = (evolve(REVERTED, sentence="commit aaaa"), evolve(ADVANCED, sentence="commit 0123"))
     finding = evolve(region, level=Level.COMMIT, proofs=proofs, commits=(commit,))
-    return Culprit((*ANSWER.culprit.findings, finding))
+    return (*ANSWER.findings, finding)

@@ -29,7 +29,7 @@ def test_an_answer_is_read_back_unchanged(archive):
 def test_the_record_names_its_schema(archive):
     archive.put(KEPT)
     record = json.loads((archive.store.root / "answers" / f"{KEPT.id}.json").read_text(encoding="utf-8"))
-    assert record["schema"] == 4
+    assert record["schema"] == 5
 
 
 def test_the_newest_answer_is_taken_without_an_id(archive):
@@ -77,7 +77,7 @@ def test_an_answer_to_another_depth_or_failure_is_kept_beside_it(archive):
     """A coarser answer does not replace a proved region, and of two culprits in one package both are kept."""
     answers = [
         ANSWER,
-        changed(ANSWER, culprit=None),
+        changed(ANSWER, findings=()),
         changed(ANSWER, signature=Signature(exception="KeyError")),
         changed(ANSWER, after="1.3"),
     ]

@@ -68,8 +68,8 @@ def planted():
     bad = evolve(BAD_RUN, exception=evolve(raised, cause=raised), detail=PLANT)
     proof = Proof(PLANT, Verdict.BAD, Verdict.SKIP, PLANT)
     culprit = found(proof)
-    region = evolve(culprit.finest.regions[0], diff=f"@@\n+{PLANT}\n")
-    finest = evolve(culprit.finest, regions=(region,), notes=(PLANT,))
+    region = evolve(culprit[-1].regions[0], diff=f"@@\n+{PLANT}\n")
+    finest = evolve(culprit[-1], regions=(region,), notes=(PLANT,))
     repro = evolve(KEPT.repro, source=f"{KEPT.repro.source}\n# {PLANT}\n", summary=PLANT, params={"path": PLANT})
     return kept(
         repro=repro,
@@ -78,7 +78,7 @@ def planted():
         steps=(*ANSWER.steps, Step("1.5", Verdict.SKIP, PLANT, "o5", cached=False, seconds=1.0, drift=(PLANT,))),
         left_out={"1.3.1": PLANT},
         sides=(evolve(GOOD_RUN, detail=PLANT), bad),
-        culprit=evolve(culprit, findings=(finest,)),
+        findings=(finest,),
     )
 
 

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from harness.model.verdict import Verdict
-from harness.search import CoarseGrid, LineSearch, PositionState, Reading, Scan, Trial
+from harness.search import MOST_PASSES, CoarseGrid, LineSearch, PositionState, Reading, Scan, Trial, passes_needed
 from harness.search.survey import gaps_of
 from harness.search.windows import stride_for
 
@@ -256,3 +256,10 @@ def test_a_scan_by_a_number_sees_windows_through_noise():
     drive(scan, lambda trial: reading(trial).verdict, lanes=2)
     assert changes(scan) == [(4, 5), (8, 9)]
     assert is_sure(scan)
+
+
+def test_more_passes_are_needed_the_rarer_the_failure_is():
+    needed = [passes_needed(failures, 8) for failures in (8, 6, 4, 2)]
+    assert needed == sorted(needed)
+    assert needed[0] <= 3
+    assert needed[-1] > MOST_PASSES

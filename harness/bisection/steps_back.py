@@ -1,0 +1,127 @@
+"""Steps back from the bad end of a question to worlds before it: days, or releases of one package."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from datetime import timedelta
+
+from attrs import define, evolve, field
+from packaging.version import Version
+
+from harness.errors import UserMistake
+from harness.model.text import counted
+from harness.question.question import EndKind, day_end, release_end
+from harness.question.worlds import NoSolution, World, Worlds
+
+
+def _day_before(world: World, days: int) -> str:
+    """Name the world of a day so many days before the bad end."""
+    ago = counted(days, "day") if days % _WEEK else counted(days // _WEEK, "week")
+    return f"as of {world.end.text}, {ago} before"
+
+
+_STEPS_BACK = 10  # in powers of two weeks: the last step is ten years before the bad end
+_WEEK = 7
+
+
+@define
+class StepsBack:
+    """The worlds before the bad one, each with its name; an iterator that several searches may go on with.
+
+    `reached` is the oldest day that was reached (ISO format), `limit` says why there is nothing before it; "" until the
+    steps end, and `hint` what to do about it; with `is_blocked`, requirements are the reason. `oldest` is the world of
+    `reached`. `way_on` is the day that could not be had, and a Python of this machine that has wheels of its packages.
+    `differs` is set by who runs a world that fails with another error than the bug's: it may have worked between it and
+    the world before. With `package` the worlds before are those of its older releases beside the bad end's others.
+    """
+
+    worlds: Worlds
+    bad: World
+    package: str = ""
+    reached: str = field(default="", init=False)
+    oldest: World | None = field(default=None, init=False)
+    limit: str = field(default="", init=False)
+    hint: str = field(default="", init=False)
+    is_blocked: bool = field(default=False, init=False)
+    way_on: tuple[str, str] | None = field(default=None, init=False)
+    differs: bool = field(default=False, init=False)
+    _steps: Iterator[tuple[str, World]] = field(init=False)
+
+    def __attrs_post_init__(self) -> None:
+        is_days = self.bad.end.kind is not EndKind.RELEASE and not self.package
+        self._steps = self._days() if is_days else self._releases()
+
+    def __iter__(self) -> Iterator[tuple[str, World]]:
+        """Yield the worlds that are left. Raises `UserMistake` if the bad end has no day."""
+        return self._steps
+
+    def _days(self) -> Iterator[tuple[str, World]]:
+        """Yield the worlds of one, two, four ... weeks before.
+
+        Before the first that has no solution, or that fails with another error, also some in the gap.
+        """
+        if self.bad.as_of is None:
+            raise UserMistake("the good end is missing", hint="--good DAY, FILE or PYTHON says where it worked")
+        before = 0
+        for step in range(_STEPS_BACK):
+            days = _WEEK * 2**step
+            if (world := self._of_day(days)) is None:
+                yield from self._in_the_gap(before, days)
+                return
+            was_different = self.differs
+            yield _day_before(world, days), world
+            if not self.differs:
+                before = days
+            elif not was_different:
+                yield from self._in_the_gap(before, days)
+                self.differs = True
+        self.limit = "older packages were not tried"
+
+    def _in_the_gap(self, before: int, without: int) -> Iterator[tuple[str, World]]:
+        """Yield worlds between the last day that shows the bug and the first that can't show it."""
+        while without - before > 1:
+            middle = (before + without) // 2
+            if (world := self._of_day(middle)) is None:
+                without = middle
+                continue
+            yield _day_before(world, middle), world
+            before, without = (before, middle) if self.differs else (middle, without)
+
+    def _of_day(self, days: int) -> World | None:
+        if self.bad.as_of is None:
+            return None
+        try:
+            end = day_end(self.bad.as_of - timedelta(days=days))
+            world = self.worlds.of(end)
+        except (UserMistake, OverflowError) as error:
+            self.limit, self.hint = str(error), error.hint if isinstance(error, UserMistake) else ""
+            self.is_blocked = isinstance(error, NoSolution) and not error.is_for_wheels
+            self.way_on = (end.text, error.python) if isinstance(error, NoSolution) and error.python else None
+            return None
+        if not self.reached or end.text < self.reached:
+            self.reached, self.oldest = end.text, world
+        return world
+
+    def _releases(self) -> Iterator[tuple[str, World]]:
+        """Yield the worlds one, two, four ... releases back, without releases that can't be installed with the rest."""
+        worlds, bad = self.worlds, self.bad
+        if self.package:
+            worlds = evolve(worlds, subject=self.package)
+        newest = bad.lock.version_of(self.package) if self.package else bad.end.text
+        older = [
+            str(release.version)
+            for release in worlds.index.releases(worlds.subject)
+            if newest is not None
+            and release.version < Version(Version(newest).public)
+            and release.left_out_because(worlds.interpreter.target) is None
+        ]
+        positions = dict.fromkeys(min(2**step, len(older)) for step in range(len(older).bit_length() + 1) if older)
+        for position in positions:
+            version = older[-position]
+            try:
+                world = worlds.at_release(release_end(version), bad)
+            except UserMistake:
+                continue
+            self.reached = f"{worlds.subject} {version}"
+            yield self.reached, evolve(world, end=release_end(self.reached)) if self.package else world
+        self.limit = f"{worlds.subject} has no older release that can be installed here"
